@@ -230,6 +230,28 @@ REGEX_MATCHES_MAX = 30_000
 YEAR_MIN, YEAR_MAX = 1, 9999
 """Years of a DATE or TIMESTAMP: those of Python's `datetime`. PostgreSQL goes further."""
 
+# --- live queries --------------------------------------------------------------------------------
+
+LIVE_QUERIES_MAX = 1000
+"""Live queries of an organization that are open at once; the next is refused with QS034."""
+
+LIVE_KEYS_MAX = 1000
+"""Keys of one tree that a live query watches one by one; if it reads more, it watches the tree."""
+
+LIVE_RANGES_MAX = 64
+"""Ranges of one tree that a live query watches; likewise."""
+
+LIVE_RESULT_BYTES_MAX = 64 * 1024 * 1024
+"""The result that a live query keeps, to compare the next one with it; 54000 past it. A query of
+which only changed rows are looked at keeps none."""
+
+LIVE_EVERY_MS_MIN, LIVE_EVERY_MS_MAX = 100, 60_000
+"""Milliseconds between two changes that a live query reports; the least is the default."""
+
+LIVE_TESTS_MAX = 256
+"""Changed keys of one tree in a round that are tested against live queries, one by one. After a
+larger round all live queries that read the tree look for themselves, each in its own time."""
+
 # --- the service ---------------------------------------------------------------------------------
 
 REQUEST_BODY_BYTES_MAX = 8 * 1024 * 1024
@@ -399,6 +421,12 @@ SESSION_LIFE_SECONDS_MAX = 30 * 86_400
 SESSIONS_OF_KEY_MAX = 1000
 """Sessions of one key that live at once."""
 
+SESSIONS_OF_STATEMENT_KEY_MAX = 10_000
+"""The same for a key that can only run its statements: each browser has a session of its own."""
+
+BOUND_BYTES_MAX = 4096
+"""Bytes of JSON of the parameters that a session binds."""
+
 SESSION_KEPT_SECONDS = 86_400
 """How long a dead session is remembered, so that its token can be told why it fails."""
 
@@ -417,6 +445,15 @@ KEY_GRACE_SECONDS_MAX = 7 * 86_400
 KEY_NAME_LENGTH_MAX = 100
 """Characters of a key's name."""
 
+STATEMENTS_OF_KEY_MAX = 100
+"""Statements of a key that can run nothing else."""
+
+STATEMENTS_OF_KEY_BYTES_MAX = 64 * 1024
+"""Bytes of the texts of these statements, all together."""
+
+STATEMENT_NAME_LENGTH_MAX = 63
+"""Characters of the name of such a statement."""
+
 SECRET_LENGTH_MIN = 16
 """Characters after the prefix of a key that an operator brings."""
 
@@ -430,7 +467,26 @@ ORGANIZATIONS_MAX = 10_000
 """Organizations of one server."""
 
 DATABASES_OF_ORGANIZATION_MAX = 1000
-"""Databases of an organization."""
+"""Databases of an organization, whatever its tier; the next is refused with 53100."""
+
+DATABASES_FREE = 25
+"""Databases of an organization of the tier `free`."""
+
+DATABASES_PRO = 250
+"""Databases of an organization of the tier `pro`."""
+
+STORED_BYTES_FREE = 1024 * 1024 * 1024
+"""Bytes that the files of all databases of an organization of the tier `free` take. Past it, what
+would store more is refused with 53100; reads, DELETE, TRUNCATE and DROP go on."""
+
+STORED_BYTES_PRO = 100 * 1024 * 1024 * 1024
+"""The same for the tier `pro`."""
+
+SPACE_LOOK_SECONDS = 1.0
+"""How often files are measured: an organization goes past its bound for that long."""
+
+DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
+"""With less left on the disk nobody may store more; on a small disk, with less than a sixteenth."""
 
 LIST_LENGTH_DEFAULT = 100
 """Records on one page of a list, where nothing else is said."""
@@ -489,6 +545,11 @@ assert COMPRESSED_BYTES_MIN <= COMPRESSED_AT_ONCE_BYTES <= ANSWER_PART_BYTES <= 
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
 assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX
+assert SESSIONS_OF_KEY_MAX <= SESSIONS_OF_STATEMENT_KEY_MAX
+assert STATEMENTS_OF_KEY_BYTES_MAX <= STATEMENT_BYTES_MAX
+assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX
+assert STORED_BYTES_FREE <= STORED_BYTES_PRO
+assert CHECKPOINT_LOG_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room when commits have none"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
 assert SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"

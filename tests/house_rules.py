@@ -94,6 +94,7 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/check.py": frozenset({"pathlib"}),
     "qserver/durability/sqlite.py": frozenset({"pathlib", "time"}),
     "qserver/durability/sqlite_file.py": frozenset({"os", "pathlib", "shutil", "sqlite3"}),
+    "qserver/durability/explaining.py": frozenset({"pathlib", "sqlite3"}),
     "qserver/durability/files.py": frozenset({"os", "pathlib"}),
     "qserver/durability/foreign_writes.py": frozenset({"pathlib"}),
     "qserver/durability/high_water_mark.py": frozenset({"os", "pathlib"}),

@@ -20,6 +20,7 @@ from tests.web.contract.servers import start
 
 ROOT = Path(__file__).parent.parent
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KEEPS = re.compile(r"export (\w+)=(svc_[ks]_)\w+")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
@@ -39,12 +40,13 @@ def masked(text: str) -> str:
 
 
 def commands_of(text: str) -> list[tuple[str, str]]:
-    """The commands that use curl, each with the answer that is shown below it."""
+    """The commands that use curl, each with the answer that is shown below it, and those that keep
+    a secret of the last answer in a variable."""
     commands = []
     for block in BLOCK.findall(text):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, answer = part.partition("\n")
-            if command.startswith("curl"):
+            if command.startswith("curl") or KEEPS.fullmatch(command):
                 commands.append((command, answer))
     return commands
 
@@ -64,7 +66,12 @@ def test_a_session_goes_as_it_is_shown(tmp_path: Path, page: Callable[[], str], 
         environment = {"PATH": os.environ["PATH"], "KEY": KEY, "URL": server.url}
         commands = commands_of(page())
         assert len(commands) >= least
+        answered = ""
         for command, shown in commands:
+            keeps = KEEPS.fullmatch(command)
+            if keeps is not None:
+                environment[keeps[1]] = re.findall(rf'"({keeps[2]}[^"]+)"', answered)[-1]
+                continue
             done = subprocess.run(
                 ["bash", "-c", command],
                 env=environment,
@@ -73,7 +80,8 @@ def test_a_session_goes_as_it_is_shown(tmp_path: Path, page: Callable[[], str], 
                 text=True,
                 timeout=240,
             )
-            assert masked(done.stdout) == masked(shown), command
+            answered = done.stdout
+            assert masked(answered) == masked(shown), command
     finally:
         assert server.stop() == 0, server.output
 

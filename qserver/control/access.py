@@ -24,24 +24,27 @@ import msgspec
 
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.records import Grant
+from qserver.control.statement_texts import Statements, check_bound, read_bound, read_statements
 from qserver.control.store import Store
 from qserver.control.tokens import SESSION_PREFIX, digest, is_token
 from qserver.errors import DatabaseUnavailable, Forbidden, NotFound, Unauthorized
-from qserver.limits import GRANTS_KEPT_MAX
+from qserver.limits import GRANTS_KEPT_MAX, KEYS_OF_ORGANIZATION_MAX
 from qserver.storage.snapshot import Snapshot
 
 _KEY_COLUMNS: Final = (
-    "k.organization_id, o.name, o.tier, k.id, k.scopes, k.databases, k.expires_at, k.revoked_at"
+    "k.organization_id, o.name, o.tier, k.id, k.scopes, k.databases, k.expires_at, k.revoked_at,"
+    " k.statements"
 )
-_FIND_KEY: Final = f"""select {_KEY_COLUMNS}, null, null, null, null
+_FIND_KEY: Final = f"""select {_KEY_COLUMNS}, null, null, null, null, null
     from keys k join organizations o on o.id = k.organization_id where k.digest = $1"""
-_FIND_SESSION: Final = f"""select {_KEY_COLUMNS}, s.id, s.scopes, s.database_id, s.expires_at
+_FIND_SESSION: Final = f"""select {_KEY_COLUMNS}, s.id, s.scopes, s.database_id,
+    s.expires_at, s.bound
     from sessions s join keys k on k.id = s.key_id
     join organizations o on o.id = k.organization_id where s.digest = $1"""
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A row of either query; the last four are a session's."""
+    """A row of either query; the last five are a session's."""
 
     organization_id: str
     organization: str
@@ -51,10 +54,12 @@ class _Found(msgspec.Struct, frozen=True):
     databases: Sequence[str] | None
     key_expires_at: datetime | None
     revoked_at: datetime | None
+    statements: str | None
     session_id: str | None
     session_scopes: Sequence[str] | None
     session_database: str | None
     session_expires_at: datetime | None
+    bound: str | None
 
 
 class Access:
@@ -66,6 +71,8 @@ class Access:
         self._grants: dict[str, Grant] = {}
         self._names: dict[tuple[str, str], tuple[str, str]] = {}
         """Organization and name, or id, to id and name."""
+        self._statements: dict[str, Statements] = {}
+        """Statements of keys, decoded."""
 
     # --- tokens ---
 
@@ -112,7 +119,10 @@ class Access:
             raise Unauthorized("this session has expired", hint="Make a new one with the key.")
 
     async def _grant(self, found: _Found) -> Grant:
-        scopes = _narrowed(found)
+        statements = self._statements_of(found)
+        bound = read_bound(found.bound)
+        if statements is not None:
+            check_bound(statements, bound)
         limit = None if found.databases is None else frozenset(found.databases)
         if found.session_database is not None:
             own = frozenset([found.session_database])
@@ -128,11 +138,26 @@ class Access:
             found.tier,
             found.key_id,
             found.session_id,
-            scopes,
+            _narrowed(found) if statements is None else frozenset(),
             limit,
             await self._default_database(limit),
             min(ends, default=inf),
+            statements,
+            bound,
         )
+
+    def _statements_of(self, found: _Found) -> Statements | None:
+        """Return the statements of a key: one object for all its sessions."""
+        text = found.statements
+        if text is None:
+            return None
+        known = self._statements.get(text)
+        if known is None:
+            known = read_statements(text)
+            if len(self._statements) >= KEYS_OF_ORGANIZATION_MAX:
+                self._statements.clear()
+            self._statements[text] = known
+        return known
 
     async def _default_database(self, limit: frozenset[str] | None) -> str:
         """Return `main` if it may be used, else the first of those that may be."""
@@ -189,10 +214,10 @@ class Access:
             if result.rows:
                 break
         else:
-            raise no_database(wanted)
+            raise _missing(grant, wanted)
         database_id, name, state = result.rows[0]
         if state == "deleting":
-            raise no_database(wanted)
+            raise _missing(grant, wanted)
         if not grant.may_use(database_id):
             raise not_among_its_databases(wanted)
         if state == "creating":
@@ -217,6 +242,11 @@ class Access:
 
 def no_database(wanted: Any) -> NotFound:
     return NotFound(f"there is no database {wanted!r}", hint="GET /v1/databases lists them.")
+
+
+def _missing(grant: Grant, wanted: str) -> NotFound | Forbidden:
+    """A key with statements does not learn which other databases there are."""
+    return no_database(wanted) if grant.statements is None else not_among_its_databases(wanted)
 
 
 def not_among_its_databases(wanted: str) -> Forbidden:

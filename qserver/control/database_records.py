@@ -21,19 +21,20 @@ import trio
 from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.databases import Databases
-from qserver.control.records import DatabaseFacts, DatabaseRecord, DatabaseState, Grant
+from qserver.control.records import TIERS, DatabaseFacts, DatabaseRecord, DatabaseState, Grant
 from qserver.control.requests import Page, checked_name, require
+from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tokens import Mint
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
     Forbidden,
-    InvalidRequest,
     QserverError,
+    TooManyDatabases,
     UniqueViolation,
 )
-from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, STATEMENT_SECONDS_MAX
+from qserver.limits import STATEMENT_SECONDS_MAX
 from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = "d.id, o.name, d.organization_id, d.name, d.state, d.created_at"
@@ -50,6 +51,7 @@ class DatabaseRecords:
         background_tasks: BackgroundTasks,
         mint: Mint,
         report: Callable[[str, Exception], None],
+        space: Space,
     ) -> None:
         self._store = store
         self._access = access
@@ -57,6 +59,7 @@ class DatabaseRecords:
         self._background_tasks = background_tasks
         self._mint = mint
         self._report = report
+        self._space = space
         self._under_way: set[str] = set()
         """Databases that are being made or deleted now; grows only under the store's lock."""
 
@@ -156,11 +159,13 @@ class DatabaseRecords:
         count = await self._store.count(
             "select count(*) from databases where organization_id = $1", grant.organization_id
         )
-        if count >= DATABASES_OF_ORGANIZATION_MAX:
-            raise InvalidRequest(
-                f"an organization has at most {DATABASES_OF_ORGANIZATION_MAX} databases",
+        most = TIERS[grant.tier].databases
+        if count >= most:
+            raise TooManyDatabases(
+                f"an organization of the tier {grant.tier} has at most {most} databases",
                 hint="Delete one that is not needed.",
             )
+        await self._space.check_room(grant.organization_id)
 
     def insertion(
         self, organization_id: str, organization: str, name: str
@@ -221,6 +226,7 @@ class DatabaseRecords:
 
     async def _remove(self, record: DatabaseRecord) -> None:
         await self._databases.remove(record.id)
+        self._space.forget(record.organization_id, record.id)
         await self._store.write(Statement("delete from databases where id = $1", [record.id]))
 
     # --- what was cut short ---

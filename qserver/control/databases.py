@@ -24,6 +24,7 @@ import msgspec
 import trio
 
 from qserver.control.logs import Logs
+from qserver.durability.files import Disk
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
 from qserver.engine.answer_sweeper import sweep_answers
@@ -44,7 +45,8 @@ from qserver.limits import (
     VALUE_BYTES_MAX,
 )
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.plan_cache import PlanCacheStatistics
+from qserver.query.plan_cache import KeptPlans, PlanCacheStatistics
+from qserver.query.room import Room
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 
@@ -62,6 +64,9 @@ class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
     name: str
     users: int
     unused_seconds: float
+    size_bytes: int
+    refused: int
+    """Statements refused because there was no room for more rows."""
     database: DatabaseStatistics
     plans: PlanCacheStatistics
 
@@ -76,31 +81,31 @@ class OpenDatabase:
         "id",
         "is_closing",
         "name",
+        "room",
         "sql",
         "unused",
         "used_at",
         "users",
     )
 
-    def __init__(self, database_id: str, database: Database, sql: SqlDatabase) -> None:
+    def __init__(
+        self, database_id: str, database: Database, sql: SqlDatabase, room: Room | None = None
+    ) -> None:
         self.id = database_id
         self.name = database_id
         """Its name, as of the last request for it."""
         self.database = database
         self.sql = sql
+        self.room = room or Room()
+        """Whether it may store more."""
         self.users = 0
+        self.is_closing = False
         self._clock = trio.lowlevel.current_clock()  # the same for as long as Trio runs
         self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
         """Set when the last user goes, if a task waits for that."""
-        self.is_closing = False
         self.held: set[Endable] = set()
         """Users that hold it between requests: they end when it is to be closed."""
-
-    def end_held(self) -> None:
-        self.is_closing = True
-        for each in list(self.held):
-            each.close()
 
     def release(self) -> None:
         assert self.users > 0, "released more often than used"
@@ -109,6 +114,18 @@ class OpenDatabase:
             self.used_at = self._clock.current_time()
             if self.unused is not None:
                 self.unused.set()
+
+    def begin_close(self) -> None:
+        """Tell users who would stay for ever that the database is about to close."""
+        self.is_closing = True
+        self.database.watches.changed()
+        for each in list(self.held):
+            each.close()
+
+    def check_open(self) -> None:
+        """Raise if the database is about to close."""
+        if self.is_closing:
+            raise DatabaseUnavailable(f"database {self.name} is being closed", hint="Try again.")
 
     def __enter__(self) -> OpenDatabase:
         return self
@@ -146,6 +163,8 @@ class Databases:
         self._open_max = open_max
         self._pool = pool or MemoryPool()
         self.cache = PageCache() if cache is None else cache
+        self.plans = KeptPlans()
+        self.cache.others.append(self.plans)
         self._value_bytes_most = value_bytes_most
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
@@ -210,6 +229,15 @@ class Databases:
     def size_bytes(self, database_id: str) -> int:
         return self._logs.size_bytes(database_id)
 
+    async def shrink(self, database_id: str) -> None:
+        await self._logs.shrink(database_id)
+
+    def disk(self) -> Disk | None:
+        return self._logs.disk()
+
+    def all_open(self) -> list[OpenDatabase]:
+        return list(self._open.values())
+
     def statistics(self) -> tuple[OpenDatabaseStatistics, ...]:
         now = trio.current_time()
         return tuple(
@@ -218,6 +246,8 @@ class Databases:
                 opened.name,
                 opened.users,
                 0.0 if opened.users else now - opened.used_at,
+                self.size_bytes(opened.id),
+                opened.room.refused,
                 opened.database.statistics(),
                 opened.sql.statistics(),
             )
@@ -274,7 +304,7 @@ class Databases:
         if host.opened is None:
             host.scope.cancel()
         else:
-            host.opened.end_held()
+            host.opened.begin_close()
 
     async def _run_host(self, host: _Host, after: list[_Host]) -> None:
         with trio.CancelScope(shield=True):
@@ -296,14 +326,22 @@ class Databases:
             nursery.start_soon(database.run)
             await _until_open(database)
             if not host.close_wanted.is_set():
-                sql = SqlDatabase(database, self._world, self._pool, self._value_bytes_most)
-                opened = OpenDatabase(host.id, database, sql)
+                sql = SqlDatabase(
+                    database,
+                    self._world,
+                    self._pool,
+                    self._value_bytes_most,
+                    host.room,
+                    plans=self.plans,
+                )
+                opened = OpenDatabase(host.id, database, sql, host.room)
                 host.opened = self._open[host.id] = opened
                 self.troubles.pop(host.id, None)
                 host.ready.set()
                 nursery.start_soon(sweep_answers, database, self._world)
                 await host.close_wanted.wait()
                 await _settle(opened)
+                sql.planner.cache.close()
             nursery.cancel_scope.cancel()
 
     def _forget(self, host: _Host) -> None:
@@ -321,6 +359,7 @@ class _Host:
 
     def __init__(self, database_id: str) -> None:
         self.id = database_id
+        self.room = Room()
         self.opened: OpenDatabase | None = None
         self.trouble: Exception | None = None
         self.waiting = 0

@@ -4,19 +4,23 @@ A key gives nothing that it lacks: not a scope, not a database, not a longer lif
 a key that may do more than itself: rotating such a key would take its rights, revoking it would
 lock others out. Options that are omitted when a key is made come from the key that makes it.
 
+A key with statements can run these and nothing else, see `statement_texts`. It has no scope of its
+own; those that its statements need decide who may make, change, rotate and revoke it.
+
 The last key with the scope admin that neither expires nor is limited to databases cannot be revoked
 or narrowed: no key could ever make another. Make its successor first, or rotate it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from qserver.control.access import no_database, not_among_its_databases
+from qserver.control.access import Access, no_database, not_among_its_databases
+from qserver.control.describing import described
 from qserver.control.records import ADMIN, Grant, KeyRecord, KeyState
 from qserver.control.requests import (
     Page,
@@ -24,6 +28,13 @@ from qserver.control.requests import (
     checked_scopes,
     checked_seconds,
     require,
+)
+from qserver.control.statement_texts import (
+    Statements,
+    check_texts,
+    needed_scopes,
+    read_statements,
+    stored,
 )
 from qserver.control.store import Store
 from qserver.control.tokens import SHOWN_LENGTH, Mint, digest
@@ -37,13 +48,17 @@ from qserver.limits import (
 from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
-    "id, organization_id, name, scopes, databases, prefix, created_at, expires_at, revoked_at"
+    "id, organization_id, name, scopes, databases, prefix, created_at, expires_at, revoked_at,"
+    " statements"
 )
 _ALIVE: Final = "revoked_at is null and (expires_at is null or expires_at > $2)"
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A row of the table; `databases` are ids."""
+    """A row of the table; `databases` are ids.
+
+    With `statements`, `scopes` are those that they need, and the key has none.
+    """
 
     id: str
     organization_id: str
@@ -54,6 +69,7 @@ class Key(msgspec.Struct, frozen=True):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    statements: str | None = None
 
     @property
     def database_ids(self) -> frozenset[str] | None:
@@ -72,11 +88,16 @@ class Key(msgspec.Struct, frozen=True):
 
 class Keys:
     def __init__(
-        self, store: Store, mint: Mint, ended: Callable[[str], None] = lambda key_id: None
+        self,
+        store: Store,
+        access: Access,
+        mint: Mint,
+        ended: Callable[[str], None] = lambda key_id: None,
     ) -> None:
         """`ended` is called with the id of a key that has just been revoked."""
         self._ended = ended
         self._store = store
+        self._access = access
         self._mint = mint
 
     # --- reading ---
@@ -122,17 +143,19 @@ class Keys:
         databases = key.databases
         if databases is not None:
             databases = tuple(sorted(names[each] for each in databases if each in names))
+        statements = None if key.statements is None else read_statements(key.statements)
         return KeyRecord(
             key.id,
             key.organization_id,
             key.name,
-            key.scopes,
+            key.scopes if statements is None else (),
             databases,
             key.state(self._store.now()),
             key.prefix,
             key.created_at,
             key.expires_at,
             key.revoked_at,
+            None if statements is None else {name: each.sql for name, each in statements.items()},
         )
 
     # --- making ---
@@ -144,14 +167,28 @@ class Keys:
         scopes: Iterable[str] | None = None,
         databases: Iterable[str] | None = None,
         expires_in: float | None = None,
+        statements: Mapping[str, str] | None = None,
     ) -> tuple[KeyRecord, str]:
         """Make a key; return it and its secret, which is never shown again.
 
         `databases` are names or ids. None, there or for the other options: as the key that makes
-        it.
+        it. A key with `statements` and without `databases` is for the default database.
         """
         require(grant, "keys")
         checked_key_name(name)
+        found: Statements | None = None
+        if statements is not None:
+            if scopes is not None:
+                raise InvalidRequest(
+                    "a key with statements has no scopes",
+                    detail="It can run its statements and nothing else.",
+                )
+            check_texts(statements)
+            databases = [grant.database] if databases is None else tuple(databases)
+            ids = self._limit(grant, await self._names(grant), databases)
+            assert ids is not None, "they were given"
+            found = await described(self._access, grant, ids, statements)
+            scopes = needed_scopes(found)
         wanted = checked_scopes(grant.scopes if scopes is None else scopes)
         if not grant.has_all(wanted):
             lacking = ", ".join(scope for scope in wanted if not grant.has(scope))
@@ -162,7 +199,12 @@ class Keys:
             ids = self._limit(grant, names, databases)
             expires_at = await self._expiry(grant, expires_in)
             statement, key, secret = self.insertion(
-                grant.organization_id, name, wanted, ids, expires_at
+                grant.organization_id,
+                name,
+                wanted,
+                ids,
+                expires_at,
+                statements=None if found is None else stored(found),
             )
             await self._store.write(statement)
         return self._record(key, names), secret
@@ -212,6 +254,7 @@ class Keys:
         databases: tuple[str, ...] | None,
         expires_at: datetime | None,
         secret: str | None = None,
+        statements: str | None = None,
     ) -> tuple[Statement, Key, str]:
         """Return a new key, the statement that stores it, and its secret, new if none is given."""
         secret = secret or self._mint.key()
@@ -226,10 +269,11 @@ class Keys:
             now,
             expires_at,
             None,
+            statements,
         )
         statement = Statement(
             f"insert into keys ({_COLUMNS}, digest)"
-            " values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            " values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             [*msgspec.structs.astuple(key), digest(secret)],
         )
         return statement, key, secret
@@ -247,31 +291,59 @@ class Keys:
         name: str | None = None,
         scopes: Iterable[str] | None = None,
         databases: Iterable[str] | None = None,
+        statements: Mapping[str, str] | None = None,
     ) -> KeyRecord:
-        """Rename a key, or take scopes or databases from it. None leaves a thing as it is."""
+        """Rename a key, or take scopes or databases from it. None leaves a thing as it is.
+
+        `statements` replace those of a key that has statements. Others it cannot get.
+        """
         require(grant, "keys")
         if name is not None:
             checked_key_name(name)
         wanted = None if scopes is None else checked_scopes(scopes)
+        found: Statements | None = None
+        if statements is not None:
+            check_texts(statements)
+            found = await self._described(grant, key_id, statements)
+            wanted = needed_scopes(found)
         async with self._store.changing(grant):
             key = await self._find_changeable(grant, key_id)
+            if scopes is not None and key.statements is not None:
+                raise InvalidRequest("a key with statements has no scopes")
             names = await self._names(grant)
             changed = msgspec.structs.replace(
                 key,
                 name=name or key.name,
                 scopes=key.scopes if wanted is None else wanted,
                 databases=key.databases if databases is None else _ids_of(names, databases),
+                statements=key.statements if found is None else stored(found),
             )
             _check_narrower(key, changed)
             if not changed.opens_everything:
                 await self._check_not_last(key)
             await self._store.write(
                 Statement(
-                    "update keys set name = $2, scopes = $3, databases = $4 where id = $1",
-                    [key.id, changed.name, changed.scopes, changed.databases],
+                    "update keys set name = $2, scopes = $3, databases = $4, statements = $5"
+                    " where id = $1",
+                    [key.id, changed.name, changed.scopes, changed.databases, changed.statements],
                 )
             )
         return self._record(changed, names)
+
+    async def _described(
+        self, grant: Grant, key_id: str, statements: Mapping[str, str]
+    ) -> Statements:
+        """Describe new statements of a key, in those of its databases that are left."""
+        key = await self._find_changeable(grant, key_id)
+        if key.statements is None:
+            raise InvalidRequest(
+                "an ordinary key cannot be limited to statements", hint="Make a new key."
+            )
+        names = await self._names(grant)
+        left = [each for each in key.databases or () if each in names]
+        if not left:
+            raise InvalidRequest("the databases of the key are gone", hint="Make a new key.")
+        return await described(self._access, grant, left, statements)
 
     async def revoke(self, grant: Grant, key_id: str) -> None:
         """End a key, and with it its sessions, from this moment on. Repeating it is no error."""
@@ -296,7 +368,12 @@ class Keys:
             await self._check_room(grant)
             names = await self._names(grant)
             insertion, successor, secret = self.insertion(
-                key.organization_id, key.name, key.scopes, key.databases, key.expires_at
+                key.organization_id,
+                key.name,
+                key.scopes,
+                key.databases,
+                key.expires_at,
+                statements=key.statements,
             )
             await self._store.write(insertion, self._end_after(key, grace_seconds))
             if grace_seconds == 0:
@@ -373,7 +450,11 @@ def _check_covered(grant: Grant, key: Key) -> None:
 
 
 def _check_narrower(key: Key, changed: Key) -> None:
-    wider = ADMIN not in key.scopes and not set(key.scopes).issuperset(changed.scopes)
+    wider = (
+        key.statements is None
+        and ADMIN not in key.scopes
+        and not set(key.scopes).issuperset(changed.scopes)
+    )
     if key.databases is not None:
         wider = wider or not set(key.databases).issuperset(changed.databases or ())
     if wider:

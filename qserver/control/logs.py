@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
+from qserver.durability.files import Disk
 from qserver.durability.memory import MemoryLog
 from qserver.durability.port import Log
 
@@ -23,6 +24,12 @@ class Logs(Protocol):
 
     def size_bytes(self, name: str) -> int:
         """Return the bytes that the log takes; 0 if there is none."""
+
+    async def shrink(self, name: str) -> None:
+        """Give room that an open log does not use back to the disk."""
+
+    def disk(self) -> Disk | None:
+        """Return how full the disk of the logs is; None if they are on none."""
 
 
 class MemoryLogs:
@@ -48,6 +55,12 @@ class MemoryLogs:
     def size_bytes(self, name: str) -> int:
         log = self._logs.get(name)
         return 0 if log is None else log.size_bytes
+
+    async def shrink(self, name: str) -> None:
+        pass
+
+    def disk(self) -> Disk | None:
+        return None
 
     def names(self) -> list[str]:
         return sorted(self._logs)

@@ -28,11 +28,11 @@ from qserver.control.records import (
     Use,
 )
 from qserver.control.requests import checked_name
+from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
 from qserver.errors import AlreadyExists, InvalidRequest, QserverError, UniqueViolation
 from qserver.limits import (
-    DATABASES_OF_ORGANIZATION_MAX,
     KEYS_OF_ORGANIZATION_MAX,
     ORGANIZATIONS_MAX,
     SESSIONS_OF_KEY_MAX,
@@ -57,6 +57,7 @@ class Organizations:
         rates: Rates,
         background_tasks: BackgroundTasks,
         mint: Mint,
+        space: Space,
     ) -> None:
         self._store = store
         self._databases = databases
@@ -64,6 +65,7 @@ class Organizations:
         self._rates = rates
         self._background_tasks = background_tasks
         self._mint = mint
+        self._space = space
 
     async def overview(self, grant: Grant) -> OrganizationOverview:
         now = self._store.now()
@@ -79,12 +81,14 @@ class Organizations:
             databases,
             await self._store.count(_LIVING_KEYS, organization_id, now),
             await self._store.count(_LIVING_SESSIONS, organization_id, now),
+            await self._space.stored_bytes(organization_id),
         )
         may = Limits(
             TIERS[tier].requests_per_minute,
-            DATABASES_OF_ORGANIZATION_MAX,
+            TIERS[tier].databases,
             KEYS_OF_ORGANIZATION_MAX,
             SESSIONS_OF_KEY_MAX,
+            TIERS[tier].stored_bytes,
         )
         return OrganizationOverview(organization_id, name, tier, created_at, may, use)
 

@@ -4,6 +4,7 @@
                   ├─ rates              requests of the last minute
                   ├─ organizations ─────┐
                   ├─ database_records   │  made and deleted in steps that a crash cannot lose
+                  ├─ space              │  bytes that databases take, and whether more may be
                   ├─ keys               │
                   ├─ sessions ──────────┴─► store ─► the database `control`: records, by SQL
                   └─ reset
@@ -19,7 +20,7 @@ method that takes a grant checks its scopes, and finds nothing of another organi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import trio
@@ -32,14 +33,20 @@ from qserver.control.keys import Keys
 from qserver.control.open_transactions import OpenTransactions
 from qserver.control.organizations import Organizations
 from qserver.control.rates import Allowance, Rates, SignupRates
-from qserver.control.records import TIERS, Grant
+from qserver.control.records import TIERS, Grant, Tier
 from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
+from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, check_key
 from qserver.engine.world import World
 from qserver.errors import InvalidRequest, QserverError, first_of
-from qserver.limits import SIGNUPS_MAX, SIGNUPS_OF_ADDRESS_MAX, SWEEP_SECONDS
+from qserver.limits import (
+    SIGNUPS_MAX,
+    SIGNUPS_OF_ADDRESS_MAX,
+    SPACE_LOOK_SECONDS,
+    SWEEP_SECONDS,
+)
 
 CONTROL: Final = "control"
 
@@ -57,6 +64,7 @@ class ControlPlane:
         first_key: str | None = None,
         signups_per_address: int = SIGNUPS_OF_ADDRESS_MAX,
         signups_per_hour: int = SIGNUPS_MAX,
+        tiers: Mapping[str, Tier] = TIERS,
     ) -> None:
         self._tier = default_tier or "unlimited"
         if self._tier not in TIERS:
@@ -74,6 +82,7 @@ class ControlPlane:
         self.take_signup = self._signup_rates.take
         self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
+        space = self.space = Space(self._store, databases, tiers)
 
         access = Access(self._store, databases, world.now)
         self.grant_nowait = access.grant_nowait
@@ -82,7 +91,7 @@ class ControlPlane:
         self.database = access.database
 
         records = self._records = DatabaseRecords(
-            self._store, access, databases, self._background_tasks, mint, world.report
+            self._store, access, databases, self._background_tasks, mint, world.report, space
         )
         self.list_databases = records.list_page
         self.create_database = records.create
@@ -91,7 +100,7 @@ class ControlPlane:
         self.delete_database = records.delete
 
         self.open_transactions = OpenTransactions(mint, world.now)
-        keys = self._keys = Keys(self._store, mint, self.open_transactions.finish_key)
+        keys = self._keys = Keys(self._store, access, mint, self.open_transactions.finish_key)
         self.list_keys = keys.list_page
         self.create_key = keys.create
         self.find_key = keys.find
@@ -107,11 +116,15 @@ class ControlPlane:
         self.delete_session = sessions.delete
 
         organizations = self._organizations = Organizations(
-            self._store, records, keys, self._rates, self._background_tasks, mint
+            self._store, records, keys, self._rates, self._background_tasks, mint, space
         )
         self.organization = organizations.overview
         self.signup = organizations.signup
         self.reset = Reset(self._store, access).reset
+
+    def version(self) -> int | None:
+        """Return the version of the control records; None while they are not available."""
+        return self._store.version()
 
     def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
         """Count a request of the grant's organization; raise RateLimited if it is one too many."""
@@ -136,6 +149,7 @@ class ControlPlane:
                 await self._store.open(control.sql)
                 task_status.started(await self._prepare())
                 nursery.start_soon(self.open_transactions.run)
+                nursery.start_soon(self._look_for_ever)
                 await self._sweep_for_ever()
             finally:
                 self._background_tasks.end()
@@ -152,6 +166,14 @@ class ControlPlane:
                 await self.sweep()
             except QserverError as error:
                 self._world.report("the sweep of the control database failed", error)
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            await trio.sleep(SPACE_LOOK_SECONDS)
+            try:
+                await self.space.look()
+            except (QserverError, OSError) as error:
+                self._world.report("files could not be measured", error)
 
     async def sweep(self) -> None:
         """Remove what is long dead, and go on with what was cut short."""

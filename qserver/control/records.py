@@ -8,15 +8,25 @@ None of them holds a secret, so all may be shown and logged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from math import inf
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from qserver.limits import REQUESTS_PER_WINDOW_FREE, REQUESTS_PER_WINDOW_PRO
+from qserver.limits import (
+    DATABASES_FREE,
+    DATABASES_OF_ORGANIZATION_MAX,
+    DATABASES_PRO,
+    REQUESTS_PER_WINDOW_FREE,
+    REQUESTS_PER_WINDOW_PRO,
+    STORED_BYTES_FREE,
+    STORED_BYTES_PRO,
+)
+from qserver.query.described import Described
 
 ADMIN: Final = "admin"
 SCOPES: Final = ("data:read", "data:write", "schema", "databases", "keys", ADMIN)
@@ -27,16 +37,20 @@ KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 
 
 class Tier(msgspec.Struct, frozen=True):
+    """What an organization may have; None is no limit."""
+
     name: str
     requests_per_minute: int | None
+    databases: int = DATABASES_OF_ORGANIZATION_MAX
+    stored_bytes: int | None = None
 
 
 TIERS: Final = MappingProxyType(
     {
         tier.name: tier
         for tier in (
-            Tier("free", REQUESTS_PER_WINDOW_FREE),
-            Tier("pro", REQUESTS_PER_WINDOW_PRO),
+            Tier("free", REQUESTS_PER_WINDOW_FREE, DATABASES_FREE, STORED_BYTES_FREE),
+            Tier("pro", REQUESTS_PER_WINDOW_PRO, DATABASES_PRO, STORED_BYTES_PRO),
             Tier("unlimited", None),
         )
     }
@@ -85,10 +99,12 @@ class KeyRecord(msgspec.Struct, frozen=True):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    statements: Mapping[str, str] | None = None
+    """The only statements that the key can run, by name; None: its scopes decide."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
-    """A session; `database` is the default for requests that name none."""
+    """A session; `database` is the default for requests that name none. `bound` are parameters."""
 
     id: str
     key_id: str
@@ -96,6 +112,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
     database: str
     created_at: datetime
     expires_at: datetime
+    bound: Mapping[str, Any] | None = None
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -105,6 +122,7 @@ class Limits(msgspec.Struct, frozen=True):
     databases: int
     keys: int
     sessions_per_key: int
+    stored_bytes: int | None
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -114,6 +132,7 @@ class Use(msgspec.Struct, frozen=True):
     databases: int
     keys: int
     sessions: int
+    stored_bytes: int
 
 
 class OrganizationOverview(msgspec.Struct, frozen=True):
@@ -136,6 +155,9 @@ class Grant(msgspec.Struct, frozen=True):
 
     `database` is the default for requests that name none. `database_ids` are those that may be
     used, None for all. The booleans are computed once, because every request reads them.
+
+    A grant with `statements` has no scope, so that no check of a scope lets it pass: it runs these
+    statements, and `bound` parameters have the values that they have here.
     """
 
     organization_id: str
@@ -147,6 +169,8 @@ class Grant(msgspec.Struct, frozen=True):
     database_ids: frozenset[str] | None
     database: str = "main"
     expires_at: float = inf
+    statements: Mapping[str, Described] | None = None
+    bound: Mapping[str, Any] = MappingProxyType({})
     may_read: bool = False
     may_write: bool = False
     may_define: bool = False

@@ -4,6 +4,8 @@ The version of a control database is the number of changes that were made to it.
 note of it are one transaction, so a start that is cut short goes on where it was. A released change
 is never edited: another is added behind it.
 
+`statements` of a key and `bound` of a session are JSON, see `statement_texts`.
+
 Times are `timestamptz`, ids are `text` that sorts by time, secrets are stored as digests only.
 """
 
@@ -52,6 +54,10 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             created_at timestamptz not null,
             expires_at timestamptz not null)""",
         "create index sessions_by_key on sessions (key_id)",
+    ),
+    (
+        "alter table keys add column statements text",
+        "alter table sessions add column bound text",
     ),
 )
 

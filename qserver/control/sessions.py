@@ -9,13 +9,14 @@ its sessions; they are dead, and the sweep removes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from qserver.control.access import Access
 from qserver.control.records import Grant, SessionRecord
 from qserver.control.requests import checked_scopes
+from qserver.control.statement_texts import checked_bound
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
 from qserver.errors import Forbidden, InvalidRequest
@@ -24,6 +25,7 @@ from qserver.limits import (
     SESSION_LIFE_SECONDS_MAX,
     SESSION_SECONDS,
     SESSIONS_OF_KEY_MAX,
+    SESSIONS_OF_STATEMENT_KEY_MAX,
 )
 from qserver.query.sql_database import Statement
 
@@ -50,19 +52,19 @@ class Sessions:
         grant: Grant,
         database: str | None = None,
         scopes: Iterable[str] | None = None,
+        bind: Mapping[str, Any] | None = None,
     ) -> tuple[SessionRecord, str]:
         """Make a session of a key; return it and its token, which is never shown again.
 
-        `database` limits it to one, `scopes` to some; None for all that the key has.
+        `database` limits it to one, `scopes` to some; None for all that the key has. `bind` gives
+        parameters of the key's statements their values, for as long as the session lives.
         """
         if grant.session_id is not None:
             raise Forbidden(
                 "a session cannot make a session", hint="Send the key, or refresh the session."
             )
-        wanted = checked_scopes(grant.scopes if scopes is None else scopes)
-        if not grant.has_all(wanted):
-            lacking = ", ".join(scope for scope in wanted if not grant.has(scope))
-            raise Forbidden(f"a session cannot have what its key lacks: {lacking}")
+        wanted = _scopes_of(grant, scopes)
+        bound, bound_text = checked_bound(grant, bind)
         name, database_id = await self._database(grant, database)
         async with self._store.changing(grant):
             await self._check_room(grant)
@@ -74,9 +76,10 @@ class Sessions:
                 name,
                 now,
                 _earlier(now + _DAY, await self._end_of_key(grant)),
+                bound or None,
             )
             token = self._mint.session_token()
-            await self._store.write(_insertion(record, database_id, token))
+            await self._store.write(_insertion(record, database_id, token, bound_text))
         return record, token
 
     async def _database(self, grant: Grant, wanted: str | None) -> tuple[str, str | None]:
@@ -92,9 +95,10 @@ class Sessions:
             grant.key_id,
             self._store.now(),
         )
-        if alive >= SESSIONS_OF_KEY_MAX:
+        most = SESSIONS_OF_KEY_MAX if grant.statements is None else SESSIONS_OF_STATEMENT_KEY_MAX
+        if alive >= most:
             raise InvalidRequest(
-                f"a key has at most {SESSIONS_OF_KEY_MAX} sessions at once",
+                f"a key has at most {most} sessions at once",
                 hint="Use a session that is there, or end one.",
             )
 
@@ -113,7 +117,13 @@ class Sessions:
                 )
             )
         return SessionRecord(
-            session_id, grant.key_id, scopes, grant.database, created_at, expires_at
+            session_id,
+            grant.key_id,
+            scopes,
+            grant.database,
+            created_at,
+            expires_at,
+            grant.bound or None,
         )
 
     async def delete(self, grant: Grant) -> None:
@@ -140,10 +150,24 @@ class Sessions:
         )
 
 
-def _insertion(record: SessionRecord, database_id: str | None, token: str) -> Statement:
+def _scopes_of(grant: Grant, scopes: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the scopes of a new session; one of a key with statements has none."""
+    if grant.statements is not None:
+        if scopes is not None:
+            raise InvalidRequest("a session of a key with statements has no scopes")
+        return ()
+    wanted = checked_scopes(grant.scopes if scopes is None else scopes)
+    if not grant.has_all(wanted):
+        lacking = ", ".join(scope for scope in wanted if not grant.has(scope))
+        raise Forbidden(f"a session cannot have what its key lacks: {lacking}")
+    return wanted
+
+
+def _insertion(record: SessionRecord, database_id: str | None, token: str, bound: str) -> Statement:
     return Statement(
-        "insert into sessions (id, key_id, digest, scopes, database_id, created_at, expires_at)"
-        " values ($1, $2, $3, $4, $5, $6, $7)",
+        "insert into sessions"
+        " (id, key_id, digest, scopes, database_id, created_at, expires_at, bound)"
+        " values ($1, $2, $3, $4, $5, $6, $7, $8)",
         [
             record.id,
             record.key_id,
@@ -152,6 +176,7 @@ def _insertion(record: SessionRecord, database_id: str | None, token: str) -> St
             database_id,
             record.created_at,
             record.expires_at,
+            bound if record.bound else None,
         ],
     )
 

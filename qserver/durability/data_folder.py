@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from qserver.durability.files import beside, remove_files
+from qserver.durability.files import Disk, beside, disk_of, remove_files, size_of_files
 from qserver.durability.high_water_mark import ENDING
 from qserver.durability.port import Log
-from qserver.durability.sqlite import open_log
+from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import LogFailed
 
@@ -25,6 +25,7 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._threads = ThreadPool()
+        self._open: dict[str, SqliteLog] = {}
 
     def file_of(self, name: str) -> Path:
         assert name and not set(name) & {"/", "\\", "\0", "."}, "names of logs are our own"
@@ -33,10 +34,18 @@ class DataFolder:
     @asynccontextmanager
     async def open(self, name: str) -> AsyncIterator[Log]:
         log = await open_log(self.file_of(name), self._threads)
+        self._open[name] = log
         try:
             yield log
         finally:
+            del self._open[name]
             await log.aclose()
+
+    async def shrink(self, name: str) -> None:
+        """Give what is free in the files of an open log back to the file system."""
+        log = self._open.get(name)
+        if log is not None:
+            await log.shrink()
 
     async def remove(self, name: str) -> None:
         """Remove a log's files durably: after this no power failure brings them back.
@@ -53,14 +62,10 @@ class DataFolder:
             ) from error
 
     def size_bytes(self, name: str) -> int:
-        path = self.file_of(name)
-        total = 0
-        for companion in COMPANIONS:
-            try:
-                total += beside(path, companion).stat().st_size
-            except FileNotFoundError:
-                pass
-        return total
+        return size_of_files(self.file_of(name), COMPANIONS)
+
+    def disk(self) -> Disk | None:
+        return disk_of(self._path)
 
     def names(self) -> list[str]:
         return sorted(each.name.removesuffix(SUFFIX) for each in self._path.glob(f"*{SUFFIX}"))

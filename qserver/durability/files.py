@@ -18,7 +18,15 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+
+class Disk(NamedTuple):
+    """How many bytes of a disk are free for us, and how many it has."""
+
+    free: int
+    total: int
+
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -46,6 +54,26 @@ def publish_file(unfinished: Path, path: Path) -> None:
     sync(unfinished)
     unfinished.rename(path)
     sync(path.parent)
+
+
+def size_of_files(path: Path, endings: Iterable[str]) -> int:
+    """Return the bytes of those of the files that there are."""
+    total = 0
+    for ending in endings:
+        try:
+            total += beside(path, ending).stat().st_size
+        except FileNotFoundError:
+            pass
+    return total
+
+
+def disk_of(folder: Path) -> Disk | None:
+    """Return how full the disk of a folder is; None if the folder is not there."""
+    try:
+        found = os.statvfs(folder)
+    except FileNotFoundError:
+        return None
+    return Disk(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
 
 def remove_files(paths: Iterable[Path]) -> None:

@@ -140,6 +140,11 @@ class SqliteLog:
         while not done:  # waiting appends come in between
             done = await self._queue.run(lambda: self._file.forget(version, ()))
 
+    async def shrink(self) -> None:
+        """Give free pages of the file back to the file system; waiting appends come in between."""
+        while await self._queue.run(self._file.shrink):
+            pass
+
     async def troubles(self) -> list[str]:
         return await self._queue.run(self._file.troubles)
 

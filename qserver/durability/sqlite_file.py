@@ -34,6 +34,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final, TypeVar
 
+from qserver.durability.explaining import EXPLANATIONS, explained
 from qserver.durability.files import (
     beside,
     keep_private,
@@ -66,6 +67,12 @@ APPENDS_UNMARKED_MAX: Final = 64
 ROWS_OF_STATEMENT: Final = 256
 FORGET_BYTES: Final = 1 << 20
 """Records dropped in one transaction have at most so many bytes, or are one."""
+INCREMENTAL: Final = 2
+"""SQLite's name for files that shrink step by step."""
+FREE_PAGES_KEPT: Final = 1024
+FREE_SHARE_KEPT: Final = 0.25
+"""A file keeps so many free pages, or this share of all, for what is written next."""
+PAGES_CUT_AT_ONCE: Final = 64
 WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
 """Pages after which a commit moves the write-ahead log into the main file.
@@ -290,7 +297,19 @@ class SqliteFile:
                 connection.execute(f"DELETE FROM pages WHERE number IN ({marks})", pages)
             return until is None or until == version
 
-        return self._change(remove)
+        done = self._change(remove)
+        return not self._run(_shrink) and done
+
+    def shrink(self) -> bool:
+        """Give a few free pages back to the file system; False if nothing is left to give."""
+
+        def shrink(connection: sqlite3.Connection) -> bool:
+            if _shrink(connection, 0, 0):
+                return True
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return False
+
+        return self._run(shrink)
 
     # --- inspection ---
 
@@ -324,6 +343,28 @@ def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
             break
         last, total = version, total + size
     return last
+
+
+def _shrink(
+    connection: sqlite3.Connection, most: int = FREE_PAGES_KEPT, share: float = FREE_SHARE_KEPT
+) -> bool:
+    """Cut some pages off the end of the file, if more are free in it than it may keep.
+
+    False if there was nothing to cut. Files of releases that did not shrink them never have any.
+    """
+    ((free,),) = connection.execute("PRAGMA freelist_count")
+    if free <= most or not _can_shrink(connection):
+        return False
+    ((count,),) = connection.execute("PRAGMA page_count")
+    if free <= share * count:
+        return False
+    connection.execute(f"PRAGMA incremental_vacuum({PAGES_CUT_AT_ONCE})").fetchall()
+    return True
+
+
+def _can_shrink(connection: sqlite3.Connection) -> bool:
+    ((kind,),) = connection.execute("PRAGMA auto_vacuum")
+    return bool(kind == INCREMENTAL)
 
 
 def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -391,7 +432,8 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     is read. `troubles` checks everything.
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
-    if tables != list(_TABLES):
+    first = 1 if _can_shrink(connection) else 0  # such a file begins with a map of its pages
+    if tables != [(name, page + first, text) for name, page, text in _TABLES]:
         raise sqlite3.DatabaseError("its tables are not those of a data file")
     for table in ("records", "checkpoint"):
         (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
@@ -433,6 +475,7 @@ def make_if_absent(path: Path) -> None:
     new_file(unfinished)
     connection = sqlite3.connect(unfinished, isolation_level=None)
     try:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the file has a first page
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("BEGIN")
@@ -470,7 +513,7 @@ def check_head(path: Path) -> None:
 def check_writable(path: Path) -> None:
     """Refuse a read-only place, for which SQLite would only report an I/O error."""
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)):
-        _, message, hint = _EXPLANATIONS[sqlite3.SQLITE_READONLY]
+        _, message, hint = EXPLANATIONS[sqlite3.SQLITE_READONLY]
         raise LogFailed(message.format(path=path), hint=hint)
 
 
@@ -520,73 +563,3 @@ def copy_data(source: Path, target: Path, unfinished: Path) -> None:
             f"{source} cannot be copied to {target}: {error.strerror or error}",
             hint="See to it that the one can be read and that there is room for the other.",
         ) from error
-
-
-# --- errors --------------------------------------------------------------------------------------
-
-
-def explained(error: sqlite3.Error | OSError, path: Path) -> QserverError:
-    """Return the error as the engine knows it, with a hint what to do."""
-    if isinstance(error, OSError):
-        return LogFailed(
-            f"{path} cannot be used: {error.strerror or error}",
-            hint="See to it that the folder exists and that qserver may write to it.",
-        )
-    code = getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_CORRUPT
-    kind, message, hint = _EXPLANATIONS.get(code & 0xFF, _UNEXPLAINED)
-    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
-    return kind(message.format(path=path), detail=f"{error} ({name})", hint=hint)
-
-
-_EXPLANATIONS: Final[dict[int, tuple[type[QserverError], str, str]]] = {
-    sqlite3.SQLITE_FULL: (
-        LogFailed,
-        "the disk of {path} is full",
-        "Make room; the database goes on by itself. Nothing that was acknowledged is lost.",
-    ),
-    sqlite3.SQLITE_IOERR: (
-        LogFailed,
-        "the disk of {path} cannot be read or written",
-        "Look for disk errors in the system's log. The database tries again by itself.",
-    ),
-    sqlite3.SQLITE_READONLY: (
-        LogFailed,
-        "{path} cannot be written: it, its folder or its disk is read-only",
-        "Let qserver write there; the database goes on by itself.",
-    ),
-    sqlite3.SQLITE_CANTOPEN: (
-        LogFailed,
-        "{path} cannot be opened",
-        "See to it that the folder exists and that qserver may write to it.",
-    ),
-    sqlite3.SQLITE_NOMEM: (
-        LogFailed,
-        "there is not enough memory to work on {path}",
-        "Give qserver more memory.",
-    ),
-    sqlite3.SQLITE_BUSY: (
-        DataInUse,
-        "another process uses {path}",
-        "Stop the other process: one file has one server.",
-    ),
-    sqlite3.SQLITE_CORRUPT: (
-        DataCorrupted,
-        "{path} is damaged",
-        "Restore a backup, and keep the damaged file until you have.",
-    ),
-    sqlite3.SQLITE_ERROR: (  # our statements never change, so it is the tables
-        DataCorrupted,
-        "{path} is damaged: it lacks what a data file has",
-        "Restore a backup, and keep the damaged file until you have.",
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        DataCorrupted,
-        "{path} is damaged: it does not begin as a data file does",
-        "Restore a backup, and keep the damaged file until you have.",
-    ),
-}
-_UNEXPLAINED: Final[tuple[type[QserverError], str, str]] = (
-    LogFailed,
-    "{path} cannot be read or written",
-    "The database tries again by itself. If this does not end, restart qserver.",
-)

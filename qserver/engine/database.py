@@ -37,9 +37,11 @@ from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.messages import Work
+from qserver.engine.observers import Observer
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted
+from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -80,6 +82,7 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     """Whether it restarted because the log failed, and has written nothing since."""
     pages_trouble: str | None
     """Why a page could not be read, until one could; damage stays."""
+    watches: WatchesStatistics = WatchesStatistics(0, 0)
 
 
 class Database:
@@ -117,6 +120,8 @@ class Database:
         self._known: Recovered | None = None
         """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
+        self.watches = Watches(self.snapshots)
+        self._observers: tuple[Observer, ...] = (self.watches,)
         self._generation: Generation | None = None
         self._changed = trio.Event()
         self._restarts = 0
@@ -177,11 +182,20 @@ class Database:
                 self._tell()
             return None
         self._after_recovery()
+        if self._known is not None:  # it was shown, and more may have been in the log
+            for observer in self._observers:
+                observer.restarting(self._known.snapshot)
         self._known = None
         self.snapshots.show(recovered.snapshot)
         self._tell()
         return Generation(
-            recovered, self._log, self._world, self.snapshots, self._policy, self._end
+            recovered,
+            self._log,
+            self._world,
+            self.snapshots,
+            self._policy,
+            self._end,
+            self._observers,
         )
 
     async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
@@ -197,6 +211,8 @@ class Database:
                     self._known = generation.known()
                 self._world.report(f"database {self.name} restarts", self.trouble)
         finally:
+            for observer in self._observers:
+                observer.restarting(generation.versions.durable)
             if self.state is not State.TAKEN:
                 self._enter(State.RECOVERING)
             generation.end()
@@ -220,6 +236,8 @@ class Database:
     def _tell(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+        for observer in self._observers:
+            observer.changed()
 
     async def _alive(self) -> Generation:
         """Return the living generation; wait for it while the database recovers."""
@@ -299,6 +317,11 @@ class Database:
             except EngineRestarted:
                 pass  # the next generation can do it
 
+    def save_soon(self) -> None:
+        """Begin a checkpoint soon, so that what it does not need is forgotten."""
+        if self._generation is not None:
+            self._generation.checkpointer.save_soon()
+
     async def close(self) -> None:
         """Take a last checkpoint, so that the next start is quick, and let `run` end.
 
@@ -321,6 +344,7 @@ class Database:
             living,
             isinstance(self.trouble, LogFailed) and (living is None or living.log.groups == 0),
             None if self.pages.trouble is None else str(self.pages.trouble),
+            self.watches.statistics(),
         )
 
     def __repr__(self) -> str:

@@ -46,6 +46,21 @@ class OutcomeUnknown(QserverError):
 # --- classes 53, 54 and 57: not now, or not this much --------------------------------------------
 
 
+class DiskFull(QserverError):
+    """The organization's fault, or the disk's: there is no room to store more.
+
+    Reads and what removes data go on. Retrying helps once something was removed.
+    """
+
+    code = "53100"
+
+
+class TooManyDatabases(DiskFull):
+    """The organization's fault: it has as many databases as its tier allows."""
+
+    name = "disk_full"
+
+
 class OutOfMemory(QserverError):
     """The request's fault: it needs more memory than it may have. Retrying cannot help."""
 

@@ -87,18 +87,6 @@ class TransactionNotFound(NotFound):
     code = "QS030"
 
 
-class TooManyOpen(QserverError):
-    """The caller's fault, or its organization's: too many transactions are open. Retry when one
-    has ended."""
-
-    code = "QS034"
-    retryable = True
-
-    def __init__(self, message: str, *, retry_after_seconds: int, **fields: Any) -> None:
-        super().__init__(message, **fields)
-        self.retry_after_seconds = retry_after_seconds
-
-
 class RateLimited(QserverError):
     """The caller's fault, or its organization's: too many requests in a minute."""
 
@@ -108,6 +96,25 @@ class RateLimited(QserverError):
     def __init__(self, message: str, *, retry_after_seconds: int, **fields: Any) -> None:
         super().__init__(message, **fields)
         self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyOpen(QserverError):
+    """The caller's fault, or its organization's: so many may be open at once. Retry when one has
+    ended."""
+
+    code = "QS034"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_seconds: int = 1, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ReaderTooSlow(QserverError):
+    """The caller's fault: it reads more slowly than the database changes, and what it would read
+    next is no longer kept. Begin anew."""
+
+    code = "QS031"
 
 
 class WrongHost(QserverError):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.probes.run import Probe
+from qserver.errors import QserverError
+from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives
 
 CATEGORY: Final = "parameters"
@@ -13,6 +14,30 @@ PEOPLE: Final = (
     does("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)"),
     changes("INSERT INTO people VALUES (1, 'Ada'), (2, 'Bob')", 2),
 )
+
+
+async def named_statements(run: Run) -> None:
+    """A statement that is kept keeps its columns, and takes parameters by name only."""
+    await run.perform(*PEOPLE)
+    kept = await run.database.describe("SELECT * FROM people WHERE name = :who")
+    await run.perform(
+        does("ALTER TABLE people ADD COLUMN secret TEXT DEFAULT 'x'"),
+        gives(kept.sql, "1 | Ada", parameters={"who": "Ada"}),
+        gives(kept.sql, parameters={"who": INJECTION}),
+    )
+    run.check("the parameters of the statement", kept.parameters == ("who",), str(kept.parameters))
+    for sql in (
+        "SELECT id FROM nowhere",
+        "SELECT id FROM people WHERE id = $1",
+        "DROP TABLE people",
+    ):
+        try:
+            await run.database.describe(sql)
+        except QserverError as error:
+            run.check(sql, True, f"refused: {error}")
+        else:
+            run.check(sql, False, "nothing wrong")
+
 
 PROBES: Final = (
     Probe(
@@ -76,6 +101,12 @@ PROBES: Final = (
             gives("SELECT $1::numeric * 3", "0.30", parameters=["0.10"]),
             fails("SELECT $1::integer", "22P02", ["seven"]),
         ),
+    ),
+    Probe(
+        "named_statements",
+        CATEGORY,
+        "Statements kept by name, for keys that run no other: checked when kept, columns fixed.",
+        named_statements,
     ),
     Probe(
         "parameters_count",

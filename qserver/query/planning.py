@@ -12,7 +12,7 @@ elsewhere (`World.compute`), for as long as a client waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from qserver.errors import (
 )
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
-from qserver.query.plan_cache import Plan, PlanCache
+from qserver.query.plan_cache import KeptPlans, Plan, PlanCache
 from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.parsed import parsed_expression
@@ -40,7 +40,7 @@ from qserver.sql.functions.registry import Function
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
-from qserver.sql.plan import Change, Values
+from qserver.sql.plan import Change, Delete, Values
 from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.sql.vectors.loading import load_for
 from qserver.sql.walk import everything, parts, rebuilt
@@ -92,9 +92,14 @@ class Planner:
     With fewer `rules` every statement answers the same, only more slowly: tests hold it to that.
     """
 
-    def __init__(self, rules: tuple[Rule, ...] = RULES, compute: Compute = compute_here) -> None:
+    def __init__(
+        self,
+        rules: tuple[Rule, ...] = RULES,
+        compute: Compute = compute_here,
+        plans: KeptPlans | None = None,
+    ) -> None:
         self.rules = rules
-        self.cache = PlanCache()
+        self.cache = PlanCache(all_plans=plans)
         self._compute = compute
         self._parsed: tuple[str, Parsed] | None = None
         self._parameterized: dict[str, Parameterized] = {}
@@ -161,6 +166,12 @@ class Planner:
         budget = self._short_budget()
         made = self._prepared(sql, parsed, parameterized, catalog, snapshot, given, budget, to_read)
         return self._keep(sql, parameterized, given, made)
+
+    async def elsewhere(self, work: Callable[[StepBudget], Any]) -> Any:
+        """Return the result of pure work that counts its steps; other tasks run meanwhile."""
+        return await self._compute(
+            lambda check: work(StepBudget.watched(STEPS_BETWEEN_LOOKS, check))
+        )
 
     async def prepare(
         self,
@@ -292,7 +303,7 @@ def locate(error: QserverError, sql: str) -> None:
         return
     if error.definition is not None:
         text, place = error.definition
-        for node in _nodes(parse(sql).statement):
+        for node in nodes_of(parse(sql).statement):
             if isinstance(node, ast.Constraint | ast.AlterAction) and node.text == text:
                 assert node.expression is not None, "the text is its"
                 alone, _ = parsed_expression(text)
@@ -300,13 +311,14 @@ def locate(error: QserverError, sql: str) -> None:
                 return
     elif error.literal is not None:
         index = _index_of_literal(error.literal, error.item, parameterize(sql).literals)
-        for node in _nodes(parse(sql, repeat=False).statement):
+        for node in nodes_of(parse(sql, repeat=False).statement):
             if isinstance(node, ast.Literal) and node.index == index:
                 error.position = node.position + 1
                 return
 
 
-def _nodes(statement: ast.Statement) -> Iterator[Any]:
+def nodes_of(statement: ast.Statement) -> Iterator[Any]:
+    """Yield all nodes of a statement's AST, in the order of the text."""
     waiting: list[Any] = [statement]
     while waiting:
         node = waiting.pop()
@@ -391,9 +403,14 @@ def make_plan(
         sizes={table.id: snapshot.count(table.id) for table in bound.tables},
         size=NODE_BYTES * nodes + CHARACTER_BYTES * len(compiled.source),
         writes=changes,
+        grows=changes and any(map(_stores, everything(optimized))),
         watched=changes
         and any(table.foreign_keys or table.referenced_by for table in bound.tables),
     )
+
+
+def _stores(node: Any) -> bool:
+    return isinstance(node, Change) and not isinstance(node, Delete)
 
 
 def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:

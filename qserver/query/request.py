@@ -28,6 +28,7 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.query.room import UNBOUNDED, Room
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
 from qserver.sql.execution import Context
 from qserver.storage.snapshot import Snapshot
@@ -51,6 +52,7 @@ class RequestEnvironment:
     pool: MemoryPool | None = None
     value_bytes_most: int = VALUE_BYTES_MAX
     pages: PageCache | None = None
+    room: Room = UNBOUNDED
 
     def request(self, timeout_ms: float | None = None, allowed: Allowed = EVERYTHING) -> Request:
         return Request(self, self.now(), timeout_ms, allowed)
@@ -164,7 +166,7 @@ class RequestContext(Context):
     @property
     def transaction_bytes_most(self) -> int:  # type: ignore[override]
         most = TRANSACTION_MEMORY_BYTES_MAX
-        return most if self.pages is None else min(most, self.pages.most // 2)
+        return most if self.pages is None else min(most, self.pages.most // 4)
 
     def check(self) -> None:
         self._request.check()

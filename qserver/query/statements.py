@@ -40,6 +40,7 @@ from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized
+from qserver.sql.live import explain_live
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
@@ -67,6 +68,7 @@ class StatementRun:
 
     __slots__ = (
         "_prepared",
+        "_room",
         "affected_besides",
         "allowed",
         "changes",
@@ -88,6 +90,7 @@ class StatementRun:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
+        self._room = request.environment.room
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
         self.changes = False
@@ -138,6 +141,8 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            if plan.grows:
+                self._room.check()
             self.changes = True
         else:
             self.allowed.check_read()
@@ -151,6 +156,8 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
+            self._room.check()
         self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
@@ -293,6 +300,8 @@ class StatementRun:
         lines = explain(plan.statement)
         if "analyze" in node.options:
             lines += yield from self._analyzed(plan, slots)
+        if "live" in node.options:
+            lines.append(explain_live(plan.statement, slots))
         if "code" in node.options:
             lines += ["", *plan.compiled.source.splitlines()]
         yield [(line,) for line in lines]

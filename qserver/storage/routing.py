@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -24,7 +25,7 @@ from qserver.storage.page import Key, Value
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, changed
+from qserver.storage.writes import CHANGES_AT_ONCE, NEVER, Moment, TreeWrites, Writes, changed
 
 Each = TypeVar("Each")
 
@@ -145,9 +146,16 @@ def ranges_between(newest: Snapshot, catalog: Catalog, scanned: ScannedRange) ->
 
 
 def written(
-    snapshot: Snapshot, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()
+    snapshot: Snapshot,
+    catalog: Catalog,
+    writes: Writes,
+    dropped: Collection[int] = (),
+    moments: Mapping[int, Moment] = MappingProxyType({}),
 ) -> Trees:
-    """Return a snapshot's trees with writes made, without shards: for recovery."""
+    """Return a snapshot's trees with writes made, without shards: for recovery.
+
+    `moments`: when each of the trees was last written.
+    """
     trees: dict[int, RangedTree] = {}
     for number, changes in writes.items():
         before = snapshot.trees.tree(number)
@@ -155,5 +163,5 @@ def written(
             each: changed(before.root_of(each), entries)
             for each, entries in at_once(spread(snapshot, catalog, number, changes)).items()
         }
-        trees[number] = before.changed(roots).laid_out(snapshot.shards)
+        trees[number] = before.changed(roots, moments.get(number, NEVER)).laid_out(snapshot.shards)
     return snapshot.trees.changed(trees, dropped)

@@ -35,7 +35,7 @@ from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders
-from qserver.web.service import Service, State
+from qserver.web.service import Service
 from qserver.web.statuses import Pairs
 
 _ONCE: Final = (
@@ -70,7 +70,7 @@ class Application:
 
     def drain(self) -> None:
         """Make /ready report that the service is stopping."""
-        self.service.state = State.DRAINING
+        self.service.drain()
 
     def endpoint(self, request: Request) -> Endpoint:
         headers = dict(request.headers)

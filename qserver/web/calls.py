@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from qserver.control.records import Grant
-from qserver.errors import QserverError, RequestTooLarge
+from qserver.errors import Forbidden, QserverError, RequestTooLarge
 from qserver.http1 import (
     Answer,
     BodyRefused,
@@ -184,14 +184,16 @@ class Call(ABC):
     def failed(self, error: Exception) -> Response:
         """The answer for a request that raised an error. Every error passes here."""
         self.release()
-        known = (
-            error
-            if isinstance(error, QserverError)
-            else self.endpoint.service.internal_error(error, self.request_id)
-        )
+        known = self.known(error)
         times = self.elapsed_us(), self.exec_us()
         body = error_body(known, self.request_id, *times, results=self.no_results())
         return self.answer(status_of(known), self.headers((JSON, *headers_of(known))), body)
+
+    def known(self, error: Exception) -> QserverError:
+        """The error that the client is told of: a bug is not described to it."""
+        if isinstance(error, QserverError):
+            return error
+        return self.endpoint.service.internal_error(error, self.request_id)
 
     def headers(self, own: Sequence[Pair] = ONLY_JSON) -> Headers:
         """The headers of this answer, with those of every answer."""
@@ -281,8 +283,17 @@ class KeyedCall(Call):
             limits: Pairs = []
             self._limits = limits
             endpoint.service.count_request(grant, limits, endpoint.cost)
+        if grant.statements is not None:
+            self.limit(grant)
         body = self.body
         return self.run(body) if isinstance(body, bytes) else self.read(body)
+
+    def limit(self, grant: Grant) -> None:
+        """Called for a grant that allows named statements only: by default it allows nothing."""
+        raise Forbidden(
+            "this key can only run its statements",
+            hint='Send {"statement": …, "params": {…}} to POST /v1/query.',
+        )
 
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         """Wait for the body, at most `most` bytes."""

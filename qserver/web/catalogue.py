@@ -47,6 +47,8 @@ class Route:
     answer: type | None
     status: int = 200
     request: type | None = None
+    named_request: type | None = None
+    """What a key that can only run its statements sends instead."""
     scope: str | None = None
     anonymous: bool = False
     errors: tuple[int, ...] = ()
@@ -55,6 +57,8 @@ class Route:
     media: str = "application/json"
     """The media type of an answer that is not JSON."""
     body_optional: bool = False
+    for_statement_keys: bool = False
+    """Whether a key that can only run its statements may call it."""
     cost: int = 1
     """How many requests it counts for in the organization's rate limit."""
     takes_idempotency_key: bool = False
@@ -85,6 +89,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.QueryAnswer,
         request=shapes.QueryRequest,
+        named_request=shapes.NamedQueryRequest,
         takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
@@ -105,6 +110,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.TransactionAnswer,
         request=shapes.TransactionRequest,
+        named_request=shapes.NamedTransactionRequest,
         takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
@@ -175,6 +181,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         status=201,
         request=shapes.SessionRequest,
         body_optional=True,
+        for_statement_keys=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
@@ -184,9 +191,17 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.CONTROL,
         shapes.SessionAnswer,
         errors=(400, 403),
+        for_statement_keys=True,
     ),
     Route(
-        "DELETE", "/v1/session", "end the session", Plane.CONTROL, None, status=204, errors=(400,)
+        "DELETE",
+        "/v1/session",
+        "end the session",
+        Plane.CONTROL,
+        None,
+        status=204,
+        errors=(400,),
+        for_statement_keys=True,
     ),
     Route(
         "GET",

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 
 from qserver.control.databases import OpenDatabaseStatistics
 from qserver.control.open_transactions import OpenTransactionsStatistics
+from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
 from qserver.storage.columns import VECTORS
@@ -127,6 +128,8 @@ def server_text(
     uptime_s: float,
     counters: Counters | None,
     pages: CacheStatistics,
+    space: SpaceStatistics,
+    live_queries: int,
     transactions: OpenTransactionsStatistics,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
@@ -140,10 +143,12 @@ def server_text(
         yield GaugeMetricFamily(
             "qserver_column_vectors_bytes", "Column vectors that pages keep", value=VECTORS.bytes
         )
+        yield GaugeMetricFamily("qserver_live_queries", "Open now", value=live_queries)
         yield from metrics.families()
         yield from database_families(databases)
         yield from page_families(pages)
         yield from open_transaction_families(transactions)
+        yield from space_families(space)
         if counters is not None:
             yield from server_families(counters.statistics())
 
@@ -176,12 +181,29 @@ def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable
     users = GaugeMetricFamily(
         "qserver_database_users", "Requests that use it now", labels=("database",)
     )
+    sizes = GaugeMetricFamily(
+        "qserver_database_bytes", "Bytes that its files take", labels=("database",)
+    )
     for each in databases:
         users.add_metric((each.id,), each.users)
+        sizes.add_metric((each.id,), each.size_bytes)
         if each.database.generation is not None:
             versions.add_metric((each.id,), each.database.generation.versions.durable)
     yield versions
     yield users
+    yield sizes
+
+
+def space_families(space: SpaceStatistics) -> Iterable[Metric]:
+    yield GaugeMetricFamily(
+        "qserver_organizations_full",
+        "Organizations that store as much as they may",
+        value=space.organizations_full,
+    )
+    if space.disk_free_bytes is not None:
+        yield GaugeMetricFamily(
+            "qserver_disk_free_bytes", "Left on the disk of the data", value=space.disk_free_bytes
+        )
 
 
 def page_families(pages: CacheStatistics) -> Iterable[Metric]:
@@ -221,9 +243,11 @@ def open_transaction_families(transactions: OpenTransactionsStatistics) -> Itera
 
 
 _PAGES: Final = {
-    "bytes_max": "Bytes that pages may take in memory",
+    "bytes_max": "Bytes of QSERVER_MEMORY, which all these share",
     "bytes_cached": "Bytes of saved pages that are in memory, estimated",
     "bytes_unsaved": "Bytes of pages that no checkpoint has saved yet, estimated",
+    "bytes_statements": "Bytes that statements and unread answers hold",
+    "bytes_others": "Bytes of column vectors and plans, which go first",
     "cached": "Saved pages that are in memory",
     "loads": "Pages loaded from the disk",
     "evictions": "Pages let go to make room",
@@ -278,8 +302,14 @@ _COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
     ("qserver_turns", "The old name of qserver_exclusive_commits", _exclusive),
     ("qserver_restarts", "Times that its engine restarted and recovered", _restarts),
     ("qserver_falls", "The old name of qserver_restarts, until the next release", _restarts),
+    ("qserver_room_refused", "Statements refused for lack of room", lambda each: each.refused),
     ("qserver_plan_hits", "Statements whose plan was kept", lambda each: each.plans.hits),
     ("qserver_plan_misses", "Statements that were planned", lambda each: each.plans.misses),
+    (
+        "qserver_live_wakeups",
+        "Times that a commit mattered to a live query",
+        lambda each: each.database.watches.wakeups,
+    ),
     ("qserver_log_groups", "Groups written to the log", _of_log("groups")),
     ("qserver_log_records", "Records written to the log", _of_log("records")),
     ("qserver_log_bytes", "Bytes written to the log", _of_log("bytes")),

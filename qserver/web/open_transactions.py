@@ -53,6 +53,7 @@ from qserver.web.answers import error_body
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.json_values import encode_json
+from qserver.web.named import hide_rows
 from qserver.web.places import check_place
 from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
 from qserver.web.service import allowed_of
@@ -77,9 +78,20 @@ class OpenTransactionEndpoint(Endpoint):
 
 class TransactionRouteCall(KeyedCall):
     endpoint: OpenTransactionEndpoint
+    _is_limited = False
 
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         return self.run(b"") if self.endpoint.bodiless else super().read(body, most)
+
+    def limit(self, grant: Grant) -> None:
+        """A key of statements may run them in an open transaction."""
+        self._is_limited = True
+
+    def known(self, error: Exception) -> QserverError:
+        known = super().known(error)
+        if self._is_limited:
+            hide_rows(known)
+        return known
 
     def found(self) -> Held:
         """The caller's transaction that the path names."""
@@ -104,7 +116,8 @@ class OpenCall(TransactionRouteCall):
             self._request = decode(_open_decoder, body)
         plane, grant = self.endpoint.service.plane, self.grant
         plane.open_transactions.check_room(grant)
-        if not (grant.may_read or grant.may_write or grant.may_define):
+        allowed = allowed_of(grant)
+        if not (allowed.read or allowed.write or allowed.define):
             raise Forbidden("this key may use no data", hint="Use a key with the scope data:read.")
         wanted = self._request.database
         name = self.endpoint.database if wanted is None else wanted
@@ -245,14 +258,11 @@ class CommitCall(TransactionRouteCall):
         return self._repeat(found)
 
     async def _store_conflict(self, error: SerializationFailure) -> bytes:
-        held = self._held
-        assert held is not None
-        body = error_body(error, self.request_id, self.elapsed_us(), self.exec_us())
-        version = held.transaction.version
-        head, number, tail = body.partition(b'"read_version":%d' % version)
-        assert number, "a conflict names the version that was read"
-        answer = StoredAnswer(b"", self._expires(), head + b'"read_version":', tail, version)
-        await self._store(answer)
+        total_us = self.elapsed_us()
+        body = error_body(self.known(error), self.request_id, total_us, self.exec_us())
+        head, name, rest = body.partition(b'"total_us":')  # the number that a stored answer has
+        tail = rest.removeprefix(b"%d" % total_us)
+        await self._store(StoredAnswer(b"", self._expires(), head + name, tail, total_us))
         return body
 
     async def _store(self, answer: StoredAnswer) -> StoredAnswer:

@@ -35,7 +35,9 @@ STATUS_MEANINGS: Final = {
 
 
 def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
-    declared = {shape for route in routes for shape in (route.request, route.answer)}
+    declared = {
+        shape for route in routes for shape in (route.request, route.named_request, route.answer)
+    }
     structs = [each for each in declared if isinstance(each, type) and _is_struct(each)]
     _, components = msgspec.json.schema_components(
         [*sorted(structs, key=lambda each: each.__name__), shapes.ErrorAnswer],
@@ -99,7 +101,10 @@ def _body(route: Route) -> dict[str, Any]:
     if route.request is str:
         content = {"text/plain": {"schema": {"type": "string"}}}
     else:
-        content = {"application/json": {"schema": _schema(route.request)}}
+        schema = _schema(route.request)
+        if route.named_request is not None:
+            schema = {"oneOf": [schema, _schema(route.named_request)]}
+        content = {"application/json": {"schema": schema}}
     return {"required": not route.body_optional, "content": content}
 
 

@@ -44,6 +44,7 @@ STEP_SECONDS: Final = 0.002
 """The approximate duration of such a step."""
 
 _STREAM: Final = re.compile(r"\s*/\*\+\s*STREAM\s*\*/", re.IGNORECASE)
+_LIVE: Final = re.compile(r"\s*/\*\+\s*LIVE\s*\*/", re.IGNORECASE)
 
 
 def decode(decoder: msgspec.json.Decoder[Shape], body: bytes) -> Shape:
@@ -86,6 +87,19 @@ _long_transaction_decoder: Final = decoder_of(_LongTransaction)
 _value_decoder: Final[msgspec.json.Decoder[Any]] = decoder_of(Any)
 
 
+def decode_value(raw: bytes) -> Any:
+    """Decode a part of a body, of any shape."""
+    return decode(_value_decoder, raw)
+
+
+async def decode_value_in_steps(
+    raw: bytes, began: float, timeout_ms: int | None
+) -> tuple[Any, int]:
+    """Decode a long part of a body; return it and the milliseconds that its request has left."""
+    value = await _decoded(raw, began, timeout_ms)
+    return value, _left(began, timeout_ms)
+
+
 def query_request(content_type: bytes, body: bytes) -> QueryRequest:
     """POST /v1/query."""
     if content_type not in JSON_TYPES:
@@ -94,7 +108,7 @@ def query_request(content_type: bytes, body: bytes) -> QueryRequest:
     if len(body) > STATEMENT_BYTES_MAX:
         _check_statement(request.sql)
     if request.params is not None:
-        _check_params(request.params)
+        check_params(request.params)
     return request
 
 
@@ -110,7 +124,7 @@ async def read_query_request(content_type: bytes, body: bytes) -> QueryRequest:
         return query_request(content_type, body)
     _check_statement(request.sql)
     params = await _decoded(raw, began, request.timeout_ms)
-    _check_params(params)
+    check_params(params)
     left = _left(began, request.timeout_ms)
     return QueryRequest(**{**asdict(request), "params": params, "timeout_ms": left})
 
@@ -148,7 +162,7 @@ async def read_transaction_request(
     if not raw.startswith(b"["):
         return transaction_request(content_type, body)
     statements = await _decoded(raw, began, request.timeout_ms)
-    _check_length(statements)
+    check_count(statements)
     left = _left(began, request.timeout_ms)
     fields = {**asdict(request), "timeout_ms": left}
     fields["statements"] = list(map(_statement_request, statements))
@@ -191,11 +205,11 @@ def _left(began: float, timeout_ms: int | None) -> int:
 
 
 def _checked(request: TransactionRequest) -> tuple[TransactionRequest, list[Statement]]:
-    _check_length(request.statements)
-    return request, [_statement(index, each) for index, each in enumerate(request.statements)]
+    check_count(request.statements)
+    return request, [statement_of(index, each) for index, each in enumerate(request.statements)]
 
 
-def _check_length(statements: list[Any]) -> None:
+def check_count(statements: list[Any]) -> None:
     if len(statements) > TRANSACTION_STATEMENTS_MAX:
         raise InvalidRequest(
             f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements,"
@@ -205,24 +219,31 @@ def _check_length(statements: list[Any]) -> None:
         raise InvalidRequest("a transaction has at least one statement, this one has none")
 
 
-def _statement(index: int, given: Any) -> Statement:
+def statement_of(index: int, given: Any) -> Statement:
+    """Check a statement of a transaction."""
     statement = Statement(given) if isinstance(given, str) else Statement(given.sql, given.params)
-    if wants_stream(statement.sql):
+    hint = "STREAM" if wants_stream(statement.sql) else "LIVE" if is_live(statement.sql) else None
+    if hint is not None:
         error = InvalidRequest(
-            "a statement of a transaction cannot be streamed",
-            hint="Send it alone to /v1/query, or leave out /*+ STREAM */.",
+            f"a statement of a transaction cannot be {'streamed' if hint == 'STREAM' else 'live'}",
+            hint=f"Send it alone to /v1/query, or leave out /*+ {hint} */.",
         )
         error.statement = index
         raise error
     _check_statement(statement.sql)
     if statement.parameters is not None:
-        _check_params(statement.parameters)
+        check_params(statement.parameters)
     return statement
 
 
 def wants_stream(sql: str) -> bool:
     """Does the statement begin with the STREAM hint?"""
     return "/*+" in sql and _STREAM.match(sql) is not None
+
+
+def is_live(sql: str) -> bool:
+    """Does the statement begin with the LIVE hint?"""
+    return "/*+" in sql and _LIVE.match(sql) is not None
 
 
 def check_media_type(given: bytes, accepted: frozenset[bytes], instead: str) -> None:
@@ -245,7 +266,7 @@ def _check_statement(sql: str) -> None:
         raise RequestTooLarge(f"a statement has at most {STATEMENT_BYTES_MAX} bytes")
 
 
-def _check_params(params: Given) -> None:
+def check_params(params: Given) -> None:
     if params is not None and len(params) > PARAMETERS_MAX:
         raise InvalidRequest(
             f"a statement has at most {PARAMETERS_MAX} parameters, {len(params)} were given"

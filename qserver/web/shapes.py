@@ -8,12 +8,15 @@ rows, for speed; a test compares them with `QueryAnswer`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 from qserver.limits import (
     ANSWER_ROWS_MAX,
+    LIVE_EVERY_MS_MAX,
+    LIVE_EVERY_MS_MIN,
     OPEN_IDLE_SECONDS_MAX,
     RETRIES_MAX,
     STATEMENT_SECONDS_MAX,
@@ -26,6 +29,7 @@ Timeout = Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))]
 Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
 RowsMost = Annotated[int, Meta(ge=0, le=ANSWER_ROWS_MAX)]
 Count = Annotated[int, Meta(ge=0)]
+Every = Annotated[int, Meta(ge=LIVE_EVERY_MS_MIN, le=LIVE_EVERY_MS_MAX)]
 Params = list[Any] | dict[str, Any] | None
 
 
@@ -42,6 +46,8 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_affected: Count | None = None
     dry_run: bool = False
     transaction: str | None = None
+    live: bool = False
+    every_ms: Every | None = None
 
 
 class StatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +81,39 @@ class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 class NoFields(Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request that has nothing to say."""
+
+
+def _named(name: str, shape: type[Struct], *own: tuple[str, Any, Any]) -> type[Struct]:
+    """A request of a key that can only run its statements: the options that it shares."""
+    taken = {"sql", *NAMED_REFUSED, *(each[0] for each in own)}
+    shared = [
+        (each.name, each.type, each.default) for each in fields(shape) if each.name not in taken
+    ]
+    return defstruct(name, [*own, *shared], frozen=True, forbid_unknown_fields=True)
+
+
+NAMED_REFUSED: Final = ("dry_run", "branch", "as_of")
+"""Options that such a key may not send: they show more than the statement does."""
+
+
+class NamedStatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement of the key, by its name."""
+
+    statement: str
+    params: dict[str, Any] | None = None
+
+
+NamedQueryRequest: Final = _named(
+    "NamedQueryRequest",
+    QueryRequest,
+    ("statement", str, NODEFAULT),
+    ("params", dict[str, Any] | None, None),
+)
+NamedTransactionRequest: Final = _named(
+    "NamedTransactionRequest",
+    TransactionRequest,
+    ("statements", list[NamedStatementRequest], NODEFAULT),
+)
 
 
 # --- answers of the data plane -------------------------------------------------------------------
@@ -214,10 +253,14 @@ class ErrorAnswer(Struct, frozen=True):
 
 
 class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Both fields narrow the session; without them it may do what its key may."""
+    """`database` and `scopes` narrow the session; without them it may do what its key may.
+
+    `bind` gives parameters of the key's statements values that the session cannot change.
+    """
 
     database: str | None = None
     scopes: list[str] | None = None
+    bind: dict[str, Any] | None = None
 
 
 class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -225,20 +268,25 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new key: by default with the scopes and databases of the key that makes it, no expiry."""
+    """A new key: by default with the scopes and databases of the key that makes it, no expiry.
+
+    With `statements`, by name, it can run these and nothing else.
+    """
 
     name: str
     scopes: list[str] | None = None
     databases: list[str] | None = None
     expires_in: Annotated[int, Meta(ge=1)] | None = None
+    statements: dict[str, str] | None = None
 
 
 class KeyChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new name, or fewer scopes or databases."""
+    """A new name, fewer scopes or databases, or other statements for a key that has statements."""
 
     name: str | None = None
     scopes: list[str] | None = None
     databases: list[str] | None = None
+    statements: dict[str, str] | None = None
 
 
 class RotateRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -261,6 +309,7 @@ class Session(Struct, frozen=True):
     scopes: list[str]
     database: str | None
     token: str | UnsetType = UNSET
+    bind: dict[str, Any] | UnsetType = UNSET
 
 
 class SessionAnswer(Struct, frozen=True):
@@ -304,6 +353,7 @@ class Key(Struct, frozen=True):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    statements: dict[str, str] | UnsetType = UNSET
 
 
 class KeyAnswer(Key, frozen=True):

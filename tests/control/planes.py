@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from random import Random
@@ -12,6 +12,7 @@ import trio
 
 from qserver.control import ControlPlane, Databases, Grant, MemoryLogs
 from qserver.control.logs import Logs
+from qserver.control.records import TIERS, Tier
 from qserver.durability.port import Log
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import LogFailed
@@ -112,13 +113,19 @@ def unopened_plane(
     world: TestWorld | None = None,
     first_key: str | None = None,
     default_tier: str | None = None,
+    tiers: Mapping[str, Tier] = TIERS,
     **options: Any,
 ) -> ControlPlane:
     """A plane that nobody has started yet."""
     world = world or TestWorld()
     databases = Databases(logs, world, **({"shards": 1} | options))
     return ControlPlane(
-        databases, world, CHANCE.randbytes, default_tier=default_tier, first_key=first_key
+        databases,
+        world,
+        CHANCE.randbytes,
+        default_tier=default_tier,
+        first_key=first_key,
+        tiers=tiers,
     )
 
 

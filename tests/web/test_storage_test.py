@@ -58,6 +58,12 @@ class BrokenLogs:
     def size_bytes(self, name: str) -> int:
         return 0
 
+    async def shrink(self, name: str) -> None:
+        pass
+
+    def disk(self) -> None:
+        return None
+
 
 async def test_good_storage_passes_and_keeps_nothing() -> None:
     logs = MemoryLogs()

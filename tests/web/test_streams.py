@@ -66,7 +66,7 @@ class FakeServer:
         stream = FakeStream(steps)
         encoder = RowEncoder(COLUMNS, TYPES)
         form = JsonLines(encoder) if lines else EventStream(encoder)
-        rows = RowParts(stream, form, "request-1", lambda: 0, _internal)
+        rows = RowParts(stream, form, "request-1", lambda: 0, _known)
         parts = AnswerParts(rows.parts(trio.lowlevel.checkpoint), stream.aclose)
         if self._leaves_at != 0:
             async for part in parts:
@@ -77,8 +77,8 @@ class FakeServer:
         return stream
 
 
-def _internal(error: Exception, request_id: str) -> QserverError:
-    return QserverError("internal error")
+def _known(error: Exception) -> QserverError:
+    return error if isinstance(error, QserverError) else QserverError("internal error")
 
 
 async def test_silence_is_broken_before_a_proxy_loses_patience(autojump_clock: MockClock) -> None:
@@ -126,7 +126,7 @@ async def test_time_that_the_reader_takes_is_not_the_statement_s(autojump_clock:
     stream = FakeStream([[(1,)], [(2,)]])
     away: list[float] = []
     stream.reader_was_away = away.append  # type: ignore[assignment,method-assign]
-    rows = RowParts(stream, EventStream(RowEncoder(COLUMNS, TYPES)), "id", lambda: 0, _internal)
+    rows = RowParts(stream, EventStream(RowEncoder(COLUMNS, TYPES)), "id", lambda: 0, _known)
     async for _ in rows.parts(trio.lowlevel.checkpoint):
         await trio.sleep(5)
     assert away == [5.0, 5.0, 5.0], "the head and two pages"

@@ -52,6 +52,7 @@ class Binding:
         "prepare_query",
         "quoted",
         "sources",
+        "stars",
         "suggested",
         "tables",
         "undecided",
@@ -69,6 +70,7 @@ class Binding:
         bind_change: Callable[..., Change],
         suggested: Mapping[int | str, SqlType | None],
         budget: StepBudget | None = None,
+        stars: dict[int, str] | None = None,
     ) -> None:
         self.catalog = catalog
         self.declared = parameters
@@ -89,6 +91,9 @@ class Binding:
         """CTEs that nothing names; their literals are read all the same."""
         self.quoted: list[QuotedLiteral] = []
         """Quoted literals in the order in which they got types."""
+        self.stars = stars
+        """If given, gets the text of the columns that each star of the statement stands for, by the
+        star's position."""
         self.depth = 0
         self.budget = budget or StepBudget.boundless()
         self._positions: dict[int, tuple[Column, int]] = {}

@@ -29,6 +29,7 @@ from qserver.sql.binder.operands import Operand
 from qserver.sql.binder.relations import AnyRelation
 from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.star_texts import written_out
 from qserver.sql.expressions import Expression
 
 
@@ -70,15 +71,19 @@ def _star(scope: Scope, node: ast.Star) -> list[Output]:
         relation = find_relation(scope, node.table)
         if relation is None:
             raise missing_relation(scope, node.table, node.position)
-        return _columns(scope, relation, node.position)
-    if not scope.relations:
+        relations = [relation]
+    elif not scope.relations:
         raise SqlSyntaxError(
             "SELECT * with no tables specified is not valid", position=node.position + 1
         )
+    else:
+        relations = [relation for relation in scope.relations if relation.by_column]
+    binding = scope.binding
+    if binding.stars is not None and not binding.views_open:
+        binding.stars[node.position] = written_out(scope, relations)
     outputs: list[Output] = []
-    for relation in scope.relations:
-        if relation.by_column:
-            outputs += _columns(scope, relation, node.position)
+    for relation in relations:
+        outputs += _columns(scope, relation, node.position)
     return outputs
 
 

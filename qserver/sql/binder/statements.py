@@ -58,12 +58,21 @@ def bind(
     parameters: Parameters | None = None,
     suggested: Parameters = NOTHING_SUGGESTED,
     budget: StepBudget | None = None,
+    stars: dict[int, str] | None = None,
 ) -> Bound:
     """Bind a statement. Without `parameters` their types are inferred; with them, a type of None is
     inferred, and a missing one is an error. `suggested` are the types of the given values, for
-    parameters whose type the statement does not determine."""
+    parameters whose type the statement does not determine. `stars` gets the columns that stars
+    stand for, see `Binding`."""
     binding = Binding(
-        catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, budget
+        catalog,
+        parameters,
+        EXPRESSION_BINDERS,
+        prepare_query,
+        _bind_change,
+        suggested,
+        budget,
+        stars,
     )
     scope = outermost(binding, literals)
     try:

@@ -17,6 +17,7 @@ from typing import Final
 
 from qserver.sql import ast
 from qserver.sql.binder.column_names import column_name
+from qserver.sql.binder.star_texts import quoted
 from qserver.sql.binder.updatable_views import why_not_updatable
 from qserver.sql.ddl.names import known_key
 
@@ -89,10 +90,6 @@ def rewritten(
             return None  # written with escapes
         text = f"{text[: found.start('last')]}{quoted(renaming.new)}{text[found.end() :]}"
     return text, tuple(now[at] for at in picked)
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def unquoted(part: str) -> str:

@@ -19,9 +19,10 @@ from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported
 from qserver.sql import ast
+from qserver.sql.binder.star_texts import quoted
 from qserver.sql.ddl.names import known_key
 from qserver.sql.ddl.port import Work
-from qserver.sql.ddl.view_columns import PART, Renaming, quoted, rewritten, unquoted
+from qserver.sql.ddl.view_columns import PART, Renaming, rewritten, unquoted
 from qserver.sql.ddl.views import is_unharmed
 from qserver.values.relations import View
 from qserver.values.schema import Table

@@ -13,6 +13,7 @@ import msgspec
 import trio
 from quart_trio import QuartTrio
 
+from qserver.control.records import Grant
 from qserver.errors import RequestTooLarge
 from qserver.http1 import Answer, IncomingBody, Response
 from qserver.limits import ANONYMOUS_BODY_BYTES_MAX
@@ -93,6 +94,10 @@ class RouteCall(KeyedCall):
         if len(body) > most and self.endpoint.route.method != "GET":
             raise RequestTooLarge(f"the body is larger than {most} bytes")
         return self.run(body)
+
+    def limit(self, grant: Grant) -> None:
+        if not self.endpoint.route.for_statement_keys:
+            super().limit(grant)
 
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         return self.run(b"") if self.endpoint.route.method == "GET" else super().read(body, most)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 from quart import request
 
@@ -16,6 +18,7 @@ from qserver.control.records import (
     SessionRecord,
 )
 from qserver.errors import Forbidden, InvalidRequest
+from qserver.sql.parameters import json_of
 from qserver.web import shapes
 from qserver.web.admission import Admission
 from qserver.web.callers import caller_of
@@ -38,7 +41,7 @@ class ControlRoutes:
     async def post_v1_session(self, admission: Admission) -> shapes.SessionAnswer:
         wanted = await _body(admission, shapes.SessionRequest)
         record, token = await self._plane.create_session(
-            admission.grant, wanted.database, _tuple(wanted.scopes)
+            admission.grant, wanted.database, _tuple(wanted.scopes), wanted.bind
         )
         return shapes.SessionAnswer(True, _session(record, token, record.created_at))
 
@@ -101,6 +104,7 @@ class ControlRoutes:
             _tuple(wanted.scopes),
             _tuple(wanted.databases),
             wanted.expires_in,
+            wanted.statements,
         )
         return shapes.KeyAnswer(**_key(record), key=secret)
 
@@ -115,6 +119,7 @@ class ControlRoutes:
             name=wanted.name,
             scopes=_tuple(wanted.scopes),
             databases=_tuple(wanted.databases),
+            statements=wanted.statements,
         )
         return shapes.KeyAnswer(**_key(record))
 
@@ -191,8 +196,14 @@ def _session(record: SessionRecord, token: str | None, now: datetime) -> shapes.
         key_id=record.key_id,
         scopes=list(record.scopes),
         database=record.database,
-        **({} if token is None else {"token": token}),
+        token=UNSET if token is None else token,
+        bind=UNSET if record.bound is None else _exactly(record.bound),
     )
+
+
+def _exactly(bound: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as JSON that is ready, so that a number with a point stays a number."""
+    return {name: Raw(json_of(value).encode()) for name, value in bound.items()}
 
 
 def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
@@ -209,6 +220,8 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
 def _key(record: KeyRecord) -> dict[str, Any]:
     fields = asdict(record)
     del fields["organization_id"]
+    if record.statements is None:
+        del fields["statements"]
     return fields
 
 

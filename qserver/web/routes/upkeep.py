@@ -52,6 +52,8 @@ class UpkeepRoutes:
                 service.uptime_s(),
                 service.counters,
                 service.pages.statistics(),
+                service.plane.space.statistics(),
+                len(service.live_queries),
                 service.plane.open_transactions.statistics(),
             )
         own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)

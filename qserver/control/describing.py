@@ -1,0 +1,59 @@
+"""Describes the statements of a key in all its databases, for a caller who may give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from qserver.control.access import Access
+from qserver.control.records import Grant
+from qserver.control.statement_texts import Statements, needed_scopes
+from qserver.errors import (
+    DatabaseUnavailable,
+    Forbidden,
+    InvalidRequest,
+    LogFailed,
+    QserverError,
+    QueryCanceled,
+)
+from qserver.limits import CONTROL_SECONDS_MAX
+from qserver.query.described import Described
+
+
+async def described(
+    access: Access, grant: Grant, database_ids: Iterable[str], statements: Mapping[str, str]
+) -> Statements:
+    """Describe statements in all databases; raise InvalidRequest if one is not good there.
+
+    Raise Forbidden if the grant lacks a scope that they need.
+    """
+    if not (grant.has("data:read") or grant.has("data:write")):
+        raise Forbidden("a key cannot give what it lacks: data:read, data:write")
+    found: dict[str, Described] = {}
+    for database_id in database_ids:
+        with await access.database(grant, database_id) as opened:
+            for name, text in statements.items():
+                try:
+                    here = await opened.sql.describe(text, CONTROL_SECONDS_MAX * 1000)
+                except (DatabaseUnavailable, LogFailed, QueryCanceled):
+                    raise
+                except QserverError as error:
+                    raise _not_good(name, opened.name, error) from None
+                if found.setdefault(name, here) != here:
+                    raise InvalidRequest(
+                        f"the statement {name!r} is not the same in all databases",
+                        detail=f"In {opened.name!r} it is {here.sql}",
+                        hint="Name the columns instead of *, or make a key for each database.",
+                    )
+    lacking = [scope for scope in needed_scopes(found) if not grant.has(scope)]
+    if lacking:
+        raise Forbidden(f"a key cannot give what it lacks: {', '.join(lacking)}")
+    return found
+
+
+def _not_good(name: str, database: str, error: QserverError) -> InvalidRequest:
+    return InvalidRequest(
+        f"the statement {name!r} is not good in the database {database!r}: {error.message}",
+        detail=error.detail,
+        hint=error.hint,
+        position=error.position,
+    )

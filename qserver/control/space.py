@@ -1,0 +1,174 @@
+"""How many bytes each organization stores, and whether it may store more.
+
+    look, once a second ─► files of databases in use ─► sum of the organization ─► Room.full
+                      └──► how full the disk is ──────────────────────────────────────┘
+
+A database takes what its files take: data, log, history, and what is free in them. The files of an
+organization are all measured when one of its databases is first met open, and then those that are
+in use. Between two looks an organization may go past its bound.
+
+Past the bound only what stores more is refused (see `query.room`). A database that is past it makes
+a checkpoint at each look if something was committed, so that what a DELETE frees is free soon, and
+the organization goes on by itself.
+
+Nothing here is exact to the byte, and nothing waits for it: a statement only looks at `Room.full`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import trio
+
+from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.records import TIERS, Tier
+from qserver.control.store import Store
+from qserver.errors import DiskFull
+from qserver.limits import DISK_FREE_BYTES_MIN
+
+FILES_AT_ONCE = 16
+"""Databases that are measured before others may run."""
+
+
+class Organization(msgspec.Struct, eq=False):
+    """What is known of an organization that has had a database open."""
+
+    id: str
+    tier: str
+    sizes: dict[str, int]
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(self.sizes.values())
+
+
+class SpaceStatistics(msgspec.Struct, frozen=True):
+    disk_free_bytes: int | None
+    organizations_full: int
+    """Organizations that have been in use, and store as much as they may."""
+
+
+class Space:
+    def __init__(
+        self, store: Store, databases: Databases, tiers: Mapping[str, Tier] = TIERS
+    ) -> None:
+        self._tiers = tiers
+        self._store = store
+        self._databases = databases
+        self._organizations: dict[str, Organization] = {}
+        self._owner: dict[str, str] = {}
+        """The organizations of databases."""
+        self._seen: dict[str, float] = {}
+        """When a database that was measured had been used last."""
+        self._disk_full: DiskFull | None = None
+        self.disk_free: int | None = None
+
+    async def look(self) -> None:
+        """Measure what is in use, and say who may store more."""
+        self._look_at_disk()
+        measured = 0
+        for opened in self._databases.all_open():
+            organization = await self._owner_of(opened.id)
+            if organization is None:
+                continue
+            full = opened.room.full is not None
+            if opened.users or opened.used_at != self._seen.get(opened.id) or full:
+                self._measure(organization, opened.id)
+                self._seen[opened.id] = opened.used_at
+                measured += 1
+                if measured % FILES_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+        for opened in self._databases.all_open():
+            if self._is_full(opened):
+                opened.database.save_soon()
+                await self._databases.shrink(opened.id)
+
+    def _look_at_disk(self) -> None:
+        disk = self._databases.disk()
+        self.disk_free = None if disk is None else disk.free
+        self._disk_full = None
+        if disk is not None and disk.free < min(DISK_FREE_BYTES_MIN, disk.total // 16):
+            self._disk_full = DiskFull(
+                "the server's disk is almost full",
+                hint="Delete what is not needed, or ask the server's operator to make room. It"
+                " goes on by itself.",
+            )
+
+    def _is_full(self, opened: OpenDatabase) -> bool:
+        owner = self._owner.get(opened.id)
+        if owner is None:
+            return False
+        opened.room.full = self._disk_full or self._full(self._organizations[owner])
+        return opened.room.full is not None
+
+    def _full(self, organization: Organization) -> DiskFull | None:
+        most = self._tiers[organization.tier].stored_bytes
+        if most is None or organization.stored_bytes < most:
+            return None
+        return DiskFull(
+            f"the databases of the organization take {organization.stored_bytes} bytes, and"
+            f" {most} are allowed in the tier {organization.tier}",
+            hint="Delete rows, tables or databases that are not needed. Reads, DELETE, TRUNCATE"
+            " and DROP work; the rest goes on by itself when there is room.",
+        )
+
+    async def check_room(self, organization_id: str) -> None:
+        """Raise DiskFull if the organization may store no more."""
+        self._look_at_disk()
+        full = self._disk_full or self._full(await self._known(organization_id))
+        if full is not None:
+            raise full
+
+    async def stored_bytes(self, organization_id: str) -> int:
+        organization = await self._known(organization_id)
+        for database_id in organization.sizes:
+            self._measure(organization, database_id)
+        return organization.stored_bytes
+
+    def forget(self, organization_id: str, database_id: str) -> None:
+        """Stop counting a database that is gone."""
+        self._owner.pop(database_id, None)
+        self._seen.pop(database_id, None)
+        known = self._organizations.get(organization_id)
+        if known is not None:
+            known.sizes.pop(database_id, None)
+
+    def _measure(self, organization: Organization, database_id: str) -> None:
+        organization.sizes[database_id] = self._databases.size_bytes(database_id)
+
+    async def _owner_of(self, database_id: str) -> Organization | None:
+        """Return the organization of a database; None for one of our own, or one that is gone."""
+        owner = self._owner.get(database_id)
+        if owner is not None:
+            return self._organizations[owner]
+        rows = await self._store.rows(
+            "select organization_id from databases where id = $1", database_id
+        )
+        if not rows:
+            return None
+        organization = await self._known(rows[0][0])
+        self._owner[database_id] = organization.id
+        return organization
+
+    async def _known(self, organization_id: str) -> Organization:
+        known = self._organizations.get(organization_id)
+        if known is not None:
+            return known
+        ((tier,),) = await self._store.rows(
+            "select tier from organizations where id = $1", organization_id
+        )
+        rows = await self._store.rows(
+            "select id from databases where organization_id = $1", organization_id
+        )
+        organization = Organization(organization_id, tier, {})
+        for (database_id,) in rows:
+            self._measure(organization, database_id)
+        return self._organizations.setdefault(organization_id, organization)
+
+    def statistics(self) -> SpaceStatistics:
+        full = [each for each in self._organizations.values() if self._full(each) is not None]
+        return SpaceStatistics(self.disk_free, len(full))
+
+    def __repr__(self) -> str:
+        return f"the space of {len(self._organizations)} organizations"

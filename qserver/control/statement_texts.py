@@ -1,0 +1,106 @@
+"""Keys that can only run the statements stored with them, and the parameters that sessions bind.
+
+    POST /v1/keys ─► checked, described in each database ─► keys.statements, JSON
+    POST /v1/session {"bind"} ─► names checked           ─► sessions.bound, JSON
+
+A statement is described when the key is made or changed: it parses and binds, its stars are
+written out, and what it needs is known (`describing`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from qserver.control.records import Grant
+from qserver.errors import InvalidRequest, RequestTooLarge, Unauthorized
+from qserver.limits import (
+    BOUND_BYTES_MAX,
+    STATEMENT_NAME_LENGTH_MAX,
+    STATEMENTS_OF_KEY_BYTES_MAX,
+    STATEMENTS_OF_KEY_MAX,
+)
+from qserver.query.described import Described
+from qserver.sql.parameters import json_of
+
+Statements = Mapping[str, Described]
+
+_NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{STATEMENT_NAME_LENGTH_MAX - 1}}}")
+_encode: Final = msgspec.json.Encoder().encode
+_statements_decoder: Final = msgspec.json.Decoder(dict[str, Described])
+_bound_decoder: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
+
+
+def stored(statements: Statements) -> str:
+    return _encode(statements).decode()
+
+
+def read_statements(text: str) -> Statements:
+    return _statements_decoder.decode(text)
+
+
+def read_bound(text: str | None) -> Mapping[str, Any]:
+    return {} if text is None else _bound_decoder.decode(text)
+
+
+def needed_scopes(statements: Statements) -> tuple[str, ...]:
+    """Return the scopes that running the statements takes."""
+    writes = {each.writes for each in statements.values()}
+    return tuple(("data:read", "data:write")[each] for each in sorted(writes))
+
+
+def parameters_of(statements: Statements) -> frozenset[str]:
+    return frozenset(name for each in statements.values() for name in each.parameters)
+
+
+def check_texts(statements: Mapping[str, str]) -> None:
+    """Check names and sizes."""
+    if not statements:
+        raise InvalidRequest("a key that is limited to statements needs at least one")
+    if len(statements) > STATEMENTS_OF_KEY_MAX:
+        raise InvalidRequest(f"a key has at most {STATEMENTS_OF_KEY_MAX} statements")
+    for name in statements:
+        if not _NAME.fullmatch(name):
+            raise InvalidRequest(
+                f"{name!r} cannot be the name of a statement",
+                detail=f"A name has 1 to {STATEMENT_NAME_LENGTH_MAX} characters: a letter or _,"
+                " then letters, digits, _, . or -.",
+            )
+    size = sum(len(text.encode("utf-8", "replace")) for text in statements.values())
+    if size > STATEMENTS_OF_KEY_BYTES_MAX:
+        raise RequestTooLarge(
+            f"the statements of a key have at most {STATEMENTS_OF_KEY_BYTES_MAX} bytes"
+        )
+
+
+def checked_bound(grant: Grant, bind: Mapping[str, Any] | None) -> tuple[Mapping[str, Any], str]:
+    """Check the parameters that a session binds; return them and their JSON."""
+    bind = bind or {}
+    if bind and grant.statements is None:
+        raise InvalidRequest(
+            "only a key that is limited to statements can bind their parameters",
+            hint="Make a key with statements.",
+        )
+    unknown = sorted(set(bind) - parameters_of(grant.statements or {}))
+    if unknown:
+        raise InvalidRequest(f"no statement of the key has a parameter :{unknown[0]}")
+    text = json_of(bind)
+    if len(text.encode()) > BOUND_BYTES_MAX:
+        raise InvalidRequest(f"the parameters of a session have at most {BOUND_BYTES_MAX} bytes")
+    return bind, text
+
+
+def check_bound(statements: Statements, bound: Mapping[str, Any]) -> None:
+    """Refuse a session whose parameters the statements no longer have: it could not be made now.
+
+    A parameter that got another name would otherwise be the client's to choose.
+    """
+    if not parameters_of(statements).issuperset(bound):
+        raise Unauthorized(
+            "the key's statements have changed, and lack a parameter that this session binds",
+            hint="Make a new session with the key.",
+        )

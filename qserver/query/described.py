@@ -1,0 +1,125 @@
+"""Checks a statement that is kept to be run later, and fixes what it means.
+
+    SELECT * FROM t WHERE a = :x   ──►   SELECT "t"."a", "t"."b" FROM t WHERE a = :x
+                                         parameters x, only reads
+
+A star becomes the columns that it stands for now: a column that is added later is not seen. The new
+text is planned again and must give the same columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from qserver.errors import FeatureNotSupported, ProtocolViolation, QserverError
+from qserver.query.catalog_names import CatalogNames
+from qserver.query.plan_cache import Plan
+from qserver.query.planning import Planner, make_plan, nodes_of
+from qserver.sql import ast
+from qserver.sql.binder import Literals, bind
+from qserver.sql.ddl.view_columns import PART
+from qserver.sql.expressions import Apply
+from qserver.sql.optimizer import Rule
+from qserver.sql.parser import Parsed, parse
+from qserver.sql.plan import OutputColumn
+from qserver.sql.step_budget import StepBudget
+from qserver.sql.walk import everything
+from qserver.storage.snapshot import Snapshot
+from qserver.values.types import SqlType
+
+_KINDS: Final = (ast.Query, ast.Insert, ast.Update, ast.Delete, ast.Merge)
+_STAR: Final = re.compile(rf"(?:{PART}\s*\.\s*){{0,2}}\*")
+_SEQUENCES: Final = ("nextval", "setval")
+
+
+class Described(msgspec.Struct, frozen=True):
+    """A statement with its stars written out, the names of its parameters, and what it does."""
+
+    sql: str
+    parameters: tuple[str, ...]
+    writes: bool
+
+
+async def describe(planner: Planner, sql: str, snapshot: Snapshot) -> Described:
+    """Parse and plan a statement for later; other tasks run meanwhile."""
+    described: Described = await planner.elsewhere(
+        lambda budget: _described(sql, snapshot, planner.rules, budget)
+    )
+    return described
+
+
+def _described(
+    sql: str, snapshot: Snapshot, rules: tuple[Rule, ...], budget: StepBudget
+) -> Described:
+    def planned(parsed: Parsed) -> Plan:
+        fixed = Literals(parsed.literals, fixed=True)
+        catalog = snapshot.catalog
+        return make_plan(parsed.statement, fixed, catalog, snapshot, rules=rules, budget=budget)
+
+    parsed = _parsed(sql, budget)
+    plan = planned(parsed)
+    stars: dict[int, str] = {}
+    names = CatalogNames(snapshot.catalog, snapshot)
+    fixed = Literals(parsed.literals, fixed=True)
+    bind(parsed.statement, fixed, names, None, budget=budget, stars=stars)
+    text = _without_stars(sql, parsed.statement, stars)
+    if text != sql:
+        try:
+            columns = planned(_parsed(text, budget)).compiled.columns
+        except QserverError:
+            raise _not_fixed() from None
+        if _names_and_types(columns) != _names_and_types(plan.compiled.columns):
+            raise _not_fixed()
+    writes = plan.writes or _draws(plan.statement)
+    return Described(text, tuple(map(str, parsed.parameters)), writes)
+
+
+def _names_and_types(columns: Sequence[OutputColumn]) -> list[tuple[str, SqlType]]:
+    return [(each.name, each.type) for each in columns]
+
+
+def _parsed(sql: str, budget: StepBudget) -> Parsed:
+    parsed = parse(sql, repeat=False, budget=budget)
+    if not isinstance(parsed.statement, _KINDS):
+        raise FeatureNotSupported(
+            "only SELECT, VALUES, INSERT, UPDATE, DELETE and MERGE can be kept for later"
+        )
+    if any(isinstance(name, int) for name in parsed.parameters):
+        raise ProtocolViolation(
+            "a statement that is kept has parameters with names",
+            hint="Write :name instead of ? or $1.",
+        )
+    return parsed
+
+
+def _without_stars(sql: str, statement: ast.Statement, stars: dict[int, str]) -> str:
+    for position in sorted(stars, reverse=True):
+        found = _STAR.match(sql, position)
+        if found is None:
+            raise _not_fixed(position)
+        sql = f"{sql[:position]}{stars[position]}{sql[found.end() :]}"
+    for node in nodes_of(statement):
+        is_star = isinstance(node, ast.Star) or (isinstance(node, ast.Field) and node.name == "*")
+        if is_star and node.position not in stars:
+            raise _not_fixed(node.position)
+    return sql
+
+
+def _not_fixed(position: int | None = None) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        "the columns that * stands for cannot be fixed here",
+        hint="Name the columns instead.",
+        position=None if position is None else position + 1,
+    )
+
+
+def _draws(statement: Any) -> bool:
+    """Does a query change a sequence?"""
+    return any(
+        isinstance(node, Apply) and node.function.name in _SEQUENCES
+        for node in everything(statement)
+    )

@@ -1,0 +1,39 @@
+"""Writes out the columns that a star stands for, so that they can take its place in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qserver.sql.binder.relations import AnyRelation, JoinedRelation, Relation
+from qserver.sql.binder.scope import Scope
+from qserver.sql.expressions import Column
+
+
+def written_out(scope: Scope, relations: Sequence[AnyRelation]) -> str:
+    return ", ".join(
+        _column(scope, relation, at) for relation in relations for at in range(len(relation.names))
+    )
+
+
+def _column(scope: Scope, relation: AnyRelation, at: int) -> str:
+    """Return `"t"."a"`; a column that both sides of a join share has no table in front."""
+    name = relation.names[at]
+    owner = relation.name
+    if isinstance(relation, JoinedRelation) and not owner:
+        column = relation.expressions[at]
+        side = _side(scope, column) if isinstance(column, Column) else None
+        if side is not None and isinstance(column, Column):
+            owner, name = side.name, side.names[column.position]
+    return f"{quoted(owner)}.{quoted(name)}" if owner else quoted(name)
+
+
+def _side(scope: Scope, column: Column) -> Relation | None:
+    """Return the table of a join that a column belongs to, if its name is visible."""
+    for each in scope.relations:
+        if isinstance(each, Relation) and each.by_name and each.source == column.source:
+            return each
+    return None
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

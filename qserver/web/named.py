@@ -1,0 +1,182 @@
+"""Requests of a key that can only run its statements: the name becomes the text, and no more.
+
+    {"statement": "my_todos", "params": {"done": false}}      of a session that binds user = 42
+    ──► {"sql": "SELECT … WHERE owner = :user …", "params": {"done": false, "user": 42}}
+
+The rest of the request is read as that of any other key, so it has the same options and the same
+errors. What could show more than the statement does is refused: SQL text, dry runs, the past.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import fields, replace
+
+from qserver.control.records import Grant
+from qserver.errors import DataError, Forbidden, InvalidRequest, ProtocolViolation, QserverError
+from qserver.query.described import Described
+from qserver.query.sql_database import Statement
+from qserver.web.requests import (
+    BODY_BYTES_SHORT,
+    JSON_TYPES,
+    check_count,
+    check_media_type,
+    check_params,
+    decode,
+    decode_value,
+    decode_value_in_steps,
+    decoder_of,
+    query_request,
+    read_query_request,
+    statement_of,
+    transaction_request,
+)
+from qserver.web.shapes import NAMED_REFUSED, QueryRequest, StatementRequest, TransactionRequest
+
+REFUSED: Final = ("sql", *NAMED_REFUSED)
+"""Fields that such a key may not send."""
+
+_ABSENT: Final = msgspec.Raw()
+
+
+def _undecoded(name: str, shape: type[msgspec.Struct], *more: str) -> Any:
+    """Return a struct of the fields that a request may have, each as the text that was sent."""
+    names = dict.fromkeys([*more, *(each.name for each in fields(shape)), *REFUSED])
+    raw = [(each, msgspec.Raw, _ABSENT) for each in names]
+    return msgspec.defstruct(name, raw, frozen=True, forbid_unknown_fields=True)
+
+
+_query_decoder: Final[msgspec.json.Decoder[Any]] = decoder_of(
+    _undecoded("NamedQuery", QueryRequest, "statement")
+)
+_transaction_decoder: Final[msgspec.json.Decoder[Any]] = decoder_of(
+    _undecoded("NamedTransaction", TransactionRequest)
+)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Named:
+    """Decodes the requests of one grant."""
+
+    def __init__(self, grant: Grant) -> None:
+        assert grant.statements is not None, "it is limited to statements"
+        self._statements = grant.statements
+        self._bound = grant.bound
+
+    def query(self, content_type: bytes, body: bytes) -> QueryRequest:
+        statement, ordinary = self._ordinary(content_type, body)
+        return self._complete(statement, query_request(b"", ordinary))
+
+    async def read_query(self, content_type: bytes, body: bytes) -> QueryRequest:
+        """The same; other tasks run while a long body is decoded."""
+        statement, ordinary = self._ordinary(content_type, body)
+        return self._complete(statement, await read_query_request(b"", ordinary))
+
+    def find(self, name: str) -> Described:
+        found = self._statements.get(name)
+        if found is None:
+            raise Forbidden(f"this key has no statement {name!r}")
+        return found
+
+    async def transaction(
+        self, content_type: bytes, body: bytes
+    ) -> tuple[TransactionRequest, list[Statement]]:
+        """POST /v1/transaction, long or short."""
+        began = perf_counter()
+        check_media_type(content_type, JSON_TYPES, "application/json")
+        asked = decode(_transaction_decoder, body)
+        options = _sent(asked)
+        if "statements" not in options:
+            raise InvalidRequest("the request lacks the field statements")
+        raw = bytes(options.pop("statements"))
+        request, _ = transaction_request(b"", _encode({**options, "statements": ["-"]}))
+        if len(body) <= BODY_BYTES_SHORT:
+            given = decode_value(raw)
+        else:
+            given, left = await decode_value_in_steps(raw, began, request.timeout_ms)
+            request = replace(request, timeout_ms=left)
+        if not isinstance(given, list):
+            raise InvalidRequest("statements is not an array")
+        check_count(given)
+        return request, [self._statement(at, each) for at, each in enumerate(given)]
+
+    def _ordinary(self, content_type: bytes, body: bytes) -> tuple[Described, bytes]:
+        """Return the statement that a request names, and the request with its text instead."""
+        check_media_type(content_type, JSON_TYPES, "application/json")
+        asked = decode(_query_decoder, body)
+        options = _sent(asked)
+        if "statement" not in options:
+            raise InvalidRequest("the request lacks the field statement")
+        statement = self.find(_text(decode_value(bytes(options.pop("statement")))))
+        return statement, _encode({**options, "sql": statement.sql})
+
+    def _complete(self, statement: Described, request: QueryRequest) -> QueryRequest:
+        return replace(request, params=self._merged(statement, request.params))
+
+    def _statement(self, index: int, given: Any) -> Statement:
+        try:
+            if isinstance(given, str) or (isinstance(given, dict) and "sql" in given):
+                raise _refused("sql")
+            known = {"statement", "params"}
+            if not (isinstance(given, dict) and known.issuperset(given)):
+                raise InvalidRequest(
+                    "a statement of a transaction has the fields statement, params"
+                )
+            found = self.find(_text(given.get("statement")))
+            params = self._merged(found, given.get("params"))
+            return statement_of(index, StatementRequest(found.sql, params))
+        except QserverError as error:
+            error.statement = index
+            raise
+
+    def _merged(self, statement: Described, params: Any) -> dict[str, Any] | None:
+        if params is None:
+            params = {}
+        if not isinstance(params, dict):
+            raise InvalidRequest("the parameters of a named statement have names: send an object")
+        check_params(params)
+        for name in self._bound:
+            if name in params:
+                raise Forbidden(f"the session binds the parameter :{name}, it cannot be sent")
+        bound = {name: self._bound[name] for name in statement.parameters if name in self._bound}
+        return {**params, **bound} or None
+
+
+def _sent(asked: Any) -> dict[str, Any]:
+    """Return the fields that were sent; raise Forbidden for one that is refused."""
+    sent = {
+        each.name: value
+        for each in fields(asked)
+        if (value := getattr(asked, each.name)) is not _ABSENT
+    }
+    for name in REFUSED:
+        if name in sent:
+            raise _refused(name)
+    return sent
+
+
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise InvalidRequest("the name of a statement is a text")
+    return name
+
+
+def _refused(name: str) -> Forbidden:
+    return Forbidden(
+        f"this key can only run its statements: it may not send {name}",
+        hint='Send {"statement": …, "params": {…}}.',
+    )
+
+
+def hide_rows(error: QserverError) -> None:
+    """Take from an error what could show rows, columns or texts that a statement does not show."""
+    if error.code.startswith("QS") or isinstance(error, ProtocolViolation):
+        return
+    if isinstance(error, DataError):  # its message quotes the value, which may be another row's
+        error.message = error.name.replace("_", " ")
+    error.detail = error.hint = error.position = None
+    if hasattr(error, "conflict"):
+        error.conflict = None

@@ -1,0 +1,151 @@
+"""Bytes of organizations, measured on real files: past the bound only what stores more ends."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+import trio
+
+from qserver.control.records import Grant, Tier
+from qserver.durability.data_folder import DataFolder
+from qserver.durability.files import Disk
+from qserver.errors import DiskFull, TooManyDatabases
+from qserver.limits import DISK_FREE_BYTES_MIN
+from tests.control.planes import Opened, opened_plane
+
+MOST = 1 << 20
+TIERS = {
+    "free": Tier("free", 200, 3, MOST),
+    "pro": Tier("pro", 200, 3, MOST),
+    "unlimited": Tier("unlimited", None, 1000, None),
+}
+TABLE = "create table t (id integer primary key, text text)"
+FILL = "insert into t select n, repeat('x', 2000) from generate_series({}, {}) n"
+
+
+class SmallDisk(DataFolder):
+    """A folder on a disk that is as full as the test says."""
+
+    free = 1 << 40
+
+    def disk(self) -> Disk | None:
+        return Disk(self.free, 1 << 40)
+
+
+async def fill(opened: Opened, grant: Grant, database: str = "main") -> int:
+    """Insert rows until that is refused for good; return how many there are."""
+    for start in range(1, 10_000, 100):
+        sql = FILL.format(start, start + 99)
+        if not await goes_on(opened, grant, sql, database, tries=3):
+            return start - 1
+        await opened.plane.space.look()
+    raise AssertionError("it never came to an end")
+
+
+async def goes_on(
+    opened: Opened, grant: Grant, sql: str, database: str = "main", tries: int = 20
+) -> bool:
+    """Run a statement, again and again while there is no room."""
+    for _ in range(tries):
+        try:
+            await opened.run(grant, sql, database)
+            return True
+        except DiskFull:
+            await opened.plane.space.look()
+            await trio.sleep(0.01)
+            with await opened.plane.database(grant, database) as used:
+                await used.database.checkpoint()
+    return False
+
+
+async def test_an_organization_that_is_full_can_read_and_remove_and_then_goes_on(
+    tmp_path: Path,
+) -> None:
+    folder = DataFolder(tmp_path)
+    async with opened_plane(folder, tiers=TIERS) as opened:
+        grant, other = await opened.stranger("acme"), await opened.stranger("other")
+        for each in (grant, other):
+            await opened.run(each, TABLE)
+        count = await fill(opened, grant)
+        use = (await opened.plane.organization(grant)).use
+        assert MOST <= use.stored_bytes < 2 * MOST
+        for sql in (
+            "update t set text = 'more' where id = 1",
+            "create table u (id integer)",
+            "create index on t (text)",
+            "create table u as select * from t",
+            "insert into t values (0, 'x') on conflict do nothing",
+        ):
+            with pytest.raises(DiskFull, match=f"{MOST} are allowed") as refused:
+                await opened.run(grant, sql)
+            assert refused.value.code == "53100" and "DELETE" in (refused.value.hint or "")
+            del refused
+        with pytest.raises(DiskFull):
+            await opened.plane.create_database(grant, "another")
+        assert await opened.run(grant, "select count(*) from t") == [(count,)]
+        await opened.run(other, "insert into t values (1, 'others are not full')")
+        await opened.run(opened.grant, TABLE)
+
+        await opened.run(grant, f"delete from t where id > {count // 2}")
+        gc.collect()  # the traceback of a refusal keeps its snapshot, and so its pages
+        assert await goes_on(opened, grant, "insert into t values (0, 'there is room again')")
+        assert await opened.run(grant, "select count(*) from t") == [(count // 2 + 1,)]
+
+
+async def test_drop_and_truncate_work_where_nothing_else_does(tmp_path: Path) -> None:
+    async with opened_plane(DataFolder(tmp_path), tiers=TIERS) as opened:
+        grant = await opened.stranger()
+        await opened.run(grant, TABLE)
+        await opened.run(grant, "create table v (id integer)")
+        await fill(opened, grant)
+        await opened.run(grant, "truncate v")
+        await opened.run(grant, "drop table v")
+        with await opened.plane.database(grant, None) as used:
+            assert used.room.refused >= 1
+        assert opened.plane.space.statistics().organizations_full == 1
+
+
+async def test_bytes_of_closed_databases_count_and_a_deleted_one_does_not(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    async with opened_plane(folder, tiers=TIERS) as opened:
+        *_, secret = await opened.plane.signup("acme")
+        grant = await opened.plane.authenticate(secret)
+        await opened.plane.create_database(grant, "big")
+        await opened.run(grant, TABLE, "big")
+        await fill(opened, grant, "big")
+    async with opened_plane(folder, tiers=TIERS) as opened:
+        grant = await opened.plane.authenticate(secret)
+        await opened.run(grant, "select 1")
+        await opened.plane.space.look()
+        with pytest.raises(DiskFull):
+            await opened.run(grant, TABLE)
+        await opened.plane.delete_database(grant, "big")
+        await opened.plane.space.look()
+        await opened.run(grant, TABLE)
+
+
+async def test_a_tier_bounds_the_number_of_databases() -> None:
+    async with opened_plane() as opened:
+        grant = await opened.stranger()
+        assert (await opened.plane.organization(grant)).limits.databases == 25
+        for number in range(24):
+            await opened.plane.create_database(grant, f"d{number}")
+        with pytest.raises(TooManyDatabases, match="tier free has at most 25") as refused:
+            await opened.plane.create_database(grant, "more")
+        assert refused.value.code == "53100"
+
+
+async def test_on_a_disk_that_is_almost_full_nobody_stores_more(tmp_path: Path) -> None:
+    folder = SmallDisk(tmp_path)
+    async with opened_plane(folder) as opened:
+        await opened.run(opened.grant, TABLE)
+        folder.free = DISK_FREE_BYTES_MIN - 1
+        await opened.plane.space.look()
+        with pytest.raises(DiskFull, match="almost full"):
+            await opened.run(opened.grant, "insert into t values (1, 'x')")
+        await opened.run(opened.grant, "delete from t")
+        folder.free = DISK_FREE_BYTES_MIN
+        await opened.plane.space.look()
+        await opened.run(opened.grant, "insert into t values (1, 'x')")
