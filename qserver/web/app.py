@@ -29,8 +29,8 @@ from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
 from qserver.web.catalogue import BODILESS, find_route, routes_of
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
-from qserver.web.dataplane import HOT
 from qserver.web.hosts import VIA, Hosts, Place
+from qserver.web.hot import HOT
 from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint

@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 from qserver.errors import InvalidRequest
 from qserver.web.admission import Admission
 from qserver.web.catalogue import ROUTES, Route
-from qserver.web.dataplane import HOT
+from qserver.web.hot import HOT
 from qserver.web.json_values import encode_json
 from qserver.web.open_transactions import KINDS
 from qserver.web.routes.bridge import ADMISSION, Bridge
