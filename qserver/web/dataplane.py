@@ -426,7 +426,8 @@ class QueryCall(HotCall):
             opened.check_open()
             await self.check_still_allowed()
 
-        parts = LiveParts(live, form, self.request_id, self.known, self._every_seconds)
+        every_seconds = self._every_seconds
+        parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
 
     async def check_still_allowed(self) -> None:
