@@ -70,7 +70,7 @@ def transaction(
     """Run the statements in order, all or nothing.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `idempotency_key`.
+    `branch`, `idempotency_key`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 
