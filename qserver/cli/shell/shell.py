@@ -65,6 +65,8 @@ class Shell:
         self.is_patient = False
         """Wait when the server asks to, instead of failing: for scripts."""
         self.is_over = False
+        self.last_query = ""
+        """The last statement that read, for \\watch."""
         self.names_are_stale = True
         self._run_command = run_command
         self._write = write
@@ -192,6 +194,7 @@ class Shell:
 
     def _run(self, statement: Statement, first: str) -> None:
         if first in _READS:
+            self.last_query = statement.text
             self._call(lambda: self._stream(statement))
         else:
             result = self._call(lambda: self.client.query(statement.text))
@@ -225,13 +228,29 @@ class Shell:
             layout.end(count)
         self._finish_result()
 
+    def watch(self, sql: str) -> None:
+        """Print a live query: its rows, then whatever changes, until it fails."""
+        with self.client.live(sql) as query:
+            self._print_rows(query.columns, query.types, query.rows)
+            for version, deleted, inserted in query:
+                self.say(f"Version {version}:\n")
+                rows = [("delete", *row) for row in deleted] + [
+                    ("insert", *row) for row in inserted
+                ]
+                self._print_rows(("op", *query.columns), ("text", *query.types), rows)
+
+    def _print_rows(
+        self, columns: tuple[str, ...], types: tuple[str, ...], rows: list[Row]
+    ) -> None:
+        layout = self._layout()
+        layout.begin(columns, types)
+        layout.rows(rows)
+        layout.end(len(rows))
+        self._finish_result()
+
     def _print(self, statement: Statement, result: Result) -> None:
         if result.columns:
-            layout = self._layout()
-            layout.begin(result.columns, result.types)
-            layout.rows(result.rows)
-            layout.end(len(result.rows))
-            self._finish_result()
+            self._print_rows(result.columns, result.types, result.rows)
         else:
             self._tag(statement, result.affected_rows)
 
