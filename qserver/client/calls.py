@@ -75,6 +75,25 @@ def transaction(
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 
 
+def open_transaction(client: Caller[Any], /, **options: Any) -> Call[JsonObject]:
+    """Open a transaction that stays open between requests; its `id` is an option of other calls.
+
+    The options are `database`, `read_only`, `idle_ms`.
+    """
+    given = {"database": client.database, **options}
+    return dict((yield requests.record("POST", "transaction", "open", **given))["transaction"])
+
+
+def commit_transaction(_: Caller[Any], transaction_id: str) -> Call[JsonObject]:
+    """Commit an open transaction; `version` and `affected_rows` of the commit."""
+    answer = yield requests.record("POST", "transaction", transaction_id, "commit")
+    return record_of(answer)
+
+
+def roll_back_transaction(_: Caller[Any], transaction_id: str) -> Call[None]:
+    yield requests.record("DELETE", "transaction", transaction_id)
+
+
 def tables(client: Caller[Any]) -> Call[JsonObject]:
     """`database`, its `version`, and `tables`: columns, keys, indexes, foreign keys of each."""
     return record_of((yield requests.tables(client.database)))

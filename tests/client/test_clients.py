@@ -509,3 +509,48 @@ async def test_a_live_query_that_is_cut_off_says_so(server: FakeServer) -> None:
     with Client(server.url, KEY) as blocking, pytest.raises(UndefinedTable):
         with blocking.live("SELECT n"):
             pass
+
+
+def open_routes(server: FakeServer) -> None:
+    opened = {"success": True, "transaction": {"id": "txn_1", "version": 3}}
+    server.route("POST", "/v1/transaction/open", Answer(opened, 201))
+    committed = {"success": True, "version": 4, "affected_rows": 1, "timings": {}}
+    server.route("POST", "/v1/transaction/txn_1/commit", Answer(committed))
+    server.route("DELETE", "/v1/transaction/txn_1", Answer(status=204))
+    server.route("POST", "/v1/transaction", Answer({**changed(1).body, "results": []}))
+
+
+async def test_an_open_transaction_commits_at_the_end_of_its_block(server: FakeServer) -> None:
+    open_routes(server)
+    with Client(server.url, KEY, "shop") as client, client.begin(read_only=False) as one:
+        one.query("SELECT 1")
+        one.together(["SELECT 2"])
+        with one.stream("SELECT 3") as found:
+            assert list(found) == []
+    sent = [(each.method, each.path, each.body) for each in server.requests]
+    server.requests.clear()
+    async with TrioClient(server.url, KEY, "shop") as trio_client:
+        async with trio_client.begin(read_only=False) as two:
+            await two.query("SELECT 1")
+            await two.together(["SELECT 2"])
+            async with two.stream("SELECT 3") as also:
+                assert [row async for row in also] == []
+    assert [(each.method, each.path, each.body) for each in server.requests] == sent
+    assert sent[0] == ("POST", "/v1/transaction/open", {"database": "shop", "read_only": False})
+    assert [each[2]["transaction"] for each in sent[1:4]] == ["txn_1"] * 3
+    assert sent[4:] == [("POST", "/v1/transaction/txn_1/commit", None)]
+
+
+async def test_an_exception_rolls_an_open_transaction_back(server: FakeServer) -> None:
+    open_routes(server)
+    with Client(server.url, KEY) as client, pytest.raises(KeyError), client.begin():
+        raise KeyError
+    assert [each.method for each in server.requests] == ["POST", "DELETE"]
+    server.route("DELETE", "/v1/transaction/txn_1", error("QS030", "gone", "gone", status=404))
+    async with TrioClient(server.url, KEY) as trio_client:
+        with pytest.raises(KeyError):
+            async with trio_client.begin():
+                raise KeyError
+        async with trio_client.begin() as left:
+            assert (await left.commit())["version"] == 4
+    assert [each.method for each in server.requests[2:]] == ["POST", "DELETE", "POST", "POST"]
