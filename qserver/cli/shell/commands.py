@@ -44,7 +44,7 @@ def _databases(shell: Shell, argument: str) -> None:
 def _connect(shell: Shell, argument: str) -> None:
     if not argument:
         raise InvalidRequest("\\c needs the name of a database", hint="\\l lists them.")
-    if shell.block is not None:
+    if shell.in_transaction:
         raise InvalidRequest("a transaction is open", hint="End it with COMMIT or ROLLBACK first.")
     before, shell.client.database = shell.client.database, _name(argument)
     try:
