@@ -59,7 +59,7 @@ def query(
     """Run one statement.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `idempotency_key`.
+    `idempotency_key`, `transaction`.
     """
     return result_of((yield requests.query(sql, params, client.database, options)))
 
@@ -70,13 +70,13 @@ def transaction(
     """Run the statements in order, all or nothing.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `idempotency_key`.
+    `idempotency_key`, `transaction`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 
 
 def open_transaction(client: Caller[Any], /, **options: Any) -> Call[JsonObject]:
-    """Open a transaction that stays open between requests; its `id` is an option of other calls.
+    """Open a transaction that stays open between requests; its id is an option of other calls.
 
     The options are `database`, `read_only`, `idle_ms`.
     """

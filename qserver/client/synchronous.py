@@ -74,7 +74,8 @@ class Client(Caller[httpx.Client]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`,
+        `transaction`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
 

@@ -77,7 +77,8 @@ class TrioClient(Caller[httpx.AsyncClient]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioStream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`,
+        `transaction`.
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 

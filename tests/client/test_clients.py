@@ -33,7 +33,7 @@ from qserver.errors import (
     Unauthorized,
     UndefinedTable,
 )
-from qserver.web.shapes import QueryRequest, TransactionRequest
+from qserver.web.shapes import OpenRequest, QueryRequest, TransactionRequest
 from tests.client.fake_server import (
     KEY,
     Answer,
@@ -382,7 +382,12 @@ def test_a_silent_server_is_given_up_on() -> None:
         ("query", QueryRequest, {"live", "every_ms"}),
         ("transaction", TransactionRequest, set()),
         ("stream", QueryRequest, {"max_rows", "dry_run", "live", "every_ms"}),
-        ("live", QueryRequest, {"max_rows", "dry_run", "live", "max_retries", "max_affected"}),
+        (
+            "live",
+            QueryRequest,
+            {"max_rows", "dry_run", "live", "max_retries", "max_affected", "transaction"},
+        ),
+        ("open_transaction", OpenRequest, set()),
     ],
 )
 def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
@@ -390,7 +395,7 @@ def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
 ) -> None:
     offered = set(re.findall(r"`(\w+)`", getattr(flavour, method).__doc__))
     arguments = {"sql", "params", "statements", "format"}
-    if method not in ("stream", "live"):
+    if method in ("query", "transaction"):
         offered.remove("idempotency_key")  # which is a header
     assert offered == set(shape.__struct_fields__) - arguments - ignored
 
