@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import wraps
 from itertools import chain
-from typing import Any, Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, cast
 
 import httpx
 
@@ -14,7 +14,7 @@ from qserver.client import calls, requests
 from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
-from qserver.client.live import LiveResult, LiveRows
+from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
@@ -155,6 +155,9 @@ class Live(LiveResult, Stream):
 
     def __init__(self, client: Client, request: Request) -> None:
         super().__init__(client, request, LiveRows())
+
+    def __iter__(self) -> Iterator[Change]:
+        return cast(Iterator[Change], super().__iter__())
 
 
 class Transaction:

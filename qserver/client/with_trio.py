@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, cast
 
 import httpx
 import trio
@@ -15,7 +15,7 @@ from qserver.client import calls, requests
 from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
-from qserver.client.live import LiveResult, LiveRows
+from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
@@ -199,6 +199,9 @@ class TrioLive(LiveResult, TrioStream):
 
     def __init__(self, client: TrioClient, request: Request) -> None:
         super().__init__(client, request, LiveRows())
+
+    async def __anext__(self) -> Change:
+        return cast(Change, await super().__anext__())
 
 
 class TrioTransaction:
