@@ -16,6 +16,7 @@ from simulations.mutants import (
     footprints,
     logged,
     numbers,
+    once,
     pages,
     places,
     ranges,
@@ -47,4 +48,5 @@ MUTANTS: Final = (
     *places.MUTANTS,
     *pages.MUTANTS,
     *answers.MUTANTS,
+    *once.MUTANTS,
 )
