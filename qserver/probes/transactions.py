@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -12,7 +12,7 @@ from qserver.errors import QserverError, TooManyAffected
 from qserver.limits import ANSWER_STORED_SECONDS
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives, together
-from qserver.query.results import Once, Statement
+from qserver.query.results import Once, Options, Statement
 
 CATEGORY: Final = "transactions"
 CLIENTS: Final = 16
@@ -178,6 +178,29 @@ async def bound_on_changes(run: Run) -> None:
     await run.perform(gives("SELECT count(*) FROM t", "3"))
 
 
+async def known_results(run: Run) -> None:
+    """That a result still holds is known without running the query, until its table changes."""
+    await run.perform(*COUNTER, does("CREATE TABLE other (a INTEGER)"))
+    seen: list[Any] = []
+
+    def is_known(basis: Any) -> bool:
+        seen.append(basis)
+        return len(seen) > 1 and seen[-1] == seen[-2]
+
+    async def read() -> str:
+        query = Statement("SELECT n FROM counter")
+        found = await run.database.read(query, Options(), is_known)
+        return "known" if found is None else f"n = {found.results[0].rows[0][0]}"
+
+    outcomes = [await read(), await read()]
+    await run.perform(changes("INSERT INTO other VALUES (1)", 1))
+    outcomes.append(await read())
+    await run.perform(changes("UPDATE counter SET n = 1", 1))
+    outcomes.append(await read())
+    expected = ["n = 0", "known", "known", "n = 1"]
+    run.check("Four reads", outcomes == expected, ", ".join(outcomes))
+
+
 PROBES: Final = (
     Probe(
         "transaction",
@@ -269,5 +292,11 @@ PROBES: Final = (
         CATEGORY,
         "A request with an Idempotency-Key is applied once, however often it is sent.",
         exactly_once,
+    ),
+    Probe(
+        "query_etag",
+        CATEGORY,
+        "GET /v1/query has an ETag that holds until a table that the query reads changes.",
+        known_results,
     ),
 )
