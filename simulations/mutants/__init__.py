@@ -15,6 +15,7 @@ from simulations.mutants import (
     checkpoints,
     footprints,
     logged,
+    named,
     numbers,
     once,
     pages,
@@ -49,4 +50,5 @@ MUTANTS: Final = (
     *pages.MUTANTS,
     *answers.MUTANTS,
     *once.MUTANTS,
+    *named.MUTANTS,
 )
