@@ -93,6 +93,8 @@ SOMETIMES: Final = (
     "a transaction begun without waiting had to wait after all",
     "the outcome of a transaction begun without waiting was unknown",
     "a stream went on while others committed",
+    "a live query merged several versions",
+    "a live query went on after a restart",
     "a unique key was refused",
     "a foreign key was refused",
     "a check was refused",

@@ -42,6 +42,8 @@ _ONCE: Final = (b"authorization", b"content-type", b"x-database", b"idempotency-
 
 
 class Application:
+    varying = b"idempotency-key"
+
     def __init__(
         self,
         service: Service,

@@ -78,6 +78,8 @@ from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
 from qserver.web.streams import EVENT_STREAM, NDJSON, AnswerParts, EventStream, JsonLines, RowParts
 
+_ENDED: Final = Options()
+
 TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 
 
@@ -364,7 +366,8 @@ class QueryCall(HotCall):
             opened.check_open()
             await self.check_still_allowed()
 
-        parts = LiveParts(live, form, self.request_id, self.known, self._every_seconds)
+        every_seconds = self._every_seconds
+        parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
 
     async def check_still_allowed(self) -> None:
@@ -472,7 +475,9 @@ class CallOnce(HotCall):
         return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
 
     def execute(self, opened: OpenDatabase) -> Answer:
-        key = self.endpoint.idempotency_key
+        key = self.idempotency_key
+        if key is None:
+            key = self.endpoint.idempotency_key
         assert key is not None
         self._opened = opened
         if self._options.dry_run:
@@ -487,6 +492,10 @@ class CallOnce(HotCall):
         raise no_key_for_streams()
 
     live = stream
+
+    def release(self) -> None:
+        super().release()
+        self._options = _ENDED  # they refer to `render`, and so to this call: no cycle is left
 
     @abstractmethod
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:

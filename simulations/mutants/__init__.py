@@ -14,6 +14,7 @@ from simulations.mutants import (
     bounds,
     checkpoints,
     footprints,
+    live,
     logged,
     named,
     numbers,
@@ -50,5 +51,6 @@ MUTANTS: Final = (
     *pages.MUTANTS,
     *answers.MUTANTS,
     *once.MUTANTS,
+    *live.MUTANTS,
     *named.MUTANTS,
 )
