@@ -46,6 +46,8 @@ class ReadCall(QueryCall):
         """Decode the query string as the same fields of a body would be."""
         if self.endpoint.idempotency_key is not None:
             raise InvalidRequest("a request that only reads takes no Idempotency-Key")
+        if self.endpoint.transaction is not None:
+            raise InvalidRequest("in an open transaction, send queries with POST")
         request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
         return self.decoded(request)
 

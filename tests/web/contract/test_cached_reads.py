@@ -232,9 +232,10 @@ def test_another_database_of_the_same_name_has_other_tags(admin: Client) -> None
     assert tags[0] != tags[1]
 
 
-def test_an_idempotency_key_is_refused(admin: Client) -> None:
-    headers = {"Idempotency-Key": "k"}
-    error_of(admin.get("/v1/query?sql=select+1", headers=headers), 400, "QS001")
+def test_keys_and_transactions_are_refused(admin: Client) -> None:
+    for name in ("Idempotency-Key", "X-Transaction"):
+        answer = admin.get("/v1/query?sql=select+1", headers={name: "k"})
+        error_of(answer, 400, "QS001")
 
 
 def test_it_streams_too(filled: Client) -> None:
