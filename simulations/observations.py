@@ -129,6 +129,7 @@ SOMETIMES: Final = (
     "a client left a request in the middle of a stream",
     "the server went on with a request whose client had left",
     "an answer came when its client had left",
+    "a session was refused what is none of its statements",
 )
 
 

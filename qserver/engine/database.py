@@ -37,9 +37,11 @@ from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.messages import Work
+from qserver.engine.observers import Observer
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted
+from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -79,6 +81,7 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     """Whether it restarted because the log failed, and has written nothing since."""
     pages_trouble: str | None
     """Why a page could not be read, until one could; damage stays."""
+    watches: WatchesStatistics = WatchesStatistics(0, 0)
 
 
 class Database:
@@ -116,6 +119,8 @@ class Database:
         self._known: Recovered | None = None
         """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
+        self.watches = Watches(self.snapshots)
+        self._observers: tuple[Observer, ...] = (self.watches,)
         self._generation: Generation | None = None
         self._changed = trio.Event()
         self._restarts = 0
@@ -176,11 +181,20 @@ class Database:
                 self._tell()
             return None
         self._after_recovery()
+        if self._known is not None:  # it was shown, and more may have been in the log
+            for observer in self._observers:
+                observer.restarting(self._known.snapshot)
         self._known = None
         self.snapshots.show(recovered.snapshot)
         self._tell()
         return Generation(
-            recovered, self._log, self._world, self.snapshots, self._policy, self._end
+            recovered,
+            self._log,
+            self._world,
+            self.snapshots,
+            self._policy,
+            self._end,
+            self._observers,
         )
 
     async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
@@ -196,6 +210,8 @@ class Database:
                     self._known = generation.known()
                 self._world.report(f"database {self.name} restarts", self.trouble)
         finally:
+            for observer in self._observers:
+                observer.restarting(generation.versions.durable)
             if self.state is not State.TAKEN:
                 self._enter(State.RECOVERING)
             generation.end()
@@ -219,6 +235,8 @@ class Database:
     def _tell(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+        for observer in self._observers:
+            observer.changed()
 
     async def _alive(self) -> Generation:
         """Return the living generation; wait for it while the database recovers."""
@@ -319,6 +337,7 @@ class Database:
             living,
             isinstance(self.trouble, LogFailed) and (living is None or living.log.groups == 0),
             None if self.pages.trouble is None else str(self.pages.trouble),
+            self.watches.statistics(),
         )
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ from qserver.engine.messages import Work
 from qserver.engine.work import Pending, Rest, Step, before, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
+    InvalidRequest,
     ProgramLimitExceeded,
     QserverError,
     ReadOnlyTransaction,
@@ -43,6 +44,7 @@ from qserver.query.body import (
 )
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.described import Described, describe
+from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.permissions import EVERYTHING, Allowed
@@ -174,7 +176,28 @@ class SqlDatabase:
         """
         options = Options(max_retries, timeout_ms, allowed=allowed)
         request = self._environment.request(timeout_ms, allowed)
-        work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
+        work = self._perform(request, (Statement(sql, parameters),), options, _reading_stream)
+        return await run(work)  # type: ignore[no-any-return]
+
+    async def live(
+        self,
+        sql: str,
+        parameters: Given = None,
+        *,
+        lines_of: Callable[[Plan], Lines],
+        timeout_ms: float | None = None,
+        allowed: Allowed = EVERYTHING,
+    ) -> LiveQuery:
+        """Begin a live query. Each run of it may take `timeout_ms`."""
+
+        def open_live(found: Found, snapshot: Snapshot, request: Request) -> LiveQuery:
+            new_plan = partial(self._plan_again, found)
+            return LiveQuery(self._database, found, snapshot, request, lines_of, new_plan)
+
+        request = self._environment.request(timeout_ms, allowed)
+        statements = (Statement(sql, parameters),)
+        options = Options(allowed=allowed)
+        work = self._perform(request, statements, options, open_live, is_live=True)
         return await run(work)  # type: ignore[no-any-return]
 
     async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
@@ -193,11 +216,14 @@ class SqlDatabase:
         request: Request,
         statements: Sequence[Statement],
         options: Options,
-        streamed: bool = False,
+        opens: Callable[[Found, Snapshot, Request], Any] | None = None,
+        *,
+        is_live: bool = False,
     ) -> Generator[Step, Any, Any]:
         """Find the plans of statements, then read, or run and commit.
 
-        Return the result, which is also set on the request; a stream for one `streamed` statement.
+        Return the result, which is also set on the request. For one statement with `opens`, return
+        what that makes of a reading statement, or the stream of a writing one.
         """
         if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
@@ -239,8 +265,10 @@ class SqlDatabase:
             raise only_reads()
         if options.dry_run:
             reads, request.dry_run = False, True
-        if reads and streamed:
-            return _reading_stream(found[0], snapshot, request)
+        if reads and opens is not None:
+            return opens(found[0], snapshot, request)
+        if is_live:
+            raise InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
         if writer is None and not reads:
             raise _only_reads(found)
         try:
@@ -271,7 +299,7 @@ class SqlDatabase:
                         return request.result
                     for result in outcome.result:
                         result.committed(outcome.version, outcome.retries)
-                    if streamed:
+                    if opens is not None:
                         return _stream_of(outcome.result[0], snapshot, request)
                     request.result = TransactionResult(
                         outcome.result, outcome.version, outcome.retries, committed=True
@@ -326,6 +354,16 @@ class SqlDatabase:
             before, deadline, prepare, sql, parameterized, catalog, snapshot, given
         )
         return made.plan
+
+    async def _plan_again(self, found: Found, snapshot: Snapshot, deadline: float) -> Plan:
+        """Return a plan for a query that had another one, which a change of definitions broke."""
+        sql, given, parameterized, _ = found
+        assert parameterized is not None
+        plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)
+        if plan is None:
+            plan = await run(self._new_plan(sql, parameterized, snapshot, deadline, given))
+        assert plan is not None, "it is a query"
+        return plan
 
     def statistics(self) -> PlanCacheStatistics:
         return self.planner.cache.statistics()

@@ -18,6 +18,7 @@ from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.watches import Watches
 from qserver.engine.work import FOREVER, Step
 from qserver.storage.snapshot import Snapshot
 
@@ -42,6 +43,10 @@ class ReadableDatabase(Protocol):
     @property
     def snapshots(self) -> SnapshotSource:
         """Where snapshots are taken, if one may be shown now."""
+
+    @property
+    def watches(self) -> Watches:
+        """What wakes live queries."""
 
     @property
     def page_cache(self) -> PageCache:

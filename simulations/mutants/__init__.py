@@ -15,6 +15,7 @@ from simulations.mutants import (
     checkpoints,
     footprints,
     logged,
+    named,
     numbers,
     pages,
     places,
@@ -47,4 +48,5 @@ MUTANTS: Final = (
     *places.MUTANTS,
     *pages.MUTANTS,
     *answers.MUTANTS,
+    *named.MUTANTS,
 )

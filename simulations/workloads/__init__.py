@@ -24,6 +24,7 @@ from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_keys import SqlKeys
 from simulations.workloads.sql_migrations import SqlMigrations
 from simulations.workloads.sql_moves import SqlMoves
+from simulations.workloads.sql_owners import SqlOwners
 from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
@@ -59,6 +60,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlUpserts,
         SqlMoves,
         SqlMigrations,
+        SqlOwners,
         BlindWrites,
         Turns,
     )

@@ -27,6 +27,7 @@ class Follower:
     def __init__(self, followed: Database) -> None:
         self.snapshots = SnapshotSource()
         self.page_cache = followed.page_cache
+        self.watches = followed.watches
         self._followed = followed
         self._news = trio.Event()
 
