@@ -58,6 +58,7 @@ examples:
   qserver key list
   qserver key create ci --scope data:read --scope data:write --expires-in 30d
   qserver key create shop-only --database shop
+  qserver key create browsers --statement "mine=SELECT id FROM todos WHERE owner = :user"
   qserver key rotate key_… --grace 1h
   qserver key revoke key_…
 """
@@ -65,6 +66,7 @@ _DATABASE = """\
 examples:
   qserver database list
   qserver database create shop
+  qserver database branch shop trial          trial begins as shop is now
   qserver database delete shop --yes
 """
 _BENCH = """\
@@ -139,7 +141,9 @@ def command_line() -> argparse.ArgumentParser:
     _serve(_command(commands, "serve", "serve databases over HTTP", _SERVE))
     _sql(_command(commands, "sql", "a shell, and statements from files", _SQL))
     _key(_command(commands, "key", "create, list, revoke and rotate API keys", _KEY))
-    _database(_command(commands, "database", "create, list and delete databases", _DATABASE))
+    _database(
+        _command(commands, "database", "create, branch, list and delete databases", _DATABASE)
+    )
     _bench(_command(commands, "bench", "measure a server under load", _BENCH))
     _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
     _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
@@ -210,6 +214,19 @@ def _key(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="limit it to this database; may be repeated",
     )
+    create.add_argument(
+        "--statement",
+        dest="statements",
+        metavar="NAME=SQL",
+        action="append",
+        help="a statement that the key can run, and nothing else; may be repeated",
+    )
+    create.add_argument(
+        "--statements-from",
+        metavar="FILE",
+        type=Path,
+        help='the same from a file: a JSON object, {"name": "SQL", …}',
+    )
     create.add_argument("--expires-in", metavar="TIME", type=duration, help="such as 12h or 30d")
     listing = actions.add_parser("list", help="the keys of the organization, without secrets")
     revoke = actions.add_parser("revoke", help="end a key at once, and its sessions")
@@ -231,12 +248,17 @@ def _database(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
     create = actions.add_parser("create", help="make an empty database")
     create.add_argument("name")
+    branch = actions.add_parser(
+        "branch", help="make a branch, which shares what it does not change"
+    )
+    branch.add_argument("parent", help="the database that it begins as")
+    branch.add_argument("name")
     listing = actions.add_parser("list", help="the databases of the organization")
     delete = actions.add_parser("delete", help="delete a database and everything in it")
     delete.add_argument("name")
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    _output(create, listing)
-    _connection(create, listing, delete)
+    _output(create, branch, listing)
+    _connection(create, branch, listing, delete)
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,7 @@ _KEY_COLUMNS: Final = {
     "state": "text",
     "scopes": "list",
     "databases": "list",
+    "statements": "list",
     "created_at": "text",
     "expires_at": "text",
 }
@@ -39,6 +40,7 @@ _DATABASE_COLUMNS: Final = {
     "rows": "bigint",
     "size_bytes": "bigint",
     "created_at": "text",
+    "branch_of": "text",
 }
 _ONCE = "This is the only time that the secret is shown: keep it now, the server cannot show it.\n"
 
@@ -62,8 +64,34 @@ def _run(
 
 
 def _create_key(client: Client, options: argparse.Namespace) -> int:
-    made = client.create_key(options.name, options.scopes, options.databases, options.expires_in)
+    made = client.create_key(
+        options.name,
+        options.scopes,
+        options.databases,
+        options.expires_in,
+        _statements(options),
+    )
     return _show_secret(made, options)
+
+
+def _statements(options: argparse.Namespace) -> dict[str, str] | None:
+    """The statements of a file, and those on the command line."""
+    found: dict[str, str] = {}
+    if options.statements_from is not None:
+        try:
+            text = options.statements_from.read_bytes()
+            found.update(msgspec.json.decode(text, type=dict[str, str]))
+        except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+            raise InvalidRequest(
+                f"{options.statements_from} cannot be read: {error}",
+                hint='It holds a JSON object: {"name": "SELECT …"}.',
+            ) from None
+    for each in options.statements or ():
+        name, equals, sql = each.partition("=")
+        if not equals:
+            raise InvalidRequest(f"{each!r} is not NAME=SQL")
+        found[name.strip()] = sql.strip()
+    return found or None
 
 
 def _list_keys(client: Client, options: argparse.Namespace) -> int:
@@ -94,6 +122,17 @@ def _create_database(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
+def _branch_database(client: Client, options: argparse.Namespace) -> int:
+    made = client.create_database(options.name, options.parent)
+    if options.json:
+        return _print_json(made)
+    sys.stdout.write(
+        f"Created the database {made['name']} ({made['id']}), a branch of {made['branch_of']} at"
+        f" version {made['branch_version']}.\n"
+    )
+    return 0
+
+
 def _list_databases(client: Client, options: argparse.Namespace) -> int:
     return _show(client.databases(), _DATABASE_COLUMNS, options)
 
@@ -114,6 +153,7 @@ _KEY_ACTIONS: Final = {
 }
 _DATABASE_ACTIONS: Final = {
     "create": _create_database,
+    "branch": _branch_database,
     "list": _list_databases,
     "delete": _delete_database,
 }
@@ -142,7 +182,7 @@ def _show(
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, list | dict):
         return ", ".join(map(str, value))
     return "" if value is None else value
 

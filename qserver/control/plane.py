@@ -30,6 +30,7 @@ from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.database_records import DatabaseRecords
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.keys import Keys
+from qserver.control.open_transactions import OpenTransactions
 from qserver.control.organizations import Organizations
 from qserver.control.rates import Allowance, Rates, SignupRates
 from qserver.control.records import TIERS, Grant, Tier
@@ -94,11 +95,14 @@ class ControlPlane:
         )
         self.list_databases = records.list_page
         self.create_database = records.create
+        self.create_branch = records.create_for_transaction
         self.find_database = records.find
         self.rename_database = records.rename
+        self.keep_database = records.keep
         self.delete_database = records.delete
 
-        keys = self._keys = Keys(self._store, access, mint)
+        self.open_transactions = OpenTransactions(mint, world.now)
+        keys = self._keys = Keys(self._store, access, mint, self.open_transactions.finish_key)
         self.list_keys = keys.list_page
         self.create_key = keys.create
         self.find_key = keys.find
@@ -106,7 +110,9 @@ class ControlPlane:
         self.revoke_key = keys.revoke
         self.rotate_key = keys.rotate
 
-        sessions = self._sessions = Sessions(self._store, access, mint)
+        sessions = self._sessions = Sessions(
+            self._store, access, mint, self.open_transactions.finish_session
+        )
         self.create_session = sessions.create
         self.refresh_session = sessions.refresh
         self.delete_session = sessions.delete
@@ -144,6 +150,7 @@ class ControlPlane:
             try:
                 await self._store.open(control.sql)
                 task_status.started(await self._prepare())
+                nursery.start_soon(self.open_transactions.run)
                 nursery.start_soon(self._look_for_ever)
                 await self._sweep_for_ever()
             finally:
@@ -152,6 +159,7 @@ class ControlPlane:
     async def _prepare(self) -> str | None:
         await self._organizations.undo_cut_short()
         await self._records.finish_cut_short()
+        await self._records.delete_expired()
         return await self._organizations.ensure_default(self._tier, self._first_key)
 
     async def _sweep_for_ever(self) -> None:
@@ -177,6 +185,7 @@ class ControlPlane:
         await self._sessions.sweep()
         await self._keys.sweep()
         await self._records.finish_cut_short()
+        await self._records.delete_expired()
 
     def __repr__(self) -> str:
         return f"the control plane, with {self.databases!r}"

@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
+from qserver.durability.kept import Kept
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
@@ -61,6 +62,7 @@ from qserver.limits import (
 )
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
 
 
 class State(Enum):
@@ -286,6 +288,17 @@ class Database:
         """Return the steps of `transact`, as part of other work."""
         return self._gateway.transact(work, max_retries, deadline, untried)
 
+    def committing(
+        self, transaction: Transaction, deadline: float
+    ) -> Generator[Step, Any, Outcome]:
+        """Return the steps of a commit of a transaction that was run already, as it is."""
+        return self._gateway.transact(_nothing, 0, deadline, run=transaction)
+
+    @property
+    def log(self) -> Log:
+        """The log, to read from; only the database's own actors write it."""
+        return self._log
+
     @property
     def page_cache(self) -> PageCache:
         return self.pages.cache
@@ -311,6 +324,15 @@ class Database:
                 return await generation.checkpointer.save_now()
             except EngineRestarted:
                 pass  # the next generation can do it
+
+    async def pin_checkpoint(self, name: str, version: int) -> Kept | None:
+        """Keep the checkpoint from which a version can be made, see `Checkpointer.pin`."""
+        generation = await self._alive()
+        return await generation.checkpointer.pin(name, version)
+
+    async def unpin_checkpoint(self, name: str) -> None:
+        generation = await self._alive()
+        await generation.checkpointer.unpin(name)
 
     def save_soon(self) -> None:
         """Begin a checkpoint soon, so that what it does not need is forgotten."""
@@ -345,6 +367,10 @@ class Database:
 
     def __repr__(self) -> str:
         return f"database {self.name}, {self.state.value}, {self._restarts} restarts"
+
+
+def _nothing(transaction: Transaction) -> None:
+    """The work of a transaction that is not run again."""
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

@@ -24,6 +24,12 @@ class Unauthorized(QserverError):
     name = "not_authorized"
 
 
+class HistoryTooOld(QserverError):
+    """The caller's fault: the version or time is from before the history that is kept."""
+
+    code = "QS004"
+
+
 class Forbidden(QserverError):
     """The caller's fault: the key is good, but not for this."""
 
@@ -80,6 +86,13 @@ class UnsupportedMediaType(QserverError):
     """The content coding is refused, not the media type."""
 
 
+class TransactionNotFound(NotFound):
+    """The caller's fault, or time's: no open transaction has this id, or none that the key may use.
+    It may have been committed, rolled back, idle for too long, or ended by a restart."""
+
+    code = "QS030"
+
+
 class RateLimited(QserverError):
     """The caller's fault, or its organization's: too many requests in a minute."""
 
@@ -97,6 +110,10 @@ class TooManyOpen(QserverError):
 
     code = "QS034"
     retryable = True
+
+    def __init__(self, message: str, *, retry_after_seconds: int = 1, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class ReaderTooSlow(QserverError):

@@ -17,6 +17,7 @@ from qserver.limits import (
     ANSWER_ROWS_MAX,
     LIVE_EVERY_MS_MAX,
     LIVE_EVERY_MS_MIN,
+    OPEN_IDLE_SECONDS_MAX,
     RETRIES_MAX,
     STATEMENT_SECONDS_MAX,
 )
@@ -44,6 +45,7 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+    transaction: str | None = None
     live: bool = False
     every_ms: Every | None = None
 
@@ -66,6 +68,20 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+    branch: bool = False
+    transaction: str | None = None
+
+
+class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A transaction that stays open between requests."""
+
+    database: str | None = None
+    read_only: bool = False
+    idle_ms: Annotated[int, Meta(ge=1, le=int(OPEN_IDLE_SECONDS_MAX * 1000))] | None = None
+
+
+class NoFields(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request that has nothing to say."""
 
 
 def _named(name: str, shape: type[Struct], *own: tuple[str, Any, Any]) -> type[Struct]:
@@ -163,6 +179,47 @@ class TransactionAnswer(Struct, frozen=True):
     timings: TransactionTimings
     diff: list[RowChange] | UnsetType = UNSET
     diff_truncated: bool | UnsetType = UNSET
+    database: str | UnsetType = UNSET
+    """The branch that has the changes, if one was asked for."""
+
+
+class OpenTransaction(Struct, frozen=True):
+    """An open transaction; `expires_at` is when it is gone if nobody uses it."""
+
+    id: str
+    database: str
+    version: int
+    read_only: bool
+    created_at: datetime
+    expires_at: datetime
+
+
+class OpenTransactionRecord(OpenTransaction, frozen=True):
+    """What it has done so far; `bytes` is what it holds in memory."""
+
+    state: Literal["active", "failed"]
+    statements: int
+    rows_changed: int
+    bytes: int
+
+
+class OpenTransactionAnswer(Struct, frozen=True):
+    success: Literal[True]
+    transaction: OpenTransaction
+
+
+class OpenTransactionRecordAnswer(Struct, frozen=True):
+    success: Literal[True]
+    transaction: OpenTransactionRecord
+
+
+class CommitAnswer(Struct, frozen=True):
+    """The version that the commit made; its timings end where the commit is sent."""
+
+    success: Literal[True]
+    version: int
+    affected_rows: int
+    timings: TransactionTimings
 
 
 class ErrorObject(Struct, frozen=True):
@@ -210,7 +267,17 @@ class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new database; with `branch_of`, one that begins as that database is now, or was."""
+
     name: str
+    branch_of: str | None = None
+
+
+class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to change: the name, or that a branch is kept that would be deleted."""
+
+    name: str | None = None
+    keep: Literal[True] | None = None
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -273,6 +340,12 @@ class Database(Struct, frozen=True):
     rows: int
     size_bytes: int
     created_at: datetime
+    branch_of: str | UnsetType = UNSET
+    """The database that this one is a branch of: its name, or its id if it was deleted."""
+    branch_version: int | UnsetType = UNSET
+    """The last version that both have in common."""
+    expires_at: datetime | UnsetType | None = UNSET
+    """When a branch is deleted that nobody keeps; null: never."""
 
 
 class DatabaseAnswer(Database, frozen=True):

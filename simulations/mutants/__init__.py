@@ -14,6 +14,7 @@ from simulations.mutants import (
     bounds,
     checkpoints,
     footprints,
+    live,
     logged,
     named,
     numbers,
@@ -48,5 +49,6 @@ MUTANTS: Final = (
     *places.MUTANTS,
     *pages.MUTANTS,
     *answers.MUTANTS,
+    *live.MUTANTS,
     *named.MUTANTS,
 )

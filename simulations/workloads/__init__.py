@@ -22,6 +22,7 @@ from simulations.workloads.sql_bounds import SqlBounds
 from simulations.workloads.sql_constraints import SqlConstraints
 from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_keys import SqlKeys
+from simulations.workloads.sql_live import SqlLive
 from simulations.workloads.sql_migrations import SqlMigrations
 from simulations.workloads.sql_moves import SqlMoves
 from simulations.workloads.sql_owners import SqlOwners
@@ -63,6 +64,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlOwners,
         BlindWrites,
         Turns,
+        SqlLive,
     )
 }
 

@@ -295,7 +295,7 @@ VALUES: Final[tuple[Any, ...]] = (
 EXTRAS: Final[tuple[tuple[str, Any], ...]] = (
     *(("format", "arrays"), ("format", "objects"), ("max_rows", 1), ("timeout_ms", 5000)),
     *(("max_retries", 0), ("database", "main"), ("database", "other"), ("sql", "SELECT 1")),
-    *(("dry_run", True), ("as_of", 1), ("branch", True), ("live", True), ("bind", {})),
+    *(("dry_run", True), ("as_of", 1), ("branch", True), ("bind", {})),
 )
 HEADERS: Final[tuple[dict[str, str], ...]] = (
     *({}, {}, {}, {"X-Database": "main"}, {"X-Database": "other"}, {"X-Transaction": "txn_1"}),
