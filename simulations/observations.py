@@ -202,7 +202,6 @@ def _note_published(world: SimulatedWorld, snapshot: Snapshot) -> None:
     if world.two_publish:
         world.published.pop(snapshot.version, None)  # either process's may be recovered
     else:
-        assert world.shelf is not None
         world.published[snapshot.version] = published(snapshot, before, world.shelf)
 
 
