@@ -48,6 +48,17 @@ class Unsaved(Protocol):
         """Save them, soon and quickly."""
 
 
+class Histories(Protocol):
+    """A database that may keep snapshots of older versions."""
+
+    @property
+    def held(self) -> int:
+        """The bytes that they take."""
+
+    def yield_memory(self) -> None:
+        """Let go of those that nobody reads."""
+
+
 class CacheStatistics(msgspec.Struct, frozen=True):
     bytes_max: int
     bytes_cached: int
@@ -74,6 +85,8 @@ class PageCache:
         """Bytes of unsaved pages: past an eighth of the memory they have to be saved now."""
         self.is_full = False
         """Whether they take a quarter, so that whatever makes more has to wait."""
+        self.histories: set[Histories] = set()
+        """Those that hold older versions in memory: what they hold is not for pages."""
         self._unsaved: dict[Unsaved, int] = {}
         self._line: OrderedDict[Tree, int] = OrderedDict()
 
@@ -85,7 +98,16 @@ class PageCache:
         self._unsaved[whose] = size
         self.is_full = self.unsaved > self.most >> 2
         if self.unsaved > self.most >> 3:
+            self.yield_histories()
             self.save_some()
+
+    @property
+    def history_bytes(self) -> int:
+        return sum(each.held for each in self.histories)
+
+    def yield_histories(self) -> None:
+        for each in list(self.histories):
+            each.yield_memory()
 
     def save_some(self) -> None:
         """Let the database that has most unsaved pages save them."""
@@ -113,7 +135,7 @@ class PageCache:
     def make_room(self, wanted: int = 0) -> None:
         """Let go of pages until so many bytes fit in, or none is left."""
         line = self._line
-        room = self.most - self.unsaved - wanted
+        room = self.most - self.unsaved - self.history_bytes - wanted
         tries = 2 * len(line)
         while line and self.held > room and tries > 0:
             tries -= 1

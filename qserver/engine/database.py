@@ -34,9 +34,11 @@ from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
+from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
+from qserver.engine.history import History, HistoryStatistics, Moment
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
@@ -110,7 +112,7 @@ class Database:
         self._log = log
         self._world = world
         self._shards = shards
-        self._policy = policy
+        self._policy = policy or CheckpointPolicy()
         self.pages = LoggedPages(log, cache, world.report)
         self._after_recovery = after_recovery
         self._life = trio.CancelScope()
@@ -122,6 +124,14 @@ class Database:
         self._restarts = 0
         self._gateway = Gateway(self._alive, lambda: self._generation, self.snapshots, world.chance)
         self.sequences = Sequences(self.transact, self.newest_catalog)
+        self.history = History(
+            log,
+            self.pages,
+            world.now,
+            self._saved_pages,
+            self._published_until,
+            self._policy.history,
+        )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run generations, one after the other, until closed or cancelled."""
@@ -130,6 +140,7 @@ class Database:
                 await self._live_on(_once(task_status.started))
         finally:
             self._enter(State.CLOSED)
+            self.history.close()
             self.pages.close()
 
     async def _live_on(self, started: Callable[[], None]) -> NoReturn:
@@ -283,6 +294,34 @@ class Database:
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
         """Return the newest durable snapshot; wait until its version is at least `version`."""
         return await before(deadline, self._snapshot, version)  # type: ignore[no-any-return]
+
+    async def snapshot_at(self, moment: Moment, deadline: float = FOREVER) -> Snapshot:
+        """Return the database as it was at a version or a time, see `History.snapshot_at`."""
+        return await before(deadline, self.history.snapshot_at, moment)  # type: ignore[no-any-return]
+
+    def keep_history(self, seconds: float) -> None:
+        """Keep older versions for so long from now on; what is too old goes soon."""
+        self._policy = msgspec.structs.replace(self._policy, history=seconds)
+        self.history.seconds = seconds
+        if self._generation is not None:
+            self._generation.checkpointer.history = seconds
+            self._generation.checkpointer.save_soon()
+
+    async def _saved_pages(self) -> SavedPages:
+        return (await self._alive()).checkpointer.saved
+
+    async def _published_until(self, time: float) -> Snapshot:
+        """Return the newest durable snapshot, once all that was published until then is durable."""
+        newest = self.snapshots.take(newest=True)
+        wanted = 0 if newest is None or newest.time > time else newest.version
+        return await self._snapshot(wanted)
+
+    def history_statistics(self) -> HistoryStatistics | None:
+        """Return what history takes; None while the database is not open."""
+        if self._generation is None:
+            return None
+        checkpointer = self._generation.checkpointer
+        return self.history.statistics(checkpointer.saved, checkpointer.logged)
 
     async def checkpoint(self) -> None:
         """Return when a checkpoint has everything durable now; raise LogFailed if that fails."""

@@ -58,6 +58,7 @@ from qserver.errors.service import (
     StorageTestFailed,
     Unauthorized,
     UnsupportedMediaType,
+    VersionTooOld,
     WrongHost,
 )
 from qserver.errors.statements import (
@@ -232,6 +233,7 @@ __all__ = [
     "UniqueViolation",
     "UnsupportedMediaType",
     "UntranslatableCharacter",
+    "VersionTooOld",
     "WindowingError",
     "WithCheckOptionViolation",
     "WrongHost",

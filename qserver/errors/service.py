@@ -24,6 +24,12 @@ class Unauthorized(QserverError):
     name = "not_authorized"
 
 
+class VersionTooOld(QserverError):
+    """The caller's fault, or a short history's: the version is not kept any more."""
+
+    code = "QS004"
+
+
 class Forbidden(QserverError):
     """The caller's fault: the key is good, but not for this."""
 

@@ -108,14 +108,18 @@ class SqlDatabase:
         return self._database
 
     def begin(
-        self, statements: Sequence[Statement], options: Options, done: TransactionDone
+        self,
+        statements: Sequence[Statement],
+        options: Options,
+        done: TransactionDone,
+        request_id: str | None = None,
     ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
         """Run a request as far as it goes without waiting.
 
         Return the result if the request has ended; PENDING if a commit has been sent, and call
         `done` later; otherwise the rest, for a task to await. Raise any error up to that point.
         """
-        request = self._environment.request(options.timeout_ms, options.allowed)
+        request = self._environment.request(options.timeout_ms, options.allowed, request_id)
         perform = self._perform if options.once is None else self._perform_once
         work = perform(request, statements, options)
         step = next(work, END)  # most end here, and catching a StopIteration takes long
@@ -166,13 +170,14 @@ class SqlDatabase:
         timeout_ms: float | None = None,
         max_retries: int = RETRIES_DEFAULT,
         allowed: Allowed = EVERYTHING,
+        request_id: str | None = None,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come, the first before the last is known.
 
         A statement that writes runs to its end first: before the commit nothing may be shown.
         """
         options = Options(max_retries, timeout_ms, allowed=allowed)
-        request = self._environment.request(timeout_ms, allowed)
+        request = self._environment.request(timeout_ms, allowed, request_id)
         work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
         return await run(work)  # type: ignore[no-any-return]
 

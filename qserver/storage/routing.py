@@ -20,11 +20,17 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from qserver.storage.catalog import Catalog
-from qserver.storage.page import Key, Value
+from qserver.storage.page import Key, Tree, Value
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, changed
+from qserver.storage.writes import (
+    CHANGES_AT_ONCE,
+    TreeWrites,
+    Writes,
+    changed,
+    changed_in_pieces,
+)
 
 Each = TypeVar("Each")
 
@@ -148,12 +154,23 @@ def written(
     snapshot: Snapshot, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()
 ) -> Trees:
     """Return a snapshot's trees with writes made, without shards: for recovery."""
+    return at_once(written_in_pieces(snapshot, catalog, writes, dropped))
+
+
+def written_in_pieces(
+    snapshot: Snapshot, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()
+) -> Steps[Trees]:
+    """Do the same; yield now and then, so that others can run."""
     trees: dict[int, RangedTree] = {}
     for number, changes in writes.items():
         before = snapshot.trees.tree(number)
-        roots = {
-            each: changed(before.root_of(each), entries)
-            for each, entries in at_once(spread(snapshot, catalog, number, changes)).items()
-        }
+        routed = yield from spread(snapshot, catalog, number, changes)
+        roots: dict[Range, Tree] = {}
+        for each, entries in routed.items():
+            if len(entries) > CHANGES_AT_ONCE:
+                roots[each] = yield from changed_in_pieces(before.root_of(each), entries)
+            else:
+                roots[each] = changed(before.root_of(each), entries)
+                yield
         trees[number] = before.changed(roots).laid_out(snapshot.shards)
     return snapshot.trees.changed(trees, dropped)

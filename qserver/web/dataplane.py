@@ -137,7 +137,8 @@ class HotCall(KeyedCall):
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
         self._began = perf_counter()
-        outcome = opened.sql.begin(self._statements, self._options, self.settled)
+        statements, options = self._statements, self._options
+        outcome = opened.sql.begin(statements, options, self.settled, self.request_id)
         if isinstance(outcome, TransactionResult):
             return self.executed(outcome)
         if outcome is COMMITTING:
@@ -293,6 +294,7 @@ class QueryCall(HotCall):
             timeout_ms=options.timeout_ms,
             max_retries=options.max_retries,
             allowed=options.allowed,
+            request_id=self.request_id,
         )
         return self.after(beginning, self._streams)
 
