@@ -401,7 +401,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "QSERVER_MEMORY",
         "memory",
         "",
-        "Memory for pages of all databases, such as 512MB or 4GB; empty: half of what there is.",
+        "Memory for the data of all databases, such as 512MB or 4GB; empty: half of what there is.",
         _memory,
     ),
     Setting(

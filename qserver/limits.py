@@ -97,7 +97,7 @@ CHECKPOINT_PAUSE_SECONDS_MAX = 0.05
 """The longest pause of a checkpoint between two of its steps."""
 
 HISTORY_SECONDS_DEFAULT = 24 * 3600.0
-"""How long older versions of a database are kept, unless a setting or the database says otherwise."""
+"""How long older versions of a database are kept, unless a setting says otherwise."""
 
 HISTORY_SECONDS_MAX = 30 * 24 * 3600.0
 """The longest history that a database may have."""
@@ -232,6 +232,28 @@ REGEX_MATCHES_MAX = 30_000
 
 YEAR_MIN, YEAR_MAX = 1, 9999
 """Years of a DATE or TIMESTAMP: those of Python's `datetime`. PostgreSQL goes further."""
+
+# --- live queries --------------------------------------------------------------------------------
+
+LIVE_QUERIES_MAX = 1000
+"""Live queries of an organization that are open at once; the next is refused with QS034."""
+
+LIVE_KEYS_MAX = 1000
+"""Keys of one tree that a live query watches one by one; if it reads more, it watches the tree."""
+
+LIVE_RANGES_MAX = 64
+"""Ranges of one tree that a live query watches; likewise."""
+
+LIVE_RESULT_BYTES_MAX = 64 * 1024 * 1024
+"""The result that a live query keeps, to compare the next one with it; 54000 past it. A query of
+which only changed rows are looked at keeps none."""
+
+LIVE_EVERY_MS_MIN, LIVE_EVERY_MS_MAX = 100, 60_000
+"""Milliseconds between two changes that a live query reports; the least is the default."""
+
+LIVE_TESTS_MAX = 256
+"""Changed keys of one tree in a round that are tested against live queries, one by one. After a
+larger round all live queries that read the tree look for themselves, each in its own time."""
 
 # --- the service ---------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ def recovery_problems(recovered: Snapshot, published: Published) -> list[str]:
     problems = []
     if recovered.time != published.time:
         problems.append(f"its time is {recovered.time}, not {published.time}")
-    for kind in ("tables", "others", "owners", "trees_used"):
+    for kind in ("tables", "others", "owners", "trees_used", "moments", "last_change"):
         before, after = getattr(published.catalog, kind), getattr(recovered.catalog, kind)
         if before != after:
             problems.append(f"{kind} of the catalog are {after}, not {before}")
@@ -56,6 +56,9 @@ def recovery_problems(recovered: Snapshot, published: Published) -> list[str]:
         is_now, was = _entries(recovered, number), published.entries.get(number, {})
         if is_now != was:
             problems.append(f"tree {number} holds {is_now}, not {was}")
+        changed = [trees.tree(number).last_change for trees in (recovered.trees, published.trees)]
+        if changed[0] != changed[1]:
+            problems.append(f"tree {number} was changed at {changed[0]}, not {changed[1]}")
     return problems
 
 

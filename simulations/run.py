@@ -119,6 +119,8 @@ def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
     except Exception as error:
         verdict = Verdict.BROKEN
         run.problems += _leaves(error)
+    finally:
+        world.end()
     if run.stuck:
         verdict = Verdict.STUCK
     elif world.unexpected:

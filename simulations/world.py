@@ -196,6 +196,11 @@ class SimulatedWorld:
             and exclusive.returned.content is None
         )
 
+    def end(self) -> None:
+        """Let go of all pages: the collector does not see through them, and they lead back here."""
+        self.newest = self.cache = None
+        self.published.clear()
+
     def record(
         self, kind: str, text: str, *, actor: str | None = None, message: int | None = None
     ) -> None:

@@ -453,7 +453,7 @@ def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
 def metrics() -> dict[str, str]:
     """The metrics of a page for Prometheus, with their kinds."""
     pages, space = PageCache().statistics(), SpaceStatistics(0, 0)
-    page = server_text(Metrics(), (), 0.0, Counters(), pages, space).decode()
+    page = server_text(Metrics(), (), 0.0, Counters(), pages, space, 0).decode()
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
 
 

@@ -45,7 +45,7 @@ from qserver.limits import (
     VALUE_BYTES_MAX,
 )
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.plan_cache import PlanCacheStatistics
+from qserver.query.plan_cache import KeptPlans, PlanCacheStatistics
 from qserver.query.room import Room
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
@@ -69,7 +69,18 @@ class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
 class OpenDatabase:
     """A database in use; its user calls `release` once, or uses it as a block."""
 
-    __slots__ = ("_clock", "database", "id", "name", "room", "sql", "unused", "used_at", "users")
+    __slots__ = (
+        "_clock",
+        "database",
+        "id",
+        "is_closing",
+        "name",
+        "room",
+        "sql",
+        "unused",
+        "used_at",
+        "users",
+    )
 
     def __init__(
         self, database_id: str, database: Database, sql: SqlDatabase, room: Room | None = None
@@ -82,6 +93,7 @@ class OpenDatabase:
         self.room = room or Room()
         """Whether it may store more."""
         self.users = 0
+        self.is_closing = False
         self._clock = trio.lowlevel.current_clock()  # the same for as long as Trio runs
         self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
@@ -94,6 +106,16 @@ class OpenDatabase:
             self.used_at = self._clock.current_time()
             if self.unused is not None:
                 self.unused.set()
+
+    def begin_close(self) -> None:
+        """Tell users who would stay for ever that the database is about to close."""
+        self.is_closing = True
+        self.database.watches.changed()
+
+    def check_open(self) -> None:
+        """Raise if the database is about to close."""
+        if self.is_closing:
+            raise DatabaseUnavailable(f"database {self.name} is being closed", hint="Try again.")
 
     def __enter__(self) -> OpenDatabase:
         return self
@@ -131,6 +153,8 @@ class Databases:
         self._open_max = open_max
         self._pool = pool or MemoryPool()
         self.cache = PageCache() if cache is None else cache
+        self.plans = KeptPlans()
+        self.cache.others.append(self.plans)
         self._value_bytes_most = value_bytes_most
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
@@ -269,6 +293,8 @@ class Databases:
         host.close_wanted.set()
         if host.opened is None:
             host.scope.cancel()
+        else:
+            host.opened.begin_close()
 
     async def _run_host(self, host: _Host, after: list[_Host]) -> None:
         with trio.CancelScope(shield=True):
@@ -291,7 +317,12 @@ class Databases:
             await _until_open(database)
             if not host.close_wanted.is_set():
                 sql = SqlDatabase(
-                    database, self._world, self._pool, self._value_bytes_most, host.room
+                    database,
+                    self._world,
+                    self._pool,
+                    self._value_bytes_most,
+                    host.room,
+                    plans=self.plans,
                 )
                 opened = OpenDatabase(host.id, database, sql, host.room)
                 host.opened = self._open[host.id] = opened
@@ -300,6 +331,7 @@ class Databases:
                 nursery.start_soon(sweep_answers, database, self._world)
                 await host.close_wanted.wait()
                 await _settle(opened)
+                sql.planner.cache.close()
             nursery.cancel_scope.cancel()
 
     def _forget(self, host: _Host) -> None:

@@ -118,6 +118,10 @@ class ControlPlane:
         self.signup = organizations.signup
         self.reset = Reset(self._store, access).reset
 
+    def version(self) -> int | None:
+        """Return the version of the control records; None while they are not available."""
+        return self._store.version()
+
     def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
         """Count a request of the grant's organization; raise RateLimited if it is one too many."""
         return self._rates.take(grant.organization_id, TIERS[grant.tier], cost)

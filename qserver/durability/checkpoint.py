@@ -2,12 +2,14 @@
 
     checksum ‖ MessagePack array
         [format, version, time, trees used, {name: definition},
-         {tree: [bounds, [root page …], [length …], [height …]]}, last page, pages, [dead page …]]
+         {tree: [bounds, [root page …], [length …], [height …], moment]}, last page, pages,
+         [dead page …], {name: moment}, moment]
 
 A tree has a root for each of its ranges, and the bounds between them. The record does not mention
 shards. A root of 0 is an empty one. Sequences are a tree like any other. Length and height of a
 root are what is known of a page before it is read. Dead pages were named here before they were
-named beside the checkpoint, see `kept`.
+named beside the checkpoint, see `kept`. A moment, [version, time], is when a tree, a definition or
+any definition was last changed.
 
 Format 2 had neither lengths nor heights. Format 1 had one map of roots for each shard, because keys
 were spread by hash. Such checkpoints can still be read, see `loading`; they are never written.
@@ -26,6 +28,7 @@ from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plai
 from qserver.storage.page import Key
 from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.writes import Moment
 from qserver.values.encoding import decode_columns, encode_columns
 
 FORMAT: Final = 3
@@ -39,6 +42,8 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True):
     roots: list[int]
     lengths: list[int] = []
     heights: list[int] = []
+    last_change: Moment | None = None
+    """None in checkpoints of releases that did not know it."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
@@ -54,6 +59,9 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     """How many it has."""
     dead: list[int] = []
     """In files of earlier releases: pages that it does not have, and that may still be there."""
+    moments: dict[str, Moment] = {}
+    """When each definition was last changed, if that is known."""
+    last_definition: Moment | None = None
 
 
 class CheckpointByHash(msgspec.Struct, frozen=True, array_like=True):
@@ -100,6 +108,9 @@ def encode_checkpoint(
                 trees,
                 last_page,
                 pages,
+                [],
+                dict(catalog.moments),
+                catalog.last_change,
             )
         )
     )
@@ -108,7 +119,8 @@ def encode_checkpoint(
 def _stored_tree(tree: RangedTree, roots: list[int]) -> StoredTree:
     bounds = encode_columns(list(tree.lows), [None] * len(tree.lows))
     lengths = [root.length for root in tree.roots]
-    return StoredTree(bounds, roots, lengths, [root.height for root in tree.roots])
+    heights = [root.height for root in tree.roots]
+    return StoredTree(bounds, roots, lengths, heights, tree.last_change)
 
 
 def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
@@ -155,7 +167,19 @@ def roots_of(checkpoint: AnyCheckpoint) -> set[int]:
 
 
 def catalog_of(checkpoint: AnyCheckpoint) -> Catalog:
-    return Catalog().changed(changes_from_plain(checkpoint.definitions), checkpoint.trees_used)
+    """Return the catalog. Definitions of which nothing else is known changed just before."""
+    catalog = Catalog().changed(changes_from_plain(checkpoint.definitions), checkpoint.trees_used)
+    catalog = catalog.dated(checkpoint.definitions, (checkpoint.version, checkpoint.time))
+    if isinstance(checkpoint, Checkpoint) and checkpoint.last_definition is not None:
+        moments = catalog.moments.update(checkpoint.moments)
+        return msgspec.structs.replace(
+            catalog, moments=moments, last_change=checkpoint.last_definition
+        )
+    return catalog
+
+
+def last_change_of(tree: StoredTree, checkpoint: Checkpoint) -> Moment:
+    return tree.last_change or (checkpoint.version, checkpoint.time)
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -31,6 +31,7 @@ from qserver.durability.checkpoint import (
     bounds_of,
     catalog_of,
     decode_checkpoint,
+    last_change_of,
 )
 from qserver.durability.kept import Kept, decode_numbers, decode_outline, empty
 from qserver.durability.page_store import LoggedPages
@@ -48,7 +49,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.page import EMPTY, Key, Leaf, PageStore, Tree, Value
 from qserver.storage.ranges import RangedTree, Trees, laid_over
 from qserver.storage.snapshot import Lease, Snapshot
-from qserver.storage.writes import CHANGES_AT_ONCE
+from qserver.storage.writes import CHANGES_AT_ONCE, Moment
 
 PAGES_READ_AT_ONCE: Final = 256
 PAGES_BEFORE_YIELDING: Final = 8
@@ -121,7 +122,14 @@ def snapshot_of(
     """Return the snapshot of a checkpoint: its roots, and nothing below them."""
     catalog = catalog_of(checkpoint)
     trees = {
-        number: _laid_over(catalog, number, bounds_of(number, tree), _roots(tree, store), shards)
+        number: _laid_over(
+            catalog,
+            number,
+            bounds_of(number, tree),
+            _roots(tree, store),
+            shards,
+            last_change_of(tree, checkpoint),
+        )
         for number, tree in checkpoint.trees.items()
     }
     lease = lease or store.new_lease(checkpoint.version)
@@ -177,18 +185,19 @@ class OldPages:
     ) -> dict[int, RangedTree]:
         """Return the trees; raise DataCorrupted if a page is missing."""
         trees: dict[int, RangedTree] = {}
+        at = checkpoint.version, checkpoint.time
         if isinstance(checkpoint, CheckpointByHash):
             for number in sorted({tree for roots in checkpoint.roots for tree in roots}):
                 root = await merged(
                     [self._root(number, roots.get(number, 0)) for roots in checkpoint.roots]
                 )
-                whole = _laid_over(catalog, number, (), [root], shards)
+                whole = _laid_over(catalog, number, (), [root], shards, at)
                 trees[number] = whole.laid_out(shards)
         else:
             for number, stored in checkpoint.trees.items():
                 loaded = [self._root(number, root) for root in stored.roots]
                 bounds = bounds_of(number, stored)
-                trees[number] = _laid_over(catalog, number, bounds, loaded, shards)
+                trees[number] = _laid_over(catalog, number, bounds, loaded, shards, at)
         return trees
 
     def _root(self, tree: int, number: int) -> Tree:
@@ -206,9 +215,15 @@ class OldPages:
 
 
 def _laid_over(
-    catalog: Catalog, number: int, bounds: tuple[Key, ...], roots: list[Tree], shards: int
+    catalog: Catalog,
+    number: int,
+    bounds: tuple[Key, ...],
+    roots: list[Tree],
+    shards: int,
+    last_change: Moment,
 ) -> RangedTree:
-    return laid_over(number, bounds, roots, catalog.table_of_tree(number), shards)
+    first = catalog.table_of_tree(number)
+    return laid_over(number, bounds, roots, first, shards, last_change)
 
 
 async def merged(trees: list[Tree]) -> Tree:

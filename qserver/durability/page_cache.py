@@ -1,8 +1,11 @@
-"""The one memory for pages: of all databases of a process, and no larger than it may be.
+"""The one memory of a process: pages of all databases, and no more than there is room for.
 
     saved pages that are here     oldest first; what was not read lately is let go first
     unsaved pages                 cannot be let go: they take room from the others until a
                                   checkpoint has saved them
+    what statements hold          takes room, too (`users`), and has bounds of its own
+    what other caches keep        can be made again (`others`): goes first, down to a share, and
+                                  wholly when no page is left that could go
 
 A page that is loaded or saved goes to the end of the line. When room is needed, the first in line
 that was not read since it came there lets go of its entries; the others go to the end once more
@@ -30,6 +33,9 @@ STEPS_OF_LOAD: Final = 64
 
 NEWEST_SHARE: Final = 0.05
 """The weight of the newest page in the moving average of the size of entries."""
+
+SHARE_OF_OTHERS: Final = 3
+"""Another cache keeps 1 / 2**3 of the memory while pages can go in its place."""
 
 PAGE_BYTES: Final = 400
 """A page without its entries, and its place in the line."""
@@ -59,12 +65,34 @@ class Histories(Protocol):
         """Let go of those that nobody reads."""
 
 
+class User(Protocol):
+    """Whoever takes memory that only he can give back."""
+
+    @property
+    def held(self) -> int:
+        """Bytes."""
+
+
+class OtherCache(Protocol):
+    """What can be made again: vectors of columns, plans."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    def shrink(self, bytes_left: int) -> None:
+        """Drop what was used least recently, until no more than so many bytes are left."""
+
+
 class CacheStatistics(msgspec.Struct, frozen=True):
     bytes_max: int
     bytes_cached: int
     """Bytes of saved pages that are in memory."""
     bytes_unsaved: int
     """Bytes of pages that no checkpoint has saved yet."""
+    bytes_statements: int
+    """Bytes that statements and unread answers hold."""
+    bytes_others: int
+    """Bytes of what can be made again: vectors of columns, plans."""
     cached: int
     loads: int
     evictions: int
@@ -87,6 +115,8 @@ class PageCache:
         """Whether they take a quarter, so that whatever makes more has to wait."""
         self.histories: set[Histories] = set()
         """Those that hold older versions in memory: what they hold is not for pages."""
+        self.users: list[User] = []
+        self.others: list[OtherCache] = []
         self._unsaved: dict[Unsaved, int] = {}
         self._line: OrderedDict[Tree, int] = OrderedDict()
 
@@ -134,8 +164,22 @@ class PageCache:
 
     def make_room(self, wanted: int = 0) -> None:
         """Let go of pages until so many bytes fit in, or none is left."""
+        room = self.most - self.unsaved - wanted - sum([each.held for each in self.users])
+        room -= self.history_bytes
+        kept = sum([each.bytes for each in self.others])
+        if self.held + kept <= room:
+            return
+        if kept > len(self.others) * (share := self.most >> SHARE_OF_OTHERS):
+            for other in self.others:
+                other.shrink(share)
+            kept = sum([each.bytes for each in self.others])
+        self._let_go_until(room - kept)
+        if self.held + kept > room:
+            for other in self.others:
+                other.shrink(0)
+
+    def _let_go_until(self, room: int) -> None:
         line = self._line
-        room = self.most - self.unsaved - self.history_bytes - wanted
         tries = 2 * len(line)
         while line and self.held > room and tries > 0:
             tries -= 1
@@ -166,7 +210,14 @@ class PageCache:
 
     def statistics(self) -> CacheStatistics:
         return CacheStatistics(
-            self.most, self.held, self.unsaved, len(self._line), self.loads, self.evictions
+            self.most,
+            self.held,
+            self.unsaved,
+            sum([each.held for each in self.users]),
+            sum([each.bytes for each in self.others]),
+            len(self._line),
+            self.loads,
+            self.evictions,
         )
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain
 from qserver.storage.routing import Steps, at_once, written_in_pieces
 from qserver.storage.snapshot import Snapshot, empty_snapshot
-from qserver.storage.writes import Writes, merge_writes
+from qserver.storage.writes import Moment, Writes, merge_writes
 
 RECORDS_READ_AT_ONCE: Final = 1000
 RECORDS_BEFORE_YIELDING: Final = 16
@@ -91,6 +91,7 @@ class Replay:
         self._time = base.time
         self._catalog = base.catalog
         self._writes: Writes = {}
+        self._moments: dict[int, Moment] = {}
         self._dropped: set[int] = set()
 
     def apply(self, stored: StoredRecord) -> None:
@@ -102,10 +103,15 @@ class Replay:
                 f" where {self.version + 1} must follow",
                 hint="A part of the log is missing. Restore a backup.",
             )
+        at = record.version, record.time
         self._catalog = self._catalog.changed(
             changes_from_plain(record.catalog_changes), record.trees_used
         )
-        merge_writes(self._writes, writes_of(record))
+        if record.catalog_changes:
+            self._catalog = self._catalog.dated(record.catalog_changes, at)
+        writes = writes_of(record)
+        merge_writes(self._writes, writes)
+        self._moments.update(dict.fromkeys(writes, at))
         self._forget_dropped(record)
         self.version, self._time = record.version, record.time
 
@@ -122,5 +128,7 @@ class Replay:
         base = self._base
         if self.version == base.version:
             return base
-        trees = yield from written_in_pieces(base, self._catalog, self._writes, self._dropped)
+        trees = yield from written_in_pieces(
+            base, self._catalog, self._writes, self._dropped, self._moments
+        )
         return Snapshot(self.version, self._time, self._catalog, trees, base.shards, base.lease)

@@ -69,6 +69,7 @@ from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import (
     ANSWERS_TREE,
     CHANGES_AT_ONCE,
+    Moment,
     Writes,
     count_changes,
     merge_writes,
@@ -441,10 +442,14 @@ class Coordinator:
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)
             catalog = transaction.catalog
-        trees, moves = self._laid_out(installed, dropped)
+        version = newest.version + 1
+        time = max(newest.time, self.versions.now())  # the clock may be set back, versions not
+        if catalog_changes:
+            catalog = catalog.dated(catalog_changes, (version, time))
+        trees, moves = self._laid_out(installed, dropped, (version, time))
         snapshot = Snapshot(
-            newest.version + 1,
-            max(newest.time, self.versions.now()),  # the clock may be set back, versions not
+            version,
+            time,
             catalog,
             newest.trees.changed(trees, dropped),
             newest.shards,
@@ -456,14 +461,14 @@ class Coordinator:
         return snapshot, append, moves
 
     def _laid_out(
-        self, installed: Roots, dropped: tuple[int, ...]
+        self, installed: Roots, dropped: tuple[int, ...], at: Moment
     ) -> tuple[dict[int, RangedTree], dict[int, Own]]:
         """Return the changed trees, cut into ranges that fit, and the moves between shards."""
         newest = self.versions.newest
         trees: dict[int, RangedTree] = {}
         moves: dict[int, Own] = {}
         for number, roots in by_tree(installed).items():
-            tree = trees[number] = newest.trees.tree(number).changed(roots)
+            tree = trees[number] = newest.trees.tree(number).changed(roots, at)
             fits = all(tree.fits(each, root) for each, root in roots.items())
             if not fits and number not in dropped:
                 try:

@@ -38,11 +38,13 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
-from qserver.engine.history import History, HistoryStatistics, Moment
+from qserver.engine.history import AsOf, History, HistoryStatistics
 from qserver.engine.messages import Work
+from qserver.engine.observers import Observer
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted
+from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -82,12 +84,13 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     """Whether it restarted because the log failed, and has written nothing since."""
     pages_trouble: str | None
     """Why a page could not be read, until one could; damage stays."""
+    watches: WatchesStatistics = WatchesStatistics(0, 0)
 
 
 class Database:
     """Start `run` in a nursery; `transact` and `wait_durable_snapshot` wait for it to open.
 
-    `after_recovery` is called when all rows are in memory and no work runs on them yet: the moment
+    `after_recovery` is called when all rows are in memory and no work runs on them yet: the as_of
     to exempt them from the cyclic collector (`gc.freeze`), which takes long to scan them and would
     find nothing.
     """
@@ -119,6 +122,8 @@ class Database:
         self._known: Recovered | None = None
         """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
+        self.watches = Watches(self.snapshots)
+        self._observers: tuple[Observer, ...] = (self.watches,)
         self._generation: Generation | None = None
         self._changed = trio.Event()
         self._restarts = 0
@@ -188,11 +193,20 @@ class Database:
                 self._tell()
             return None
         self._after_recovery()
+        if self._known is not None:  # it was shown, and more may have been in the log
+            for observer in self._observers:
+                observer.restarting(self._known.snapshot)
         self._known = None
         self.snapshots.show(recovered.snapshot)
         self._tell()
         return Generation(
-            recovered, self._log, self._world, self.snapshots, self._policy, self._end
+            recovered,
+            self._log,
+            self._world,
+            self.snapshots,
+            self._policy,
+            self._end,
+            self._observers,
         )
 
     async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
@@ -208,6 +222,8 @@ class Database:
                     self._known = generation.known()
                 self._world.report(f"database {self.name} restarts", self.trouble)
         finally:
+            for observer in self._observers:
+                observer.restarting(generation.versions.durable)
             if self.state is not State.TAKEN:
                 self._enter(State.RECOVERING)
             generation.end()
@@ -231,6 +247,8 @@ class Database:
     def _tell(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+        for observer in self._observers:
+            observer.changed()
 
     async def _alive(self) -> Generation:
         """Return the living generation; wait for it while the database recovers."""
@@ -295,9 +313,9 @@ class Database:
         """Return the newest durable snapshot; wait until its version is at least `version`."""
         return await before(deadline, self._snapshot, version)  # type: ignore[no-any-return]
 
-    async def snapshot_at(self, moment: Moment, deadline: float = FOREVER) -> Snapshot:
+    async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
         """Return the database as it was at a version or a time, see `History.snapshot_at`."""
-        return await before(deadline, self.history.snapshot_at, moment)  # type: ignore[no-any-return]
+        return await before(deadline, self.history.snapshot_at, as_of)  # type: ignore[no-any-return]
 
     def keep_history(self, seconds: float) -> None:
         """Keep older versions for so long from now on; what is too old goes soon."""
@@ -368,6 +386,7 @@ class Database:
             living,
             isinstance(self.trouble, LogFailed) and (living is None or living.log.groups == 0),
             None if self.pages.trouble is None else str(self.pages.trouble),
+            self.watches.statistics(),
         )
 
     def __repr__(self) -> str:

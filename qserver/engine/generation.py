@@ -12,7 +12,7 @@ that have not sent one rerun on the next generation.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import trio
@@ -24,6 +24,7 @@ from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, Shard
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, ExclusiveCommit
+from qserver.engine.observers import Observer
 from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted, Versions, VersionsStatistics
@@ -57,6 +58,7 @@ class Generation:
         snapshots: SnapshotSource,
         policy: CheckpointPolicy | None = None,
         taken: Callable[[LogTaken], None] = lambda error: None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """`taken` is called at once when another process has taken over the log."""
         self._taken = taken
@@ -86,7 +88,9 @@ class Generation:
         self.checkpointer = Checkpointer(
             log, self.versions, recovered, policy or CheckpointPolicy(), world.report
         )
-        self._log_writer = LogWriter(log, self.versions, to_log, self.checkpointer.note_logged)
+        self._log_writer = LogWriter(
+            log, self.versions, to_log, self.checkpointer.note_logged, observers
+        )
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
         self._sent: dict[int, Reply[Answer]] = {}
         self._exclusive: dict[int, Reply[Snapshot]] = {}

@@ -1,13 +1,13 @@
 """The database as it was: makes the snapshot of an older version, from a checkpoint and records.
 
-    a version, or a time ─► the newest kept checkpoint before it ─► the records behind that ─► snapshot
+    a version, or a time ─► the newest kept checkpoint before it ─► the records behind ─► snapshot
 
 The checkpoint brings roots alone, and the log between two checkpoints is short; so an older version
 of a large database takes as long as one of a small one. What is made lies in memory until nobody
 reads it. A few are kept for the next reader. They take from the memory of pages, at most a quarter
 of it, and are the first to go when that is short.
 
-A version is in history if it was the newest at some moment since the horizon, so the answer does
+A version is in history if it was the newest at some as_of since the horizon, so the answer does
 not depend on when checkpoints were taken. Times of versions never run backward, so the version of a
 time is found by halving.
 """
@@ -31,12 +31,12 @@ from qserver.durability.records import decode_time
 from qserver.durability.recovery import Replay
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import MEMORY_OF_LOG
-from qserver.engine.yielding import yield_to_others
+from qserver.engine.yielding import in_steps, yield_to_others
 from qserver.errors import InvalidRequest, OutOfMemory, VersionTooOld
 from qserver.limits import HISTORY_SNAPSHOTS_MAX
 from qserver.storage.snapshot import Lease, Snapshot, empty_snapshot
 
-Moment: TypeAlias = int | float
+AsOf: TypeAlias = int | float
 """A version, or a time: seconds since 1970."""
 
 RECORDS_READ_AT_ONCE: Final = 256
@@ -96,35 +96,35 @@ class History:
         """The time from which on versions can be read."""
         return self._now() - self.seconds if self.seconds else inf
 
-    async def snapshot_at(self, moment: Moment) -> Snapshot:
+    async def snapshot_at(self, as_of: AsOf) -> Snapshot:
         """Return the snapshot of a version, or of the version that was the newest at a time.
 
         Raises VersionTooOld, and InvalidRequest for the future.
         """
-        time = moment if isinstance(moment, float) else inf
+        time = as_of if isinstance(as_of, float) else inf
         if time is not inf and time > self._now():
             raise InvalidRequest("as_of is in the future", hint="Name a time that has passed.")
         newest = await self._newest_durable(time)
-        if isinstance(moment, float):
-            if newest.time <= moment:
+        if isinstance(as_of, float):
+            if newest.time <= as_of:
                 return newest
-            if moment < self.horizon:
+            if as_of < self.horizon:
                 raise self._too_old()
-            version = await self.version_at(moment, newest)
+            version = await self.version_at(as_of, newest)
         else:
-            version = moment
+            version = as_of
         if version == newest.version:
             return newest
         if version > newest.version:
             raise InvalidRequest(
                 f"there is no version {version} yet, the newest is {newest.version}"
             )
-        if isinstance(moment, int):
+        if isinstance(as_of, int):
             await self.check_kept(version)
         return await self._snapshot(version, newest.shards)
 
     async def check_kept(self, version: int) -> None:
-        """Raise VersionTooOld unless a version was the newest at some moment since the horizon."""
+        """Raise VersionTooOld unless a version was the newest at some as_of since the horizon."""
         saved = await self._saved()
         after = await self._log.read(version, 1) if version >= saved.log_start else []
         if not after or after[0][0] != version + 1 or decode_time(after[0][1]) < self.horizon:
@@ -154,7 +154,7 @@ class History:
         return VersionTooOld(
             "this version is older than the history that is kept",
             detail=f"History goes back {self.seconds:.0f} seconds.",
-            hint="Ask for a newer one, or have more kept from now on: PATCH the database's history.",
+            hint="Ask for a newer one, or have more kept from now on, by the database's history.",
         )
 
     # --- making snapshots ---
@@ -195,14 +195,7 @@ class History:
                 replay.apply(record)
                 if count % RECORDS_BEFORE_YIELDING == 0:
                     await yield_to_others()
-        steps = replay.in_pieces()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                made: Snapshot = end.value
-                break
-            await yield_to_others()
+        made = await in_steps(replay.in_pieces(), yield_to_others)
         self._rebuilt += 1
         self._made.append(Made(ref(lease), size))
         self._store.cache.histories.add(self)

@@ -11,7 +11,7 @@ of guessing what is on it. If another process has taken over the log, the rounds
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from qserver.durability.port import Log
 from qserver.durability.records import EncodedTrees, encode_record, encode_trees_in_pieces
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
+from qserver.engine.observers import Observer
 from qserver.engine.versions import Versions
 from qserver.engine.yielding import in_steps
 from qserver.errors import LogTaken
@@ -41,11 +42,13 @@ class LogWriter:
         versions: Versions,
         mailbox: Mailbox[Append],
         note_logged: Callable[[int], None],
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.log = log
         self.versions = versions
         self.mailbox = mailbox
         self._note_logged = note_logged
+        self._observers = observers
         self._encoded: dict[int, EncodedTrees] = {}
         """Entries of rounds that were encoded before their record, by version."""
         self.taken: LogTaken | None = None
@@ -110,10 +113,15 @@ class LogWriter:
         self._groups += 1
         self._records += len(group)
         self._most = max(self._most, len(group))
+        before = self.versions.durable
         self.versions.mark_durable(group[-1].snapshot.version)
         for append in group:
             for reply, answer in append.answers:
                 reply.put(answer)
+        for append in group:
+            for observer in self._observers:
+                observer.committed(before, append)
+            before = append.snapshot
 
     def statistics(self) -> LogWriterStatistics:
         return LogWriterStatistics(self._groups, self._records, self._bytes, self._most)

@@ -97,6 +97,21 @@ class RateLimited(QserverError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class TooManyOpen(QserverError):
+    """The caller's fault, or its organization's: so many may be open at once. Retry when one has
+    ended."""
+
+    code = "QS034"
+    retryable = True
+
+
+class ReaderTooSlow(QserverError):
+    """The caller's fault: it reads more slowly than the database changes, and what it would read
+    next is no longer kept. Begin anew."""
+
+    code = "QS031"
+
+
 class WrongHost(QserverError):
     """The caller's fault: this host has no such route, another one does."""
 

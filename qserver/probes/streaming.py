@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives
+from qserver.sql.execution import Rows
 
 CATEGORY: Final = "streaming"
 ROWS: Final = 3000
@@ -78,6 +80,29 @@ async def error_in_the_middle(run: Run) -> None:
     run.check(sql, code == "22012" and 0 < rows < 2000, f"{rows} rows, then error {code}")
 
 
+async def live_query(run: Run) -> None:
+    """Changes of a live query lead to the result at the version that it names."""
+    await run.perform(*TABLE)
+    for sql in ("SELECT id, v FROM t WHERE v > 0", "SELECT count(*), sum(v) FROM t"):
+        live = await run.database.live(sql, lines_of=lambda _: _lines)
+        result: Counter[bytes] = Counter()
+        async for page in live.rows:
+            live.first(lines := live.lines(page))
+            result.update(lines)
+        live.begin()
+        await run.perform(changes("UPDATE t SET v = v + 1 WHERE id < 10", 9))
+        async for deleted, inserted in live.changes():
+            result.subtract(deleted)
+            result.update(inserted)
+        await live.close()
+        expected = Counter(_lines((await run.database.execute(sql)).rows))
+        run.check(f"{sql}, followed", +result == expected, f"{expected.total()} rows")
+
+
+def _lines(rows: Rows) -> list[bytes]:
+    return [repr(row).encode() for row in rows]
+
+
 PROBES: Final = (
     Probe(
         "stream_first_row",
@@ -103,5 +128,11 @@ PROBES: Final = (
         CATEGORY,
         "An error in the middle of a stream ends it, after the rows before it.",
         error_in_the_middle,
+    ),
+    Probe(
+        "live_query",
+        CATEGORY,
+        "A live query tells each change of its result, from rows that changed or by comparing.",
+        live_query,
     ),
 )

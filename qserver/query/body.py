@@ -69,7 +69,7 @@ def run_statements(
     try:
         for index, statement in enumerate(statements):
             if run is None:
-                cursor = open_reading(statement, reader, request, context)  # type: ignore[arg-type]
+                cursor = open_reading(statement, reader, request, context)
             else:
                 try:
                     cursor = run.start(*statement)
@@ -146,12 +146,16 @@ def _blame(heaviest: Plan | None) -> None:
 
 
 def open_reading(
-    statement: Found, snapshot: Snapshot, request: Request, context: RequestContext
+    statement: Found, base: Snapshot | Transaction, request: Request, context: RequestContext
 ) -> Cursor:
+    """Begin a statement that only reads. A transaction is for its footprint."""
     sql, given, parameterized, plan = statement
     assert plan is not None and parameterized is not None and not plan.writes
     request.allowed.check_read()
-    reader = SystemReader(Transaction(snapshot)) if plan.system_tables else snapshot
+    reader: Snapshot | Transaction | SystemReader = base
+    if plan.system_tables:
+        assert isinstance(base, Snapshot)
+        reader = SystemReader(Transaction(base))
     if given and is_heavy(given):
         steps = run_heavy(
             plan,

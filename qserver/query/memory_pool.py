@@ -1,21 +1,25 @@
 """Bounds the memory that all statements, and answers not yet read, hold together.
 
 Each statement has its own bound; the pool bounds many at once. The pool holds a count, not memory,
-so it is exact only as far as its users count.
+so it is exact only as far as its users count. Pages make room for what statements hold, so that
+both together stay within the memory of the service.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from qserver.errors import OutOfMemory
 from qserver.limits import MEMORY_BYTES_MAX
 
 
 class MemoryPool:
-    __slots__ = ("held", "most")
+    __slots__ = ("held", "make_room", "most")
 
     def __init__(self, most: int = MEMORY_BYTES_MAX) -> None:
         self.most = most
         self.held = 0
+        self.make_room: Callable[[], None] | None = None
 
     def take(self, count: int) -> None:
         if self.held + count > self.most:
@@ -25,6 +29,8 @@ class MemoryPool:
                 hint="Try again later, or have the rows streamed.",
             )
         self.held += count
+        if self.make_room is not None:
+            self.make_room()
 
     def take_anyway(self, count: int) -> None:
         """Hold `count` bytes more for what has happened already, and cannot be refused."""

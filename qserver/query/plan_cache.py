@@ -8,7 +8,9 @@ A plan is good for the very definitions that it was made from: it remembers them
 while the catalog has the same objects under those names. One `is` shows that the catalog is the one
 compared last, so definitions are compared only after a change.
 
-The cache bounds the number of plans and their memory; the least recently used goes first.
+The cache bounds the number of plans and their memory; the least recently used goes first. Each
+database has a cache of its own, and all of them count in `KeptPlans`, which empties the largest
+when memory is short.
 
 A plan also depends on the size of its tables. Now and then, more rarely the longer the plan lasts,
 the cache checks whether one has grown or shrunk so much that another plan may be better.
@@ -21,6 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 
@@ -198,14 +201,38 @@ def _no_values(_: Sequence[Any]) -> None:
     """Return None: one plan is good for all literals."""
 
 
+class KeptPlans:
+    """Counts the plans of all databases of a process."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._caches: WeakSet[PlanCache] = WeakSet()
+
+    def add(self, cache: PlanCache) -> None:
+        self._caches.add(cache)
+
+    def shrink(self, bytes_left: int) -> None:
+        """Drop plans of the database that keeps most of them."""
+        while self.bytes > bytes_left and self._caches:
+            largest = max(self._caches, key=lambda cache: cache.bytes)
+            if not largest.bytes:
+                return
+            largest.drop_oldest()
+
+
 class PlanCache:
     def __init__(
-        self, fingerprints_most: int = PLANS_KEPT_MAX, bytes_most: int = PLANS_KEPT_BYTES_MAX
+        self,
+        fingerprints_most: int = PLANS_KEPT_MAX,
+        bytes_most: int = PLANS_KEPT_BYTES_MAX,
+        all_plans: KeptPlans | None = None,
     ) -> None:
         self._fingerprints: OrderedDict[Any, CachedPlans] = OrderedDict()
         self._fingerprints_most = fingerprints_most
         self._bytes_most = bytes_most
-        self._bytes = 0
+        self.bytes = 0
+        self._all = KeptPlans() if all_plans is None else all_plans
+        self._all.add(self)
         self._hits = self._misses = self._invalidated = 0
 
     def find(
@@ -233,7 +260,7 @@ class PlanCache:
             self._fingerprints.move_to_end(fingerprint)
             return plan
         self._invalidated += 1
-        self._bytes -= plan.size
+        self._count(-plan.size)
         kept.remove(values)
         return None
 
@@ -248,19 +275,32 @@ class PlanCache:
         if kept is None:
             kept = self._fingerprints[fingerprint] = CachedPlans(fingerprint)
         else:
-            self._bytes -= kept.size
+            self._count(-kept.size)
         kept.add(plan, literals, given)
-        self._bytes += kept.size
+        self._count(kept.size)
         self._fingerprints.move_to_end(fingerprint)
         while len(self._fingerprints) > self._fingerprints_most or (
-            self._bytes > self._bytes_most and len(self._fingerprints) > 1
+            self.bytes > self._bytes_most and len(self._fingerprints) > 1
         ):
-            _, oldest = self._fingerprints.popitem(last=False)
-            self._bytes -= oldest.size
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        """Drop the plans of the statement that was used least recently."""
+        _, oldest = self._fingerprints.popitem(last=False)
+        self._count(-oldest.size)
+
+    def close(self) -> None:
+        """Drop all plans: the database is closed."""
+        self._fingerprints.clear()
+        self._count(-self.bytes)
+
+    def _count(self, size: int) -> None:
+        self.bytes += size
+        self._all.bytes += size
 
     def statistics(self) -> PlanCacheStatistics:
         return PlanCacheStatistics(
-            len(self._fingerprints), self._hits, self._misses, self._invalidated, self._bytes
+            len(self._fingerprints), self._hits, self._misses, self._invalidated, self.bytes
         )
 
     def __repr__(self) -> str:

@@ -27,7 +27,7 @@ from qserver.errors import (
 )
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
-from qserver.query.plan_cache import Plan, PlanCache
+from qserver.query.plan_cache import KeptPlans, Plan, PlanCache
 from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.parsed import parsed_expression
@@ -92,9 +92,14 @@ class Planner:
     With fewer `rules` every statement answers the same, only more slowly: tests hold it to that.
     """
 
-    def __init__(self, rules: tuple[Rule, ...] = RULES, compute: Compute = compute_here) -> None:
+    def __init__(
+        self,
+        rules: tuple[Rule, ...] = RULES,
+        compute: Compute = compute_here,
+        plans: KeptPlans | None = None,
+    ) -> None:
         self.rules = rules
-        self.cache = PlanCache()
+        self.cache = PlanCache(all_plans=plans)
         self._compute = compute
         self._parsed: tuple[str, Parsed] | None = None
         self._parameterized: dict[str, Parameterized] = {}

@@ -173,7 +173,7 @@ class RequestContext(Context):
     @property
     def transaction_bytes_most(self) -> int:  # type: ignore[override]
         most = TRANSACTION_MEMORY_BYTES_MAX
-        return most if self.pages is None else min(most, self.pages.most // 2)
+        return most if self.pages is None else min(most, self.pages.most // 4)
 
     def check(self) -> None:
         self._request.check()

@@ -18,16 +18,19 @@ see `sequence_values`.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import trio
 
 from qserver.engine.database import Database
+from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
 from qserver.engine.work import Pending, Rest, Step, before, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
+    InvalidRequest,
     ProgramLimitExceeded,
     QserverError,
     ReadOnlyTransaction,
@@ -43,10 +46,11 @@ from qserver.query.body import (
 )
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.described import Described, describe
+from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.plan_cache import Plan, PlanCacheStatistics
+from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
@@ -83,11 +87,12 @@ class SqlDatabase:
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
         room: Room = UNBOUNDED,
+        plans: KeptPlans | None = None,
     ) -> None:
         self._database = database
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
-        self.planner = Planner(compute=world.compute)
+        self.planner = Planner(compute=world.compute, plans=plans)
         self._running: set[bytes] = set()
         """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(
@@ -154,11 +159,13 @@ class SqlDatabase:
         max_affected: int | None = None,
         dry_run: bool = False,
         once: Once | None = None,
+        as_of: AsOf | None = None,
+        request_id: str | None = None,
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
-        options = Options(*limits, allowed, max_affected, dry_run, once)
-        request = self._environment.request(timeout_ms, allowed)
+        options = Options(*limits, allowed, max_affected, dry_run, once, as_of)
+        request = self._environment.request(timeout_ms, allowed, request_id)
         perform = self._perform if once is None else self._perform_once
         return await run(perform(request, statements, options))  # type: ignore[no-any-return]
 
@@ -171,14 +178,36 @@ class SqlDatabase:
         max_retries: int = RETRIES_DEFAULT,
         allowed: Allowed = EVERYTHING,
         request_id: str | None = None,
+        as_of: AsOf | None = None,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come, the first before the last is known.
 
         A statement that writes runs to its end first: before the commit nothing may be shown.
         """
-        options = Options(max_retries, timeout_ms, allowed=allowed)
+        options = Options(max_retries, timeout_ms, allowed=allowed, as_of=as_of)
         request = self._environment.request(timeout_ms, allowed, request_id)
-        work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
+        work = self._perform(request, (Statement(sql, parameters),), options, _reading_stream)
+        return await run(work)  # type: ignore[no-any-return]
+
+    async def live(
+        self,
+        sql: str,
+        parameters: Given = None,
+        *,
+        lines_of: Callable[[Plan], Lines],
+        timeout_ms: float | None = None,
+        allowed: Allowed = EVERYTHING,
+    ) -> LiveQuery:
+        """Begin a live query. Each run of it may take `timeout_ms`."""
+
+        def open_live(found: Found, snapshot: Snapshot, request: Request) -> LiveQuery:
+            new_plan = partial(self._plan_again, found)
+            return LiveQuery(self._database, found, snapshot, request, lines_of, new_plan)
+
+        request = self._environment.request(timeout_ms, allowed)
+        statements = (Statement(sql, parameters),)
+        options = Options(allowed=allowed)
+        work = self._perform(request, statements, options, open_live, is_live=True)
         return await run(work)  # type: ignore[no-any-return]
 
     async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
@@ -197,18 +226,24 @@ class SqlDatabase:
         request: Request,
         statements: Sequence[Statement],
         options: Options,
-        streamed: bool = False,
+        opens: Callable[[Found, Snapshot, Request], Any] | None = None,
+        *,
+        is_live: bool = False,
     ) -> Generator[Step, Any, Any]:
         """Find the plans of statements, then read, or run and commit.
 
-        Return the result, which is also set on the request; a stream for one `streamed` statement.
+        Return the result, which is also set on the request. For one statement with `opens`, return
+        what that makes of a reading statement, or the stream of a writing one.
         """
         if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
         planner, writer, snapshot = self.planner, self._writer, self.snapshots.take()
-        if snapshot is None:
+        if options.as_of is not None:
+            writer, request.environment = None, replace(request.environment, sequences=None)
+            snapshot = yield partial(self._database.snapshot_at, options.as_of, request.deadline)
+        elif snapshot is None:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
         reads = True
         found: list[Found] = []
@@ -243,10 +278,12 @@ class SqlDatabase:
             raise only_reads()
         if options.dry_run:
             reads, request.dry_run = False, True
-        if reads and streamed:
-            return _reading_stream(found[0], snapshot, request)
+        if reads and opens is not None:
+            return opens(found[0], snapshot, request)
+        if is_live:
+            raise InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
         if writer is None and not reads:
-            raise _only_reads(found)
+            raise _only_reads(found, options)
         try:
             while True:
                 try:
@@ -275,7 +312,7 @@ class SqlDatabase:
                         return request.result
                     for result in outcome.result:
                         result.committed(outcome.version, outcome.retries)
-                    if streamed:
+                    if opens is not None:
                         return _stream_of(outcome.result[0], snapshot, request)
                     request.result = TransactionResult(
                         outcome.result, outcome.version, outcome.retries, committed=True
@@ -331,6 +368,16 @@ class SqlDatabase:
         )
         return made.plan
 
+    async def _plan_again(self, found: Found, snapshot: Snapshot, deadline: float) -> Plan:
+        """Return a plan for a query that had another one, which a change of definitions broke."""
+        sql, given, parameterized, _ = found
+        assert parameterized is not None
+        plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)
+        if plan is None:
+            plan = await run(self._new_plan(sql, parameterized, snapshot, deadline, given))
+        assert plan is not None, "it is a query"
+        return plan
+
     def statistics(self) -> PlanCacheStatistics:
         return self.planner.cache.statistics()
 
@@ -348,11 +395,17 @@ def _are_short(found: list[Found]) -> bool:
     return True
 
 
-def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
-    error = ReadOnlyTransaction(
-        "the statement writes, and this database can only be read here",
-        hint="Send it to the server that writes this database.",
-    )
+def _only_reads(found: list[Found], options: Options) -> ReadOnlyTransaction:
+    if options.as_of is not None:
+        error = ReadOnlyTransaction(
+            "the statement writes, and what was can only be read",
+            hint="Leave out as_of, or restore the database to that version.",
+        )
+    else:
+        error = ReadOnlyTransaction(
+            "the statement writes, and this database can only be read here",
+            hint="Send it to the server that writes this database.",
+        )
     writes = (plan is None or plan.writes for _, _, _, plan in found)
     error.statement = list(writes).index(True)
     return error

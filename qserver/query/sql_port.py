@@ -15,10 +15,11 @@ from typing import Any, Protocol
 
 from qserver.durability.page_cache import PageCache
 from qserver.engine.gateway import Outcome
-from qserver.engine.history import Moment
+from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.watches import Watches
 from qserver.engine.work import FOREVER, Step
 from qserver.storage.snapshot import Snapshot
 
@@ -45,13 +46,17 @@ class ReadableDatabase(Protocol):
         """Where snapshots are taken, if one may be shown now."""
 
     @property
+    def watches(self) -> Watches:
+        """What wakes live queries."""
+
+    @property
     def page_cache(self) -> PageCache:
         """What loads the pages of its snapshots."""
 
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
         """Return the newest durable snapshot; wait until its version is at least `version`."""
 
-    async def snapshot_at(self, moment: Moment, deadline: float = FOREVER) -> Snapshot:
+    async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
         """Return the database as it was at a version or a time, if that is kept."""
 
     @property

@@ -39,6 +39,7 @@ from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized
+from qserver.sql.live import explain_live
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
@@ -302,6 +303,8 @@ class StatementRun:
         lines = explain(plan.statement)
         if "analyze" in node.options:
             lines += yield from self._analyzed(plan, slots)
+        if "live" in node.options:
+            lines.append(explain_live(plan.statement, slots))
         if "code" in node.options:
             lines += ["", *plan.compiled.source.splitlines()]
         yield [(line,) for line in lines]

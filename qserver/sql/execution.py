@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Page: TypeAlias = tuple[list[Key], list[Row]]
 Rows: TypeAlias = list[tuple[Any, ...]]
 
+WRITTEN_ROW_BYTES = 256
+"""What a row that was written takes beside its values, until its transaction has ended."""
 BYTES_UNNOTICED_MAX = 16 * 1024
 """Bytes that a statement may hold before it reports them to the memory pool."""
 
@@ -141,6 +143,8 @@ class Context:
     _pooled = 0
     """Bytes reported to the pool."""
     _noticed_from = BYTES_UNNOTICED_MAX
+    _written_pooled = 0
+    _written_noticed_from = BYTES_UNNOTICED_MAX
 
     def __init__(
         self,
@@ -196,16 +200,31 @@ class Context:
         if self._pooled and self.pool is not None:
             self.pool.give_back(self._pooled)
             self._pooled = 0
+        if self._written_pooled and self.pool is not None:
+            self.pool.give_back(self._written_pooled)
+            self._written_pooled = 0
 
     def write_rows(self, rows: int, width: int, long_bytes: int = 0) -> None:
-        """Charge rows that the transaction holds until it commits."""
-        self.written += rows * (64 + 32 * width) + long_bytes
-        if self.written > self.transaction_bytes_most:
+        """Charge rows that the transaction holds until it commits.
+
+        Each has its key and its place in the writes, beside its values.
+        """
+        self.written += rows * (WRITTEN_ROW_BYTES + 32 * width) + long_bytes
+        if self.written > self._written_noticed_from:
+            self._notice_written()
+
+    def _notice_written(self) -> None:
+        most = self.transaction_bytes_most
+        if self.written > most:
             raise OutOfMemory(
                 "the transaction writes more than one transaction may",
-                detail=f"The limit is {self.transaction_bytes_most} bytes of rows.",
+                detail=f"The limit is {most} bytes of rows.",
                 hint="Write the rows in several transactions.",
             )
+        if self.pool is not None:
+            self.pool.take(self.written - self._written_pooled)
+            self._written_pooled = self.written
+        self._written_noticed_from = min(self.written + BYTES_UNNOTICED_MAX, most)
 
     def hold_page(self, page: Rows, width: int, long: tuple[int, ...]) -> None:
         count = len(page) * (64 + 32 * width)

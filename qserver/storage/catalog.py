@@ -10,14 +10,14 @@ snapshot and a new one can never mistake one's rows for the other's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 from pyrsistent import PMap, PSet, pmap, pset
 
-from qserver.storage.writes import ANSWERS_TREE, SEQUENCES_TREE
+from qserver.storage.writes import ANSWERS_TREE, NEVER, SEQUENCES_TREE, Moment
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
 from qserver.values.schema import Table, catalog_key
 
@@ -34,6 +34,9 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     """For the tree of an index, that of the rows."""
     plain: PSet[int] = pset()
     """The trees of tables whose rows are plain; no tree has ever rows of another definition."""
+    moments: PMap[str, Moment] = pmap()
+    """When each definition was last changed."""
+    last_change: Moment = NEVER
 
     def find(self, name: str) -> Definition | None:
         return self.tables.get(name) or self.others.get(name)
@@ -72,7 +75,19 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
                 tables, others = tables.discard(name), others.set(name, definition)
             else:
                 tables, others = tables.discard(name), others.discard(name)
-        return Catalog(tables, trees_used, others, owners, rows_of, plain)
+        fields = tables, trees_used, others, owners, rows_of, plain
+        return Catalog(*fields, self.moments, self.last_change)
+
+    def dated(self, names: Iterable[str], at: Moment) -> Catalog:
+        """Return the same catalog, in which these definitions were changed by that version."""
+        moments = self.moments
+        for name in names:
+            moments = moments.discard(name) if self.find(name) is None else moments.set(name, at)
+        return msgspec.structs.replace(self, moments=moments, last_change=at)
+
+    def last_change_of(self, name: str) -> Moment:
+        """Return when a definition was last changed; for a name that is free, when any was."""
+        return self.moments.get(name, self.last_change)
 
     def table_of_tree(self, number: int) -> int:
         """Return the tree of the rows that a tree belongs to: for an index, its table's."""

@@ -75,13 +75,13 @@ class VectorCache:
 
         self._known[number] = ref(column, died), column.size
         self.bytes += column.size
-        self._empty(self.bytes_max)
+        self.shrink(self.bytes_max)
 
     def clear(self) -> None:
         """Empty all columns."""
-        self._empty(0)
+        self.shrink(0)
 
-    def _empty(self, bytes_left: int) -> None:
+    def shrink(self, bytes_left: int) -> None:
         """Empty the columns that were used least recently."""
         while self.bytes > bytes_left:
             oldest = next(iter(self._known))
@@ -157,6 +157,8 @@ class Chunk:
         column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
         column.is_filled = True
         VECTORS.add(column)
+        if self._branch.store is not None:
+            self._branch.store.make_room()
 
     def rows(self) -> list[Value]:
         rows: list[Value] = []

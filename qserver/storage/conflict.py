@@ -47,12 +47,12 @@ def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
             continue
         now = roots.get(each, EMPTY)
         for key, seen in entries.items():
-            if _differs(get(now, key), seen):
+            if differs(get(now, key), seen):
                 return Conflict("a key that was read has changed", each.tree, key)
     for each, scanned in part.scans:
         now = roots.get(each, EMPTY)
         for key, was, becomes in _changes(base, each, now, scanned):
-            if _differs(was, becomes) and _matters(scanned, was, becomes):
+            if differs(was, becomes) and matters(scanned, was, becomes):
                 return Conflict("a range that was read has changed", scanned.tree, key)
     return None
 
@@ -80,13 +80,13 @@ def overlap(part: Part, writes: Mapping[Range, TreeWrites], whose: str) -> Confl
         if changes is None:
             continue
         for key, seen in entries.items():
-            if key in changes and _differs(changes[key], seen):
+            if key in changes and differs(changes[key], seen):
                 return Conflict(f"a key that was read is being changed by {whose}", each.tree, key)
     for each, scanned in part.scans:
         for key, becomes in writes.get(each, {}).items():
             if key in scanned:
                 was = part.base.get_entry(each.tree, key)
-                if _differs(was, becomes) and _matters(scanned, was, becomes):
+                if differs(was, becomes) and matters(scanned, was, becomes):
                     return Conflict(
                         f"a range that was read is being changed by {whose}", each.tree, key
                     )
@@ -106,11 +106,13 @@ def writes_overlap(part: Part, writes: Mapping[Range, TreeWrites]) -> Conflict |
     return None
 
 
-def _differs(was: Value | None, now: Value | None) -> bool:
+def differs(was: Value | None, now: Value | None) -> bool:
+    """Return whether a reader could tell two values of an entry apart."""
     return was is not now and (was is None or now is None or not same_row(was, now))
 
 
-def _matters(scanned: ScannedRange, *rows: Value | None) -> bool:
+def matters(scanned: ScannedRange, *rows: Value | None) -> bool:
+    """Return whether a change between these rows could change what a scan found."""
     if scanned.counted:
         return None in rows
     predicate = scanned.predicate

@@ -39,6 +39,9 @@ class PageStore(Protocol):
     def note_copied(self, leaf: Leaf) -> None:
         """Count the entries of a saved leaf that a new leaf shares: they cannot go before it."""
 
+    def make_room(self) -> None:
+        """Let go of what is not needed now: something else has grown."""
+
 
 # Pages hold no cycles of their own, so the cyclic collector need not track them.
 

@@ -35,6 +35,7 @@ import msgspec
 from qserver.limits import RANGE_ENTRIES_MAX, RANGE_ENTRIES_MIN
 from qserver.storage.btree import cut_keys, join, split
 from qserver.storage.page import EMPTY, Key, Tree
+from qserver.storage.writes import NEVER, Moment
 
 BLOCK_BITS: Final = 4
 
@@ -72,15 +73,16 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
     roots: tuple[Tree, ...]
     lows: tuple[Key, ...]
     """The lower bounds of all ranges but the first, which has none."""
+    last_change: Moment = NEVER
 
     @staticmethod
-    def of(roots: Mapping[Range, Tree]) -> RangedTree:
+    def of(roots: Mapping[Range, Tree], last_change: Moment = NEVER) -> RangedTree:
         """Make the tree that has these ranges, in any order."""
         pairs = sorted(roots.items(), key=lambda pair: _order(pair[0]))
         ranges = tuple([each for each, _ in pairs])
         lows = tuple([each.low for each in ranges[1:] if each.low is not None])
         assert len(lows) == len(ranges) - 1 and ranges[0].low is None, "ranges leave no gap"
-        return RangedTree(ranges, tuple([root for _, root in pairs]), lows)
+        return RangedTree(ranges, tuple([root for _, root in pairs]), lows, last_change)
 
     def __len__(self) -> int:
         return sum([root.length for root in self.roots])
@@ -119,18 +121,18 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         last = len(lows) if high is None else bisect_left(lows, high)
         return first, last
 
-    def changed(self, roots: Mapping[Range, Tree]) -> RangedTree:
+    def changed(self, roots: Mapping[Range, Tree], moment: Moment = NEVER) -> RangedTree:
         """Return the same ranges with other roots. A tree without ranges gets its first."""
         if not self.ranges:
-            return RangedTree.of(roots)
+            return RangedTree.of(roots, moment)
         if len(self.ranges) == 1:
-            return RangedTree(self.ranges, (roots[self.ranges[0]],), ())
+            return RangedTree(self.ranges, (roots[self.ranges[0]],), (), moment)
         now = list(self.roots)
         for each, root in roots.items():
             at = 0 if each.low is None else bisect_right(self.lows, each.low)
             assert self.ranges[at] == each, "a shard changes ranges that there are"
             now[at] = root
-        return RangedTree(self.ranges, tuple(now), self.lows)
+        return RangedTree(self.ranges, tuple(now), self.lows, moment)
 
     def fits(self, each: Range, root: Tree) -> bool:
         """Return whether a range is neither too large nor so small that it can be joined."""
@@ -150,7 +152,7 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         pieces = _joined(_cut(zip(self.ranges, roots, strict=True), shards))
         if len(pieces) == len(roots) and all(map(_is_same, self.ranges, pieces)):
             return self
-        return RangedTree.of(dict(pieces))
+        return RangedTree.of(dict(pieces), self.last_change)
 
     def __repr__(self) -> str:
         return f"{len(self)} entries in {len(self.ranges)} ranges"
@@ -231,7 +233,12 @@ class Trees(msgspec.Struct, frozen=True, eq=False):
 
 
 def laid_over(
-    tree: int, bounds: tuple[Key, ...], roots: list[Tree], first: int, shards: int
+    tree: int,
+    bounds: tuple[Key, ...],
+    roots: list[Tree],
+    first: int,
+    shards: int,
+    last_change: Moment = NEVER,
 ) -> RangedTree:
     """Make a stored tree, and give its ranges to one shard after the other."""
     lows: list[Key | None] = [None, *bounds]
@@ -239,7 +246,7 @@ def laid_over(
         Range(tree, low, high, (first + at) % shards)
         for at, (low, high) in enumerate(zip(lows, [*bounds, None], strict=True))
     ]
-    return RangedTree(tuple(ranges), tuple(roots), bounds)
+    return RangedTree(tuple(ranges), tuple(roots), bounds, last_change)
 
 
 def roots_of_shard(trees: Trees, shard: int) -> Roots:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -26,6 +27,8 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
+    NEVER,
+    Moment,
     TreeWrites,
     Writes,
     changed,
@@ -151,14 +154,25 @@ def ranges_between(newest: Snapshot, catalog: Catalog, scanned: ScannedRange) ->
 
 
 def written(
-    snapshot: Snapshot, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()
+    snapshot: Snapshot,
+    catalog: Catalog,
+    writes: Writes,
+    dropped: Collection[int] = (),
+    moments: Mapping[int, Moment] = MappingProxyType({}),
 ) -> Trees:
-    """Return a snapshot's trees with writes made, without shards: for recovery."""
-    return at_once(written_in_pieces(snapshot, catalog, writes, dropped))
+    """Return a snapshot's trees with writes made, without shards: for recovery.
+
+    `moments`: when each of the trees was last written.
+    """
+    return at_once(written_in_pieces(snapshot, catalog, writes, dropped, moments))
 
 
 def written_in_pieces(
-    snapshot: Snapshot, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()
+    snapshot: Snapshot,
+    catalog: Catalog,
+    writes: Writes,
+    dropped: Collection[int] = (),
+    moments: Mapping[int, Moment] = MappingProxyType({}),
 ) -> Steps[Trees]:
     """Do the same; yield now and then, so that others can run."""
     trees: dict[int, RangedTree] = {}
@@ -172,5 +186,5 @@ def written_in_pieces(
             else:
                 roots[each] = changed(before.root_of(each), entries)
                 yield
-        trees[number] = before.changed(roots).laid_out(snapshot.shards)
+        trees[number] = before.changed(roots, moments.get(number, NEVER)).laid_out(snapshot.shards)
     return snapshot.trees.changed(trees, dropped)

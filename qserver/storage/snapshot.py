@@ -33,8 +33,10 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.columns import Part, chunks
 from qserver.storage.page import Key, Value
 from qserver.storage.ranges import Range, Trees
+from qserver.storage.writes import Moment
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition
+from qserver.values.schema import Table
 
 Page: TypeAlias = tuple[list[Key], list[Value]]
 Predicate: TypeAlias = Callable[[Value], Any]
@@ -210,6 +212,11 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             return ranges
         table = (catalog or self.catalog).table_of_tree(tree)
         return (Range(tree, None, None, table % self.shards),)
+
+    def last_change(self, table: Table) -> Moment:
+        """Return when the rows or the definition of a table were last changed."""
+        rows = self.trees.tree(table.id).last_change
+        return max(rows, self.catalog.last_change_of(table.key))
 
     def __repr__(self) -> str:
         return (

@@ -21,6 +21,11 @@ TreeWrites: TypeAlias = dict[Key, Value | None]
 
 Writes: TypeAlias = dict[int, TreeWrites]
 
+Moment: TypeAlias = tuple[int, float]
+"""A version and its time. The time tells apart what a version was before a backup was restored."""
+
+NEVER: Final[Moment] = (0, 0.0)
+
 SEQUENCES_TREE: Final = 0
 """A tree of the engine's own: how far each sequence's values are reserved."""
 

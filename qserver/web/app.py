@@ -34,7 +34,7 @@ from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders
-from qserver.web.service import Service, State
+from qserver.web.service import Service
 from qserver.web.statuses import Pairs
 
 _ONCE: Final = (b"authorization", b"content-type", b"x-database", b"idempotency-key")
@@ -63,7 +63,7 @@ class Application:
 
     def drain(self) -> None:
         """Make /ready report that the service is stopping."""
-        self.service.state = State.DRAINING
+        self.service.drain()
 
     def endpoint(self, request: Request) -> Endpoint:
         headers = dict(request.headers)

@@ -10,7 +10,15 @@ A known statement with a known key waits only for the log. All other routes are 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from time import perf_counter
 from typing import Any, Final
 
@@ -26,9 +34,11 @@ from qserver.limits import (
     ANSWER_ROWS_MAX,
     ANSWER_STORED_BYTES_MAX,
     ANSWER_STORED_SECONDS,
+    LIVE_EVERY_MS_MIN,
     RETRIES_DEFAULT,
     STATEMENT_SECONDS_MAX,
 )
+from qserver.query.live_query import LiveQuery
 from qserver.query.once import too_long
 from qserver.query.results import Once, Result
 from qserver.query.row_stream import RowStream
@@ -50,9 +60,12 @@ from qserver.web.answers import (
 from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.idempotency import REPLAYED, fingerprint_of, name_of_answer, no_key_for_streams
+from qserver.web.live import LiveEvents, LiveParts, lines_with
 from qserver.web.named import Named, hide_rows
+from qserver.web.readers import Reader
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
+    is_live,
     query_request,
     read_query_request,
     read_transaction_request,
@@ -222,6 +235,8 @@ class HotCall(KeyedCall):
 
 
 class QueryCall(HotCall):
+    _reader: Reader | None = None
+    _every_seconds = 0.0
     decode: Callable[[bytes, bytes], QueryRequest] = staticmethod(query_request)
     decode_long: Callable[[bytes, bytes], Coroutine[Any, Any, QueryRequest]] | None = staticmethod(
         read_query_request
@@ -238,14 +253,30 @@ class QueryCall(HotCall):
         return self.decoded(self.decode(content_type, body))
 
     def decoded(self, request: QueryRequest) -> Answer:
-        endpoint = self.endpoint
-        self._statements = (Statement(request.sql, request.params),)
-        streams = endpoint.streams or wants_stream(request.sql)
+        sql = request.sql
+        self._statements = (Statement(sql, request.params),)
+        if request.live or request.every_ms is not None or ("/*+" in sql and is_live(sql)):
+            self._every_seconds = self._checked_live(request)
+            return self.open(request, self.live)
+        streams = self.endpoint.streams or wants_stream(sql)
         if streams and request.dry_run:
             raise InvalidRequest(
                 "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
             )
         return self.open(request, self.stream if streams else self.execute)
+
+    def _checked_live(self, request: QueryRequest) -> float:
+        """Check the options of a live query; return the seconds between two changes."""
+        if not (request.live or is_live(request.sql)):
+            raise InvalidRequest("every_ms is for a live query", hint='Send "live": true with it.')
+        if self.endpoint.lines:
+            raise InvalidRequest(
+                "a live query is a stream of events",
+                hint="Accept text/event-stream, or leave out the header Accept.",
+            )
+        if request.dry_run:
+            raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
+        return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
     def executed(self, outcome: TransactionResult) -> Answer:
         self._ended = perf_counter()
@@ -299,38 +330,80 @@ class QueryCall(HotCall):
         return self.after(beginning, self._streams)
 
     def _streams(self, stream: RowStream) -> Response:
-        endpoint, opened, grant, (statement,) = (
-            self.endpoint,
-            self._opened,
-            self.grant,
-            self._statements,
-        )
-        service, headers = endpoint.service, endpoint.headers
-        assert opened is not None
+        endpoint = self.endpoint
         encoder = endpoint.encoders.find(stream.columns, stream.types)
         form = JsonLines(encoder) if endpoint.lines else EventStream(encoder)
 
         async def check() -> None:
             if not stream.committed:
-                await service.check_still_allowed(headers, grant, opened.id, statement.sql)
+                await self.check_still_allowed()
 
+        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known)
+        return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
+
+    def live(self, opened: OpenDatabase) -> Answer:
+        """Start a query whose result is followed."""
+        self._opened = opened
+        self._reader = self.endpoint.service.live_queries.open(self.grant.organization_id)
+        (statement,), options = self._statements, self._options
+        beginning = opened.sql.live(
+            statement.sql,
+            statement.parameters,
+            lines_of=lambda plan: lines_with(self.endpoint.encoders.find(plan.columns, plan.types)),
+            timeout_ms=options.timeout_ms,
+            allowed=options.allowed,
+        )
+        return self.after(beginning, self._lives)
+
+    def _lives(self, live: LiveQuery) -> Response:
+        endpoint, reader, opened = self.endpoint, self._reader, self._opened
+        assert reader is not None and opened is not None
+        reader.wake = live.wake
+        form = LiveEvents(endpoint.encoders.find(live.columns, live.types), live)
+
+        async def check() -> None:
+            reader.check()
+            opened.check_open()
+            await self.check_still_allowed()
+
+        parts = LiveParts(live, form, self.request_id, self.known, self._every_seconds)
+        return self._as_stream(form.content_type, parts.parts(check), live.close)
+
+    async def check_still_allowed(self) -> None:
+        """Raise if the caller may no longer run its statement."""
+        endpoint, opened, (statement,) = self.endpoint, self._opened, self._statements
+        assert opened is not None
+        await endpoint.service.check_still_allowed(
+            endpoint.headers, self.grant, opened.id, statement.sql
+        )
+
+    def _as_stream(
+        self,
+        content_type: bytes,
+        parts: AsyncGenerator[bytes, None],
+        close: Callable[[], Awaitable[None]],
+    ) -> Response:
         async def ended() -> None:
             try:
-                await stream.aclose()
+                await close()
             finally:
                 self.release()
                 self.count(200)
 
-        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known)
         out = self.headers(
             (
-                (b"content-type", form.content_type),
+                (b"content-type", content_type),
                 (b"cache-control", b"no-store"),
                 (b"x-accel-buffering", b"no"),
             )
         )
-        parts = AnswerParts(rows.parts(check), ended)
-        return self.answer_in_parts(out, parts, live=not endpoint.lines)
+        live = not self.endpoint.lines
+        return self.answer_in_parts(out, AnswerParts(parts, ended), live=live)
+
+    def release(self) -> None:
+        super().release()
+        if self._reader is not None:
+            self._reader.close()
 
 
 class TextCall(QueryCall):
@@ -414,6 +487,8 @@ class CallOnce(HotCall):
     def stream(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
         raise no_key_for_streams()
+
+    live = stream
 
     @abstractmethod
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:

@@ -128,6 +128,7 @@ def server_text(
     counters: Counters | None,
     pages: CacheStatistics,
     space: SpaceStatistics,
+    live_queries: int,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
 
@@ -140,6 +141,7 @@ def server_text(
         yield GaugeMetricFamily(
             "qserver_column_vectors_bytes", "Column vectors that pages keep", value=VECTORS.bytes
         )
+        yield GaugeMetricFamily("qserver_live_queries", "Open now", value=live_queries)
         yield from metrics.families()
         yield from database_families(databases)
         yield from page_families(pages)
@@ -209,9 +211,11 @@ def page_families(pages: CacheStatistics) -> Iterable[Metric]:
 
 
 _PAGES: Final = {
-    "bytes_max": "Bytes that pages may take in memory",
+    "bytes_max": "Bytes of QSERVER_MEMORY, which all these share",
     "bytes_cached": "Bytes of saved pages that are in memory, estimated",
     "bytes_unsaved": "Bytes of pages that no checkpoint has saved yet, estimated",
+    "bytes_statements": "Bytes that statements and unread answers hold",
+    "bytes_others": "Bytes of column vectors and plans, which go first",
     "cached": "Saved pages that are in memory",
     "loads": "Pages loaded from the disk",
     "evictions": "Pages let go to make room",
@@ -269,6 +273,11 @@ _COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
     ("qserver_room_refused", "Statements refused for lack of room", lambda each: each.refused),
     ("qserver_plan_hits", "Statements whose plan was kept", lambda each: each.plans.hits),
     ("qserver_plan_misses", "Statements that were planned", lambda each: each.plans.misses),
+    (
+        "qserver_live_wakeups",
+        "Times that a commit mattered to a live query",
+        lambda each: each.database.watches.wakeups,
+    ),
     ("qserver_log_groups", "Groups written to the log", _of_log("groups")),
     ("qserver_log_records", "Records written to the log", _of_log("records")),
     ("qserver_log_bytes", "Bytes written to the log", _of_log("bytes")),

@@ -44,6 +44,7 @@ STEP_SECONDS: Final = 0.002
 """The approximate duration of such a step."""
 
 _STREAM: Final = re.compile(r"\s*/\*\+\s*STREAM\s*\*/", re.IGNORECASE)
+_LIVE: Final = re.compile(r"\s*/\*\+\s*LIVE\s*\*/", re.IGNORECASE)
 
 
 def decode(decoder: msgspec.json.Decoder[Shape], body: bytes) -> Shape:
@@ -221,10 +222,11 @@ def check_count(statements: list[Any]) -> None:
 def statement_of(index: int, given: Any) -> Statement:
     """Check a statement of a transaction."""
     statement = Statement(given) if isinstance(given, str) else Statement(given.sql, given.params)
-    if wants_stream(statement.sql):
+    hint = "STREAM" if wants_stream(statement.sql) else "LIVE" if is_live(statement.sql) else None
+    if hint is not None:
         error = InvalidRequest(
-            "a statement of a transaction cannot be streamed",
-            hint="Send it alone to /v1/query, or leave out /*+ STREAM */.",
+            f"a statement of a transaction cannot be {'streamed' if hint == 'STREAM' else 'live'}",
+            hint=f"Send it alone to /v1/query, or leave out /*+ {hint} */.",
         )
         error.statement = index
         raise error
@@ -237,6 +239,11 @@ def statement_of(index: int, given: Any) -> Statement:
 def wants_stream(sql: str) -> bool:
     """Does the statement begin with the STREAM hint?"""
     return "/*+" in sql and _STREAM.match(sql) is not None
+
+
+def is_live(sql: str) -> bool:
+    """Does the statement begin with the LIVE hint?"""
+    return "/*+" in sql and _LIVE.match(sql) is not None
 
 
 def check_media_type(given: bytes, accepted: frozenset[bytes], instead: str) -> None:

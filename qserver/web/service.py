@@ -36,10 +36,13 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.http1 import Counters
+from qserver.limits import COLUMN_VECTORS_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.storage.columns import VECTORS
 from qserver.web.machine import half_of_memory
 from qserver.web.metrics import Metrics
+from qserver.web.readers import Readers
 from qserver.web.statuses import Pairs
 from qserver.web.storage_test import storage_test
 from qserver.workloads.bench_lock import Bench
@@ -75,8 +78,12 @@ class Service:
         self._storage = "ok"
         self._storage_again = 0.0
         self.started = monotonic()
-        self.memory = MemoryPool(settings.memory_bytes_max)
         self.pages = PageCache(settings.memory or half_of_memory())
+        self.memory = MemoryPool(min(settings.memory_bytes_max, self.pages.most // 2))
+        self.memory.make_room = self.pages.make_room
+        self.pages.users.append(self.memory)
+        VECTORS.bytes_max = min(COLUMN_VECTORS_BYTES_MAX, self.pages.most // 4)
+        self.pages.others.append(VECTORS)
         self.databases = Databases(
             logs,
             world,
@@ -96,18 +103,25 @@ class Service:
             signups_per_address=settings.signups_per_address,
             signups_per_hour=settings.signups_per_hour,
         )
+        self.live_queries = Readers("live queries", self.plane.version)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str | None]:
         """Run the service during the block. Yields the first key, if it was just made."""
         async with trio.open_nursery() as nursery:
             first_key: str | None = await nursery.start(self.plane.run)
+            nursery.start_soon(self.live_queries.run)
             self.state = State.READY
             try:
                 yield first_key
             finally:
-                self.state = State.DRAINING
+                self.drain()
                 nursery.cancel_scope.cancel()
+
+    def drain(self) -> None:
+        """Make /ready report that the service is stopping, and end what would never end."""
+        self.state = State.DRAINING
+        self.live_queries.end()
 
     # --- authentication ---
 

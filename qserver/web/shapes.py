@@ -13,7 +13,13 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
-from qserver.limits import ANSWER_ROWS_MAX, RETRIES_MAX, STATEMENT_SECONDS_MAX
+from qserver.limits import (
+    ANSWER_ROWS_MAX,
+    LIVE_EVERY_MS_MAX,
+    LIVE_EVERY_MS_MIN,
+    RETRIES_MAX,
+    STATEMENT_SECONDS_MAX,
+)
 from qserver.probes import Capability, Catalogue, ProbeResult
 from qserver.web.storage_test import StorageReport
 from qserver.workloads.measuring import BenchReport
@@ -22,6 +28,7 @@ Timeout = Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))]
 Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
 RowsMost = Annotated[int, Meta(ge=0, le=ANSWER_ROWS_MAX)]
 Count = Annotated[int, Meta(ge=0)]
+Every = Annotated[int, Meta(ge=LIVE_EVERY_MS_MIN, le=LIVE_EVERY_MS_MAX)]
 Params = list[Any] | dict[str, Any] | None
 
 
@@ -37,6 +44,8 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+    live: bool = False
+    every_ms: Every | None = None
 
 
 class StatementRequest(Struct, frozen=True, forbid_unknown_fields=True):

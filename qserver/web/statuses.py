@@ -29,6 +29,7 @@ from qserver.errors import (
     SqlSyntaxError,
     StorageTestFailed,
     TooManyDatabases,
+    TooManyOpen,
     TooManyRequests,
     Unauthorized,
     UnsupportedMediaType,
@@ -57,6 +58,7 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     UnsupportedMediaType: 415,
     IdempotencyMismatch: 422,
     RateLimited: 429,
+    TooManyOpen: 429,
     TooManyRequests: 503,
     DatabaseUnavailable: 503,
     LogFailed: 503,
@@ -87,6 +89,6 @@ def headers_of(error: QserverError) -> Pairs:
         return [(b"accept-encoding", b"identity")]
     if isinstance(error, WrongHost):
         return [(b"location", error.location.encode())]
-    if status_of(error) == 503 or isinstance(error, RequestInProgress):
+    if status_of(error) == 503 or isinstance(error, RequestInProgress | TooManyOpen):
         return [(b"retry-after", RETRY_AFTER_SECONDS)]
     return []

@@ -11,6 +11,7 @@ the client is gone, the server closes the parts, and they close the query.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Final, Protocol
 
 import trio
@@ -58,9 +59,12 @@ class EventStream:
         )
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
-        event = b"event: row\nid: %d:%%d\ndata: %%b\n\n" % stream.version
         lines = self.encoder.lines(rows).split(b"\n")
         lines.pop()  # what follows the last line
+        return self.row_events(stream, first, lines)
+
+    def row_events(self, stream: RowStream, first: int, lines: list[bytes]) -> bytes:
+        event = b"event: row\nid: %d:%%d\ndata: %%b\n\n" % stream.version
         return b"".join(map(event.__mod__, enumerate(lines, first)))
 
     def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
@@ -115,36 +119,49 @@ class RowParts:
         self._request_id = request_id
         self._elapsed_us = elapsed_us
         self._known = known
+        self.count, self.seconds = 0, 0.0
 
     async def parts(
         self, still_allowed: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[bytes, None]:
         """`still_allowed` runs before each page; an exception from it ends the stream."""
+        try:
+            async with aclosing(self.rows(still_allowed)) as rows:
+                async for part in rows:
+                    yield part
+        except Exception as error:
+            yield self.failure(error)
+        else:
+            exec_us = int(self.seconds * 1_000_000)
+            yield self._form.done(self._stream, self.count, self._elapsed_us(), exec_us)
+
+    async def rows(
+        self, still_allowed: Callable[[], Awaitable[None]]
+    ) -> AsyncGenerator[bytes, None]:
+        """The head and all rows; counts the rows and the seconds that they took."""
         stream, form = self._stream, self._form
-        count, seconds = 0, 0.0
         asked = trio.current_time()
         yield form.head(stream)
         sent = self._sent(asked)
-        try:
-            while not stream.ended:
-                began = trio.current_time()
-                page = await stream.step()
-                seconds += trio.current_time() - began
-                await still_allowed()
-                for part, _ in form.encoder.cut(page) if page else ():
-                    first, count = count + 1, count + len(part)
-                    data = form.rows(stream, first, part)
-                    asked = trio.current_time()
-                    yield data
-                    sent = self._sent(asked)
-                if not page and trio.current_time() - sent > KEEP_ALIVE_SECONDS:
-                    asked = trio.current_time()
-                    yield form.keep_alive
-                    sent = self._sent(asked)
-        except Exception as error:  # also a bug: without an error the client takes this for the end
-            yield form.error(self._known(error), self._request_id)
-        else:
-            yield form.done(stream, count, self._elapsed_us(), int(seconds * 1_000_000))
+        while not stream.ended:
+            began = trio.current_time()
+            page = await stream.step()
+            self.seconds += trio.current_time() - began
+            await still_allowed()
+            for part, _ in form.encoder.cut(page) if page else ():
+                first, self.count = self.count + 1, self.count + len(part)
+                data = form.rows(stream, first, part)
+                asked = trio.current_time()
+                yield data
+                sent = self._sent(asked)
+            if not page and trio.current_time() - sent > KEEP_ALIVE_SECONDS:
+                asked = trio.current_time()
+                yield form.keep_alive
+                sent = self._sent(asked)
+
+    def failure(self, error: Exception) -> bytes:
+        """The end of a stream that failed; without it the client would take this for the end."""
+        return self._form.error(self._known(error), self._request_id)
 
     def _sent(self, asked: float) -> float:
         """Exclude the client's reading time of a sent part from the statement's time."""

@@ -202,7 +202,7 @@ MUTANTS: Final = (
         "keep_the_lease_of_a_stream",
         "a stream that has ended does not give back the database",
         ("sql_bank",),
-        (edited(QueryCall._streams, "self.release()", "pass"),),
+        (edited(QueryCall._as_stream, "self.release()", "pass"),),
     ),
     Mutant(
         "keep_the_lease_of_an_error",
@@ -217,8 +217,8 @@ MUTANTS: Final = (
         (
             edited(
                 RowParts.parts,
-                "    else:\n        yield",
-                "    if True:\n        yield",
+                "    else:\n        exec_us",
+                "    if True:\n        exec_us",
             ),
         ),
     ),
@@ -229,8 +229,8 @@ MUTANTS: Final = (
         (
             edited(
                 RowParts.parts,
-                "    yield form.error(self._known(error), self._request_id)",
-                "    yield form.done(stream, count, 0, 0)",
+                "    yield self.failure(error)",
+                "    yield self._form.done(self._stream, self.count, 0, 0)",
             ),
         ),
     ),
@@ -238,7 +238,7 @@ MUTANTS: Final = (
         "count_the_pages_of_a_stream",
         "the end of a stream tells how many parts it had, not how many rows",
         ("sql_bank", "sql_bounds"),
-        (edited(RowParts.parts, "count + len(part)", "count + 1"),),
+        (edited(RowParts.rows, "self.count + len(part)", "self.count + 1"),),
     ),
     Mutant(
         "keep_options_with_the_head",

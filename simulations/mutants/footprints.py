@@ -108,7 +108,7 @@ MUTANTS: Final = (
         "ignore_rows_before",
         "a predicate is held against the new row only, not the old one",
         ("range_sums",),
-        ((conflict, "_matters", _ignore_rows_before),),
+        ((conflict, "matters", _ignore_rows_before),),
     ),
     Mutant(
         "forget_absent_keys",
@@ -126,7 +126,7 @@ MUTANTS: Final = (
         "count_only_what_goes",
         "a key that comes into a range that was counted is no conflict",
         ("sql_predicates",),
-        ((conflict, "_matters", _count_only_what_goes),),
+        ((conflict, "matters", _count_only_what_goes),),
     ),
     Mutant(
         "forget_what_lies_before",

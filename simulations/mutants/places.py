@@ -90,8 +90,8 @@ MUTANTS: Final = (
         "a row that comes to satisfy the predicate of a scan is no conflict",
         ("range_sums", "sql_predicates"),
         conflict.stale_read,
-        "_matters(scanned, was, becomes)",
-        "_matters(scanned, was)",
+        "matters(scanned, was, becomes)",
+        "matters(scanned, was)",
     ),
     _mutant(
         "set_versions_back_with_the_clock",

@@ -95,10 +95,9 @@ async def _audit_file(path: Path, promised: set[int] | None) -> list[str]:
             report = await check(log)
             if not report.is_sound:
                 return list(report.problems)
-            snapshot = (await recover(log, 2)).snapshot
+            return list(_audit_snapshot((await recover(log, 2)).snapshot, promised))
     except QserverError as error:
         return [f"{type(error).__name__}: {error}, {error.detail}"]
-    return list(_audit_snapshot(snapshot, promised))
 
 
 def _audit_snapshot(snapshot: Snapshot, promised: set[int] | None) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from qserver.durability.memory import MemoryLog
+from qserver.durability.page_cache import PageCache
 from qserver.engine.database import Database
 from qserver.errors import OutOfMemory, QserverError
 from qserver.query.memory_pool import MemoryPool
@@ -55,3 +56,45 @@ async def test_whatever_becomes_of_a_statement_its_memory_is_given_back(sql: str
         await stream.aclose()
         nursery.cancel_scope.cancel()
     assert pool.held == 0
+
+
+async def test_a_transaction_larger_than_its_share_of_the_memory_is_refused_as_a_whole() -> None:
+    world, cache = Laboratory(), PageCache(8 * MIB)
+    database = Database(MemoryLog(), world, shards=1, cache=cache)
+    pool = MemoryPool(cache.most // 2)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(database.run)
+        service = SqlDatabase(database, world, pool)
+        await service.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+        fill = "INSERT INTO t SELECT i, 0 FROM generate_series($1::int, $2::int) AS s(i)"
+        with pytest.raises(OutOfMemory, match="more than one transaction may"):
+            await service.execute(fill, [1, 10_000])
+        assert pool.held == 0
+        assert (await service.execute("SELECT count(*) FROM t")).rows == [(0,)]
+        for first in range(1, 40_000, 4000):
+            await service.execute(fill, [first, first + 3999])
+        with pytest.raises(OutOfMemory):
+            await service.execute("UPDATE t SET n = 1")
+        assert pool.held == 0
+        assert (await service.execute("SELECT count(*), sum(n) FROM t")).rows == [(40_000, 0)]
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_a_transaction_has_written_counts_as_memory_of_statements() -> None:
+    world = Laboratory()
+    database = Database(MemoryLog(), world, shards=1)
+    most = 0
+
+    class Watched(MemoryPool):
+        def take(self, count: int) -> None:
+            nonlocal most
+            super().take(count)
+            most = max(most, self.held)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(database.run)
+        service = SqlDatabase(database, world, Watched())
+        await service.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        await service.execute("INSERT INTO t SELECT i FROM generate_series(1, 10000) AS s(i)")
+        nursery.cancel_scope.cancel()
+    assert most > 10_000 * 256

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from qserver.limits import PLANS_OF_FINGERPRINT_MAX
-from qserver.query.plan_cache import Plan, PlanCache
+from qserver.query.plan_cache import KeptPlans, Plan, PlanCache
 from qserver.sql.execution import Compiled, Context, Run
 from qserver.sql.plan import OneRow, OutputColumn, Select
 from qserver.storage.snapshot import Snapshot
@@ -141,3 +141,24 @@ def test_plans_are_kept_up_to_a_size_in_memory() -> None:
     too_large.size = 26_000
     cache.keep(("large", ""), [], too_large)
     assert cache.find(("large", ""), [], snapshot.catalog, snapshot) is None
+
+
+def test_plans_of_the_database_that_keeps_most_go_when_memory_is_short() -> None:
+    snapshot, kept = database(2), KeptPlans()
+    small, large = PlanCache(all_plans=kept), PlanCache(all_plans=kept)
+    for cache, count in ((small, 2), (large, 10)):
+        for number in range(count):
+            plan = plan_for(snapshot)
+            plan.size = 20_000
+            cache.keep((f"fingerprint {number}", ""), [], plan)
+    before = small.bytes
+    assert kept.bytes == small.bytes + large.bytes
+    kept.shrink(100_000)
+    assert kept.bytes == small.bytes + large.bytes <= 100_000
+    assert small.bytes == before
+    assert large.find(("fingerprint 9", ""), [], snapshot.catalog, snapshot) is not None
+    small.close()
+    assert kept.bytes == large.bytes
+    kept.shrink(0)
+    assert (kept.bytes, large.bytes) == (0, 0)
+    kept.shrink(0)

@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from qserver.engine.database import Database
+from qserver.engine.history import AsOf
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, before
 from qserver.errors import QueryCanceled, ReadOnlyTransaction, SqlSyntaxError, UndefinedTable
@@ -27,6 +28,7 @@ class Follower:
     def __init__(self, followed: Database) -> None:
         self.snapshots = SnapshotSource()
         self.page_cache = followed.page_cache
+        self.watches = followed.watches
         self._followed = followed
         self._news = trio.Event()
 
@@ -44,6 +46,9 @@ class Follower:
             return snapshot
 
         return await before(deadline, wait)  # type: ignore[no-any-return]
+
+    async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
+        return await self._followed.snapshot_at(as_of, deadline)
 
 
 @asynccontextmanager

@@ -44,6 +44,13 @@ class Server:
     def resident_bytes(self) -> int:
         return self._status("VmRSS") * 1024
 
+    def peak_bytes(self) -> int:
+        """The most that was resident since the start, or since `forget_peak`."""
+        return self._status("VmHWM") * 1024
+
+    def forget_peak(self) -> None:
+        Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
+
     def threads(self) -> int:
         return self._status("Threads")
 

@@ -24,7 +24,7 @@ class OptionValue:
 
 EXPLAIN_OPTIONS = frozenset(
     {
-        *("analyze", "code", "format"),
+        *("analyze", "code", "format", "live"),
         *("verbose", "costs", "settings", "buffers", "wal", "timing", "summary"),
     }
 )

@@ -235,7 +235,7 @@ class ChangePrinter:
                 self.count_written(statement.values, statement.plan, new, statement.old_source)
                 others = pattern(sources, rows) if statement.returning is not None else "None"
                 line(f"{changes}[{key}] = ({old}, {new}, {others})")
-                self.pipeline.charge_memory(changes, 3)
+                self.pipeline.charge_memory(changes, 3 + len(statement.table.columns))
 
         self.pipeline.produce(statement.plan, RowVariables(), inside)
         self._apply_updates(statement, changes, sources)

@@ -53,6 +53,7 @@ class UpkeepRoutes:
                 service.counters,
                 service.pages.statistics(),
                 service.plane.space.statistics(),
+                len(service.live_queries),
             )
         own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)
         own_ids = {each.id for each in own if grant.may_use(each.id)}

@@ -11,6 +11,10 @@ from typing import Any
 
 from tests.web.contract.servers import Client
 
+KINDS_OF_EVENTS = frozenset(
+    {"columns", "row", "done", "error", "ready", "insert", "delete", "version", "change"}
+)
+
 
 @dataclass(frozen=True)
 class Event:
@@ -28,9 +32,10 @@ def parse_events(text: str) -> list[Event]:
 def _parse(block: str) -> Event:
     lines = block.split("\n")
     kind = lines[0].removeprefix("event: ")
-    assert lines[0] == f"event: {kind}" and kind in ("columns", "row", "done", "error"), block
+    assert lines[0] == f"event: {kind}" and kind in KINDS_OF_EVENTS, block
     identity = None
-    if kind == "row":
+    if lines[1].startswith("id: "):
+        assert kind in ("row", "version"), block
         identity = lines.pop(1).removeprefix("id: ")
     assert len(lines) == 2 and lines[1].startswith("data: "), block
     return Event(kind, identity, json.loads(lines[1].removeprefix("data: ")))
@@ -59,7 +64,8 @@ class OpenStream:
             text += chunk.decode()
             while "\n\n" in text:
                 block, text = text.split("\n\n", 1)
-                yield _parse(block)
+                if block != ": keep-alive":
+                    yield _parse(block)
         assert text == ""
 
     def _chunks(self) -> Iterator[bytes]:

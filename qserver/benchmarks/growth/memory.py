@@ -1,0 +1,175 @@
+"""Growth with rows in a bounded memory, beside sqlite3 with a cache of the same size.
+
+One table grows under `--memory`, whose rows take about 100 bytes on the disk and five times that in
+memory: from a million rows on they do not fit. At each size the server is loaded, stopped, started
+again, and asked. The peak of the resident memory is that of each phase by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+from random import Random
+from statistics import quantiles
+from typing import Any, Final
+
+import trio
+
+from qserver.benchmarks.growth.curves import Chart, Line, Panel
+from qserver.benchmarks.growth.server import Server, ask, serving
+from qserver.benchmarks.progress import Progress
+
+MEMORY_MB: Final = 512
+ROWS_AT_ONCE: Final = 20_000
+READS: Final = 5_000
+FIRST: Final = "SELECT n FROM t WHERE id = 1"
+CREATE: Final = (
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, note TEXT NOT NULL,"
+    " n INTEGER NOT NULL)"
+)
+FILL: Final = (
+    "INSERT INTO t SELECT i, 'name of row ' || i, repeat('x', 60), i * 7 % 1000"
+    " FROM generate_series($1::integer, $2::integer) AS s (i)"
+)
+POINT: Final = "SELECT name, n FROM t WHERE id = $1"
+SCAN: Final = "SELECT count(*) FROM t WHERE note <> name"
+AGGREGATE: Final = "SELECT count(*), sum(n), min(n), max(n) FROM t"
+
+
+class Phases:
+    """The lines of the chart, and what was printed last of each."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[str, Line] = {}
+        self.reads: dict[str, Line] = {}
+        self.others: dict[str, Line] = {}
+
+    async def watch(
+        self, server: Server, size: int, name: str, work: Awaitable[dict[str, float]]
+    ) -> None:
+        """Do the work of a phase, and print what it took."""
+        server.forget_peak()
+        cpu, began = server.cpu_seconds(), time.perf_counter()
+        found = await work
+        took, cpu = time.perf_counter() - began, server.cpu_seconds() - cpu
+        peak = server.peak_bytes() / 1e6
+        self.peaks.setdefault(name, Line(name)).add(size, peak)
+        told = {**found, "seconds": took, "CPU seconds": cpu, "MB at most": peak}
+        _print(size, name, told)
+        if name in ("scan", "aggregate"):
+            self.others.setdefault(name, Line(name)).add(size, cpu)
+
+    def note_reads(self, size: int, whose: str, found: dict[str, Any]) -> None:
+        for part in ("median", "CPU"):
+            name = f"{whose}, {part}"
+            self.reads.setdefault(name, Line(name)).add(size, found[f"µs {part}"])
+
+
+async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
+    phases, start = Phases(), Line("first answer after a restart")
+    sqlite_peak = Line("sqlite3")
+    data, beside = folder / "memory", folder / "beside.db"
+    flags = ("--memory", f"{MEMORY_MB}MB")
+    async with serving(data, *flags) as server:
+        await server.do(server.query(CREATE))
+    filled = 0
+    for size in sizes:
+        async with serving(data, *flags) as server:
+            work = phases.watch(server, size, "load", _fill(server, filled, size))
+            await progress.step(f"{size:,} rows: loading", work)
+        filled = size
+        async with serving(data, *flags) as server:
+            began = time.perf_counter()
+            await server.do(server.query(FIRST))
+            start.add(size, time.perf_counter() - began)
+            _print(size, "restart", {"seconds": time.perf_counter() - began})
+            for name, request in (("scan", SCAN), ("aggregate", AGGREGATE), ("again", AGGREGATE)):
+                work = phases.watch(server, size, name, _ask(server, request))
+                await progress.step(f"{size:,} rows: {name}", work)
+            reads: dict[str, float] = {}
+            work = phases.watch(server, size, "point reads", _read(server, size, reads))
+            await progress.step(f"{size:,} rows: point reads", work)
+            phases.note_reads(size, "qserver", reads)
+            work = phases.watch(server, size, "changes", _change(server, size))
+            await progress.step(f"{size:,} rows: changes", work)
+        found = await progress.step(f"{size:,} rows: sqlite3", _beside(beside, size))
+        _print(size, "sqlite3", found)
+        phases.note_reads(size, "sqlite3 in process", found)
+        sqlite_peak.add(size, found["MB at most"])
+    return Chart(
+        "memory",
+        f"Growth with rows in {MEMORY_MB} MB",
+        [
+            Panel("Memory", "rows", "MB resident at most", [*phases.peaks.values(), sqlite_peak]),
+            Panel("Random point reads", "rows", "µs", list(phases.reads.values())),
+            Panel("Whole table, and start", "rows", "seconds", [*phases.others.values(), start]),
+        ],
+        [
+            f"Rows of 100 bytes, `--memory {MEMORY_MB}MB`, over HTTP; sqlite3 in a process of its"
+            f" own, with a cache of {MEMORY_MB} MB."
+        ],
+    )
+
+
+def _print(size: int, name: str, told: dict[str, float]) -> None:
+    values = ", ".join(f"{value:.4g} {unit}" for unit, value in told.items())
+    print(f"{size:>12,} rows, {name}: {values}", flush=True)
+
+
+async def _fill(server: Server, filled: int, size: int) -> dict[str, float]:
+    for first in range(filled, size, ROWS_AT_ONCE):
+        await server.do(server.query(FILL, first, min(first + ROWS_AT_ONCE, size) - 1))
+    return {}
+
+
+async def _ask(server: Server, sql: str) -> dict[str, float]:
+    await server.do(server.query(sql))
+    return {}
+
+
+async def _change(server: Server, size: int) -> dict[str, float]:
+    """Change rows everywhere, which makes checkpoints."""
+    chance = Random(3)
+    async with server.connected() as connection:
+        for _ in range(20):
+            keys = [chance.randrange(size) for _ in range(500)]
+            sql = "UPDATE t SET n = n + 1 WHERE id = ANY ($1::integer[])"
+            await ask(connection, server.query(sql, keys))
+    return {}
+
+
+async def _read(server: Server, size: int, reads: dict[str, float]) -> dict[str, float]:
+    chance, cpu = Random(2), 0.0
+    seconds: list[float] = []
+    async with server.connected() as connection:
+        for _ in range(2):  # the first fills the cache as far as it goes
+            cpu = server.cpu_seconds()
+            seconds.clear()
+            for _ in range(READS):
+                request = server.query(POINT, chance.randrange(size))
+                began = time.perf_counter()
+                await ask(connection, request)
+                seconds.append(time.perf_counter() - began)
+            cpu = server.cpu_seconds() - cpu
+    reads |= latencies(seconds, cpu)
+    return reads
+
+
+def latencies(seconds: list[float], cpu: float) -> dict[str, float]:
+    cuts = quantiles(seconds, n=100)
+    return {
+        "µs median": cuts[49] * 1e6,
+        "µs 99th": cuts[98] * 1e6,
+        "µs CPU": cpu / len(seconds) * 1e6,
+    }
+
+
+async def _beside(path: Path, size: int) -> dict[str, float]:
+    """Do the same with sqlite3, in a process of its own."""
+    command = [sys.executable, "-m", "qserver.benchmarks.growth.beside", str(path), str(size)]
+    done = await trio.run_process(command, capture_stdout=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,92 @@
+"""Readers of streams without an end: how many there are, and what ends them.
+
+A reader waits for a change of its database for hours, and must still notice at once that its key
+was revoked or that the service stops. So it can be woken: by `run`, which looks every second
+whether any record of the control plane has changed, and by `end`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from qserver.errors import DatabaseUnavailable, TooManyOpen
+from qserver.limits import LIVE_QUERIES_MAX
+
+LOOK_SECONDS: Final = 1.0
+"""Between two looks at the control plane."""
+
+
+class Reader:
+    """One place among the readers; `wake` lets its task look at `check`."""
+
+    def __init__(self, readers: Readers, organization_id: str) -> None:
+        self._readers: Readers | None = readers
+        self.organization_id = organization_id
+        self.wake: Callable[[], None] = lambda: None
+        self.is_ended = False
+
+    def check(self) -> None:
+        """Raise if the service stops."""
+        if self.is_ended:
+            raise DatabaseUnavailable("the service is stopping", hint="Connect again in a moment.")
+
+    def close(self) -> None:
+        """Give the place back; a second call does nothing."""
+        readers, self._readers = self._readers, None
+        if readers is not None:
+            readers.remove(self)
+
+
+class Readers:
+    def __init__(
+        self, what: str, control_version: Callable[[], int | None], most: int = LIVE_QUERIES_MAX
+    ) -> None:
+        self._what = what
+        self._control_version = control_version
+        self._most = most
+        self._all: set[Reader] = set()
+        self._of_organization: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def open(self, organization_id: str) -> Reader:
+        if self._of_organization[organization_id] >= self._most:
+            raise TooManyOpen(
+                f"the organization has {self._most} {self._what} open already",
+                hint="End one of them first.",
+            )
+        reader = Reader(self, organization_id)
+        self._all.add(reader)
+        self._of_organization[organization_id] += 1
+        return reader
+
+    def remove(self, reader: Reader) -> None:
+        self._all.discard(reader)
+        self._of_organization[reader.organization_id] -= 1
+        if not self._of_organization[reader.organization_id]:
+            del self._of_organization[reader.organization_id]
+
+    def end(self) -> None:
+        """End all readers: the service stops."""
+        for reader in self._all:
+            reader.is_ended = True
+            reader.wake()
+
+    async def run(self) -> None:
+        """Wake all readers after each change of the control plane, until cancelled."""
+        seen = self._control_version()
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            now = self._control_version()
+            if now != seen:
+                seen = now
+                for reader in self._all:
+                    reader.wake()
+
+    def __repr__(self) -> str:
+        return f"{len(self._all)} {self._what} of {len(self._of_organization)} organizations"

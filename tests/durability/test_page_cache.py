@@ -1,0 +1,117 @@
+"""One memory for everything: who goes when it is short, and who stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qserver.durability.page_cache import PageCache, size_of_page
+from qserver.query.memory_pool import MemoryPool
+from qserver.storage.columns import VECTORS, Chunk
+from qserver.storage.page import Branch, Leaf, Tree
+from qserver.values.vector_families import INTEGER, ColumnVector
+
+
+class Kept:
+    """Another cache."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = size
+
+    def shrink(self, bytes_left: int) -> None:
+        self.bytes = min(self.bytes, bytes_left)
+
+
+class Store:
+    def __init__(self, cache: PageCache) -> None:
+        self.cache = cache
+
+    def load(self, pages: Sequence[Tree]) -> None:
+        raise AssertionError("nothing is wanted again")
+
+    def note_copied(self, leaf: Leaf) -> None:
+        raise AssertionError("nothing is copied")
+
+    def make_room(self) -> None:
+        self.cache.make_room()
+
+
+def saved_leaves(count: int, store: Store, rows: int = 10) -> list[Leaf]:
+    return [
+        Leaf(
+            [(at * rows + row,) for row in range(rows)],
+            [(at * rows + row, 7) for row in range(rows)],
+            rows,
+            at + 1,
+            store,
+        )
+        for at in range(count)
+    ]
+
+
+def filled(most_in_leaves: int, leaves: int = 100) -> tuple[PageCache, list[Leaf]]:
+    cache = PageCache(1 << 40)
+    pages = saved_leaves(leaves, Store(cache))
+    cache.most = most_in_leaves * size_of_page(pages[0])
+    cache.keep(pages)
+    return cache, pages
+
+
+def count_here(pages: list[Leaf]) -> int:
+    return sum(page.is_here for page in pages)
+
+
+def test_other_caches_give_way_to_pages_down_to_their_share() -> None:
+    cache, pages = filled(200)
+    vectors = Kept(cache.most)
+    cache.others.append(vectors)
+    cache.make_room()
+    assert vectors.bytes == cache.most // 8
+    assert count_here(pages) == len(pages)
+
+
+def test_pages_go_before_another_cache_loses_its_share() -> None:
+    cache, pages = filled(100)
+    plans = Kept(cache.most // 10)
+    cache.others.append(plans)
+    cache.make_room()
+    assert plans.bytes == cache.most // 10
+    assert count_here(pages) == 90
+
+
+def test_another_cache_loses_everything_when_no_page_can_go() -> None:
+    cache, pages = filled(200)
+    plans = Kept(cache.most // 10)
+    cache.others.append(plans)
+    cache.make_room(cache.most)
+    assert count_here(pages) == 0
+    assert plans.bytes == 0
+
+
+def test_pages_make_room_for_what_statements_hold() -> None:
+    cache, pages = filled(100)
+    pool = MemoryPool(cache.most)
+    pool.make_room = cache.make_room
+    cache.users.append(pool)
+    pool.take(cache.most // 2)
+    assert count_here(pages) == 50
+    pool.give_back(cache.most // 2)
+    cache.make_room()
+    assert count_here(pages) == 50, "what is gone comes back when it is wanted"
+
+
+def test_pages_make_room_for_vectors_that_are_filled() -> None:
+    cache = PageCache(1 << 40)
+    store = Store(cache)
+    others = saved_leaves(100, store)
+    below = saved_leaves(50, store, rows=60)
+    branch = Branch([leaf.keys[0] for leaf in below[1:]], [*below], 3000, 1, 1000, store)
+    cache.keep([*others, *below, branch])
+    cache.others.append(VECTORS)
+    VECTORS.clear()
+    cache.most = cache.held
+    chunk = Chunk(branch, 0, 3000)
+    assert chunk.prepare((ColumnVector(1, INTEGER),))
+    assert 0 < VECTORS.bytes <= cache.most // 8
+    assert cache.held + VECTORS.bytes <= cache.most
+    assert count_here(others) < len(others)
+    VECTORS.clear()

@@ -1,0 +1,49 @@
+"""Readers without an end: how many an organization may have, and what wakes them."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from qserver.errors import DatabaseUnavailable, TooManyOpen
+from qserver.web.readers import LOOK_SECONDS, Readers
+from qserver.web.statuses import headers_of, status_of
+
+
+def test_an_organization_has_so_many_and_no_more() -> None:
+    readers = Readers("live queries", lambda: 1, most=2)
+    first, _ = readers.open("a"), readers.open("a")
+    with pytest.raises(TooManyOpen) as refused:
+        readers.open("a")
+    assert (status_of(refused.value), headers_of(refused.value)) == (429, [(b"retry-after", b"1")])
+    readers.open("b")
+    first.close()
+    first.close()
+    readers.open("a")
+    assert len(readers) == 3
+
+
+async def test_a_change_of_control_records_wakes_all(autojump_clock: MockClock) -> None:
+    versions = [1]
+    readers = Readers("live queries", lambda: versions[-1])
+    woken: list[str] = []
+    reader = readers.open("a")
+    reader.wake = lambda: woken.append("a")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(readers.run)
+        await trio.sleep(3 * LOOK_SECONDS)
+        assert woken == []
+        versions.append(2)
+        await trio.sleep(1.5 * LOOK_SECONDS)
+        assert woken == ["a"]
+        nursery.cancel_scope.cancel()
+
+
+def test_the_end_of_the_service_ends_them() -> None:
+    readers = Readers("live queries", lambda: 1)
+    reader = readers.open("a")
+    reader.check()
+    readers.end()
+    with pytest.raises(DatabaseUnavailable, match="stopping"):
+        reader.check()
