@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
@@ -43,6 +44,7 @@ from qserver.engine.messages import Work
 from qserver.engine.observers import Observer
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.turning_back import turn_back
 from qserver.engine.versions import EngineRestarted
 from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
@@ -61,6 +63,7 @@ from qserver.limits import (
     RETRIES_DEFAULT,
     SHARDS_DEFAULT,
     SHARDS_MAX,
+    TRANSACTION_MEMORY_BYTES_MAX,
 )
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -316,6 +319,19 @@ class Database:
     async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
         """Return the database as it was at a version or a time, see `History.snapshot_at`."""
         return await before(deadline, self.history.snapshot_at, as_of)  # type: ignore[no-any-return]
+
+    async def turn_back(
+        self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None
+    ) -> tuple[int, int]:
+        """Make the database what it was, as a new version; return that, and the one restored.
+
+        Raises OutOfMemory if too much has changed since.
+        """
+        old = await self.snapshot_at(as_of, deadline)
+        most = min(TRANSACTION_MEMORY_BYTES_MAX, self.page_cache.most // 2)
+        work = partial(turn_back, old, most, request_id)
+        outcome = await self.transact(work, deadline=deadline)
+        return outcome.version, old.version
 
     def keep_history(self, seconds: float) -> None:
         """Keep older versions for so long from now on; what is too old goes soon."""

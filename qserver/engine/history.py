@@ -31,6 +31,7 @@ from qserver.durability.records import decode_time
 from qserver.durability.recovery import Replay
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import MEMORY_OF_LOG
+from qserver.engine.version_list import VersionEntry, list_versions
 from qserver.engine.yielding import in_steps, yield_to_others
 from qserver.errors import InvalidRequest, OutOfMemory, VersionTooOld
 from qserver.limits import HISTORY_SNAPSHOTS_MAX
@@ -149,6 +150,31 @@ class History:
             else:
                 high = middle
         return low
+
+    async def versions(self, before: int | None, most: int) -> list[VersionEntry]:
+        """Return the newest versions before one that history has, newest first."""
+        newest = await self._newest_durable(inf)
+        until = newest.version if before is None else min(newest.version, before - 1)
+        for _ in range(TRIES_MAX):
+            saved = await self._saved()
+            after = max(saved.log_start, until - most)
+            base = saved.base_of(after)
+            if base is None or until <= after:
+                return []
+            entries = await list_versions(self._log, base, after, min(until + 1, newest.version))
+            if entries is not None:
+                return self._within_history(entries, until)
+        raise self._too_old()
+
+    def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
+        """Return the versions that were the newest since the horizon, newest first."""
+        ends = [each.time for each in entries[1:]] + [inf]
+        horizon = self._now() - self.seconds
+        return [
+            each
+            for each, end in reversed(list(zip(entries, ends, strict=True)))
+            if each.version <= until and end >= horizon
+        ]
 
     def _too_old(self) -> VersionTooOld:
         return VersionTooOld(

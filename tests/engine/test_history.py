@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from qserver.durability.check import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
@@ -20,14 +21,17 @@ from qserver.durability.sqlite import open_log
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.errors import (
+    ForeignKeyViolation,
     InvalidRequest,
     OutOfMemory,
     QueryCanceled,
     ReadOnlyTransaction,
+    UniqueViolation,
     VersionTooOld,
 )
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.snapshot_changes import snapshot_changes
 from tests.durability.histories import entries_of
 from tests.engine import counters
 from tests.engine.fakes import Laboratory
@@ -49,6 +53,15 @@ async def opened(
         nursery.cancel_scope.cancel()
 
 
+def contents(snapshot: Snapshot) -> dict[str, Any]:
+    """All rows by table, whatever trees they are in; the trees have to fit together."""
+    assert [each for each in problems_of(snapshot) if each is not None] == []
+    return {
+        name: [row for _, rows in snapshot.pages(table.id) for row in rows]
+        for name, table in snapshot.catalog.tables.items()
+    }
+
+
 def newest(database: Database) -> Snapshot:
     snapshot = database.durable_snapshot()
     assert snapshot is not None
@@ -67,6 +80,7 @@ events = st.one_of(
     st.tuples(st.just("time"), st.sampled_from([1.0, 50.0, 700.0])),
     st.tuples(st.just("restart"), st.none()),
     st.tuples(st.just("keep"), st.sampled_from([0.0, 60.0, 3600.0])),
+    st.tuples(st.just("restore"), st.integers(0, 40)),
     st.tuples(st.just("read"), st.integers(0, 40)),
     st.tuples(st.just("hold"), st.integers(0, 40)),
     st.tuples(st.just("at"), st.floats(0.0, 3000.0)),
@@ -85,7 +99,7 @@ class Machine:
             policy = CheckpointPolicy(log_bytes=200, seconds=1e9, history=self.seconds)
             async with opened(self.log, self.world, policy) as database:
                 if newest(database).version:
-                    assert entries_of(newest(database)) == self.versions[max(self.versions)][1]
+                    assert contents(newest(database)) == self.versions[max(self.versions)][1]
                 while program:
                     what, how = program.pop(0)
                     if what == "restart":
@@ -107,6 +121,8 @@ class Machine:
         elif what == "keep":
             self.seconds = how
             database.keep_history(how)
+        elif what == "restore":
+            await self.restore(database, how % len(self.versions))
         elif what in ("read", "hold"):
             read = await self.read(database, how % len(self.versions))
             if what == "hold" and read is not None:
@@ -116,7 +132,10 @@ class Machine:
 
     async def write(self, database: Database, what: str, how: Any) -> None:
         sql = SqlDatabase(database, self.world)
-        statements = ["create table if not exists t (id integer primary key, v integer)"]
+        statements = [
+            "create table if not exists t (id integer primary key, v integer)",
+            "create index if not exists by_v on t (v)",
+        ]
         for key, value in how or ():
             if what == "write":
                 statements.append(
@@ -129,10 +148,22 @@ class Machine:
             statements.append("drop table t")
         before = newest(database).version
         await sql.transaction([Statement(each) for each in statements])
-        snapshot = newest(database)
+        self.note(newest(database), before)
+
+    def note(self, snapshot: Snapshot, before: int) -> None:
         if snapshot.version > before:
             assert snapshot.version == before + 1
-            self.versions[snapshot.version] = (snapshot.time, entries_of(snapshot))
+            self.versions[snapshot.version] = (snapshot.time, contents(snapshot))
+
+    async def restore(self, database: Database, version: int) -> None:
+        before = newest(database).version
+        try:
+            made, restored = await database.turn_back(version)
+        except VersionTooOld:
+            return
+        self.note(newest(database), before)
+        assert (restored, made) == (version, newest(database).version)
+        assert contents(newest(database)) == self.versions[version][1]
 
     async def read(self, database: Database, version: int) -> Snapshot | None:
         following = self.versions.get(version + 1)
@@ -171,7 +202,7 @@ class Machine:
 
     def check(self, snapshot: Snapshot) -> None:
         time, entries = self.versions[snapshot.version]
-        assert (snapshot.time if snapshot.version else 0.0, entries_of(snapshot)) == (time, entries)
+        assert (snapshot.time if snapshot.version else 0.0, contents(snapshot)) == (time, entries)
 
 
 @settings(deadline=None, max_examples=40)
@@ -297,3 +328,122 @@ async def test_sql_reads_what_was_and_writes_nothing_there() -> None:
                 await sql.transaction([Statement("select 1"), Statement(text)], as_of=version)
             assert (caught.value.code, caught.value.statement) == ("25006", 1)
         assert (await sql.execute("select nextval('t_id_seq'), word from t")).rows == [(2, "b")]
+
+
+async def test_a_database_is_turned_back_as_one_version_and_that_can_be_undone() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table p (id serial primary key, v text unique)")
+        await sql.execute("create table c (id serial primary key, p int references p (id))")
+        await sql.execute("create view shown as select v from p")
+        await sql.execute("insert into p (v) values ('a'), ('b'), ('c')")
+        await sql.execute("insert into c (p) values (1), (2)")
+        version = newest(database).version
+        before = contents(newest(database))
+        await sql.execute("insert into p (v) values ('d'), ('e')")
+        await sql.execute("update p set v = 'z' where id = 1")
+        await sql.execute("drop view shown")
+        await sql.execute("drop table c")
+        await sql.execute("alter table p add column more integer default 7")
+        await sql.execute("create table other (a integer)")
+        changed = newest(database).version
+        made, restored = await database.turn_back(version, request_id="r1")
+        assert (made, restored) == (changed + 1, version)
+        assert contents(newest(database)) == before
+        assert (await sql.execute("select v from shown order by v")).rows == [
+            ("a",),
+            ("b",),
+            ("c",),
+        ]
+        inserted = await sql.execute("insert into p (v) values ('new') returning id")
+        assert inserted.rows[0][0] > 5, "no number is given out twice"
+        assert (await sql.execute("insert into c (p) values (3) returning id")).rows[0][0] > 2
+        with pytest.raises(ForeignKeyViolation):
+            await sql.execute("insert into c (p) values (99)")
+        with pytest.raises(UniqueViolation):
+            await sql.execute("insert into p (v) values ('a')")
+        await database.turn_back(changed)
+        columns = (await sql.execute("select * from p where id = 1")).columns
+        assert columns == ("id", "v", "more")
+        assert (await sql.execute("select count(*) from other")).rows == [(0,)]
+
+
+async def test_what_is_larger_than_the_budget_is_not_restored() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world, cache=PageCache(40_000)) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table t (id integer primary key, v text)")
+        for start in (0, 100, 200):
+            await sql.execute(
+                f"insert into t select g, 'some words' from generate_series({start + 1},"
+                f" {start + 100}) g"
+            )
+        version = newest(database).version
+        await sql.execute("drop table t")
+        with pytest.raises(OutOfMemory) as caught:
+            await database.turn_back(version)
+        assert caught.value.code == "53200" and "branch" in (caught.value.hint or "")
+
+
+async def test_versions_are_listed_with_what_they_touched_and_who_wanted_them() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.transaction(
+            [Statement("create table t (a integer primary key, b integer)")], request_id="one"
+        )
+        await sql.execute("create index on t (b)")
+        await sql.transaction(
+            [Statement("insert into t select g, g from generate_series(1, 40) g")], request_id="two"
+        )
+        world.time += 10
+        await sql.execute("alter table t rename to u")
+        await sql.execute("delete from u where a < 3")
+        found = await database.history.versions(None, 100)
+        assert [each.version for each in found] == [5, 4, 3, 2, 1]
+        assert [each.tables for each in found] == [["u"], ["t", "u"], ["t"], ["t"], ["t"]]
+        assert [each.rows_changed for each in found] == [2, 0, 40, 0, 0]
+        assert [each.requests for each in found] == [[], [], ["two"], [], ["one"]]
+        assert found[0].time == 1010.0
+        some = await database.history.versions(4, 2)
+        assert [each.version for each in some] == [3, 2]
+        world.time += 3600 - 5
+        found = await database.history.versions(None, 100)
+        assert [each.version for each in found] == [5, 4, 3], "version 3 was the newest then"
+
+
+async def test_a_difference_is_net_and_can_be_begun_anywhere() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table t (a integer primary key, b integer)")
+        await sql.execute("create table gone (a integer primary key)")
+        await sql.execute("insert into t select g, 0 from generate_series(1, 50) g")
+        first = await database.snapshot_at(newest(database).version)
+        await database.checkpoint()
+        await sql.execute("update t set b = 1 where a in (2, 40)")
+        await sql.execute("update t set b = 2 where a = 7")
+        await sql.execute("update t set b = 0 where a = 7")
+        await sql.execute("delete from t where a = 50")
+        await sql.execute("drop table gone")
+        await sql.execute("create table made (a integer primary key)")
+        await sql.execute("insert into made values (1)")
+        last = newest(database)
+        again = await database.snapshot_at(first.version)
+        for before in (first, again):
+            found = [each for each in snapshot_changes(before, last) if each is not None]
+            told = [(name, key, change.op) for name, key, change in found]
+            assert told == [
+                ("gone", None, "schema"),
+                ("made", None, "schema"),
+                ("made", (1,), "insert"),
+                ("t", (2,), "update"),
+                ("t", (40,), "update"),
+                ("t", (50,), "delete"),
+            ]
+            for at, (name, key, _) in enumerate(found):
+                rest = [each for each in snapshot_changes(before, last, None, (name, key)) if each]
+                assert [each[:2] for each in rest] == [each[:2] for each in found[at + 1 :]]
+        back = [each[2].op for each in snapshot_changes(last, first, {"t"}) if each is not None]
+        assert back == ["update", "update", "insert"]
