@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from qserver import limits
 from qserver.errors import InvalidSetting
+from qserver.values.durations import seconds_of
 
 PREFIX: Final = "QSERVER_"
 IN_MEMORY: Final = ":memory:"
@@ -66,6 +67,7 @@ class Settings:
     drain_timeout_s: float
     database_idle_s: float
     databases_open_max: int
+    history: float
     memory: int | None
     memory_bytes_max: int
     value_bytes_max: int
@@ -396,6 +398,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.DATABASES_OPEN_MAX),
         "Databases open at once; past it the one unused for longest is closed.",
         _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_HISTORY",
+        "history",
+        "24h",
+        "How long older versions of a database are kept, unless it says otherwise itself: seconds,"
+        " or such as 30m, 24h, 7d. 0 keeps none.",
+        lambda text: seconds_of(text, limits.HISTORY_SECONDS_MAX),
     ),
     Setting(
         "QSERVER_MEMORY",

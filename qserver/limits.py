@@ -102,6 +102,12 @@ HISTORY_SECONDS_DEFAULT = 24 * 3600.0
 HISTORY_SECONDS_MAX = 30 * 24 * 3600.0
 """The longest history that a database may have."""
 
+HISTORY_VERSIONS_DEFAULT, HISTORY_VERSIONS_MAX = 50, 1000
+"""How many versions of a database are listed at once."""
+
+HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX = 1000, 10_000
+"""How many changes between two versions are listed at once."""
+
 HISTORY_SNAPSHOTS_MAX = 4
 """Older versions of a database that stay in memory for the next reader."""
 

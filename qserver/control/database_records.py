@@ -30,6 +30,7 @@ from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
     Forbidden,
+    InvalidRequest,
     QserverError,
     TooManyDatabases,
     UniqueViolation,
@@ -37,7 +38,7 @@ from qserver.errors import (
 from qserver.limits import STATEMENT_SECONDS_MAX
 from qserver.query.sql_database import Statement
 
-_COLUMNS: Final = "d.id, o.name, d.organization_id, d.name, d.state, d.created_at"
+_COLUMNS: Final = "d.id, o.name, d.organization_id, d.name, d.state, d.created_at, d.history"
 _FROM: Final = "from databases d join organizations o on o.id = d.organization_id"
 _SET_STATE: Final = "update databases set state = $2 where id = $1"
 
@@ -88,7 +89,7 @@ class DatabaseRecords:
         require(grant, "databases")
         record = await self._find(grant, name_or_id)
         if record.state != "ready":
-            return record, DatabaseFacts()
+            return record, DatabaseFacts(history=int(self._databases.history_of(record.id)))
         return record, await self._facts(grant, record)
 
     async def _facts(self, grant: Grant, record: DatabaseRecord) -> DatabaseFacts:
@@ -99,7 +100,8 @@ class DatabaseRecords:
             tables = snapshot.catalog.tables.values()
             rows = sum(snapshot.count(table.id) for table in tables)
             size_bytes = self._databases.size_bytes(record.id)
-            return DatabaseFacts(snapshot.version, len(tables), rows, size_bytes)
+            history = int(self._databases.history_of(record.id))
+            return DatabaseFacts(snapshot.version, len(tables), rows, size_bytes, history)
 
     async def _find(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
         for column in ("name", "id"):
@@ -203,6 +205,35 @@ class DatabaseRecords:
             except UniqueViolation:
                 raise AlreadyExists(f"there is a database {name!r} already") from None
             return await self._find(grant, record.id)
+
+    async def change(
+        self,
+        grant: Grant,
+        name_or_id: str,
+        *,
+        name: str | None = None,
+        history: float | None = None,
+    ) -> DatabaseRecord:
+        """Rename a database, or have its older versions kept for so many seconds."""
+        require(grant, "databases")
+        if name is None and history is None:
+            raise InvalidRequest("there is nothing to change", hint="Send a name or a history.")
+        if name is not None:
+            record = await self.rename(grant, name_or_id, name)
+            name_or_id = record.id
+        if history is not None:
+            async with self._store.changing(grant):
+                record = await self._find_ready(grant, name_or_id)
+                text = "update databases set history = $2 where id = $1"
+                await self._store.write(Statement(text, [record.id, history]))
+                self._databases.keep_history(record.id, history)
+        return await self._find(grant, name_or_id)
+
+    async def load_histories(self) -> None:
+        """Tell the databases which of them have a history of their own length."""
+        text = "select id, history from databases where history is not null"
+        for database_id, history in await self._store.rows(text):
+            self._databases.keep_history(database_id, history)
 
     async def delete(self, grant: Grant, name_or_id: str) -> None:
         """Delete a database with all it holds; requests that use it have a moment to end."""

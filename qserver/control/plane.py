@@ -75,6 +75,7 @@ class ControlPlane:
         self._first_key = first_key
         self._world = world
         self.databases = databases
+        databases.keep_history(CONTROL, 0.0)  # what was revoked or deleted there is not for anybody
         self._store = Store(world.now)
         self._rates = Rates(trio.current_time)
         self._signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
@@ -96,6 +97,7 @@ class ControlPlane:
         self.create_database = records.create
         self.find_database = records.find
         self.rename_database = records.rename
+        self.change_database = records.change
         self.delete_database = records.delete
 
         keys = self._keys = Keys(self._store, access, mint)
@@ -150,6 +152,7 @@ class ControlPlane:
                 self._background_tasks.end()
 
     async def _prepare(self) -> str | None:
+        await self._records.load_histories()
         await self._organizations.undo_cut_short()
         await self._records.finish_cut_short()
         return await self._organizations.ensure_default(self._tier, self._first_key)

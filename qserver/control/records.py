@@ -71,6 +71,8 @@ class DatabaseRecord(msgspec.Struct, frozen=True):
     name: str
     state: DatabaseState
     created_at: datetime
+    history: float | None = None
+    """For how many seconds older versions are kept; None: as the service does."""
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True):
@@ -80,6 +82,7 @@ class DatabaseFacts(msgspec.Struct, frozen=True):
     tables: int = 0
     rows: int = 0
     size_bytes: int = 0
+    history: int = 0
 
 
 class KeyRecord(msgspec.Struct, frozen=True):

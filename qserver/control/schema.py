@@ -59,6 +59,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "alter table keys add column statements text",
         "alter table sessions add column bound text",
     ),
+    ("alter table databases add column history double precision",),
 )
 
 

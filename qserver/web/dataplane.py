@@ -57,6 +57,7 @@ from qserver.web.answers import (
     transaction_in_parts,
     transaction_tail,
 )
+from qserver.web.as_of import as_of_given
 from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.idempotency import REPLAYED, fingerprint_of, name_of_answer, no_key_for_streams
@@ -276,6 +277,8 @@ class QueryCall(HotCall):
             )
         if request.dry_run:
             raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
+        if request.as_of is not None:
+            raise InvalidRequest("a live query shows what is, and as_of what was")
         return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -326,6 +329,7 @@ class QueryCall(HotCall):
             max_retries=options.max_retries,
             allowed=options.allowed,
             request_id=self.request_id,
+            as_of=options.as_of,
         )
         return self.after(beginning, self._streams)
 
@@ -563,6 +567,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         options.allowed,
         request.max_affected,
         request.dry_run,
+        as_of=None if request.as_of is None else as_of_given(request.as_of),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
 from qserver.limits import (
@@ -44,6 +44,7 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+    as_of: int | str | None = None
     live: bool = False
     every_ms: Every | None = None
 
@@ -66,6 +67,7 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+    as_of: int | str | None = None
 
 
 def _named(name: str, shape: type[Struct], *own: tuple[str, Any, Any]) -> type[Struct]:
@@ -213,6 +215,19 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
+class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """`history`: how long older versions are kept, as seconds or as 30m, 24h, 7d."""
+
+    name: str | None = None
+    history: int | str | None = None
+
+
+class RestoreRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The version, or the time, that the database shall be as it was at."""
+
+    as_of: int | str
+
+
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A new key: by default with the scopes and databases of the key that makes it, no expiry.
 
@@ -273,6 +288,8 @@ class Database(Struct, frozen=True):
     rows: int
     size_bytes: int
     created_at: datetime
+    history: int
+    """For how many seconds older versions are kept."""
 
 
 class DatabaseAnswer(Database, frozen=True):
@@ -285,6 +302,43 @@ class DatabasesAnswer(Struct, frozen=True):
     success: Literal[True]
     databases: list[Database]
     next_cursor: str | None
+
+
+class Version(Struct, frozen=True):
+    """What a version changed. `request_id` is the last of the requests that made it."""
+
+    version: int
+    time: datetime
+    tables: list[str]
+    rows_changed: int
+    request_id: str | None
+    request_ids: list[str]
+
+
+class VersionsAnswer(Struct, frozen=True):
+    """Versions, newest first; the next page is that before `next_cursor`."""
+
+    success: Literal[True]
+    versions: list[Version]
+    next_cursor: str | None
+
+
+class DiffAnswer(Struct, frozen=True):
+    """What differs between two versions."""
+
+    success: Literal[True]
+    from_version: int = field(name="from")
+    to_version: int = field(name="to")
+    changes: list[RowChange] = []
+    next_cursor: str | None = None
+
+
+class RestoreAnswer(Struct, frozen=True):
+    """The new version, and the one that it is like."""
+
+    success: Literal[True]
+    version: int
+    restored: int
 
 
 class Key(Struct, frozen=True):

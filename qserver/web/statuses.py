@@ -33,6 +33,7 @@ from qserver.errors import (
     TooManyRequests,
     Unauthorized,
     UnsupportedMediaType,
+    VersionTooOld,
     WrongHost,
 )
 
@@ -69,6 +70,8 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
 
 
 def status_of(error: QserverError) -> int:
+    if isinstance(error, VersionTooOld) and error.is_gone:
+        return 410
     if type(error) is QserverError:  # a bug: see `Service.internal_error`
         return 500
     for cls in type(error).__mro__:

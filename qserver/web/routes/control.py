@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import UNSET, Raw
 from msgspec.structs import asdict
-from quart import request
 
 from qserver.control.records import (
     DatabaseFacts,
@@ -18,14 +17,14 @@ from qserver.control.records import (
     SessionRecord,
 )
 from qserver.errors import Forbidden, InvalidRequest
+from qserver.limits import HISTORY_SECONDS_MAX
 from qserver.sql.parameters import json_of
+from qserver.values.durations import seconds_of
 from qserver.web import shapes
 from qserver.web.admission import Admission
 from qserver.web.callers import caller_of
-from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
+from qserver.web.routes.bodies import body_of
 from qserver.web.service import Service
-
-Shape = TypeVar("Shape")
 
 
 class ControlRoutes:
@@ -39,7 +38,7 @@ class ControlRoutes:
     # --- sessions ---
 
     async def post_v1_session(self, admission: Admission) -> shapes.SessionAnswer:
-        wanted = await _body(admission, shapes.SessionRequest)
+        wanted = await body_of(admission, shapes.SessionRequest)
         record, token = await self._plane.create_session(
             admission.grant, wanted.database, _tuple(wanted.scopes), wanted.bind
         )
@@ -65,7 +64,7 @@ class ControlRoutes:
         return shapes.DatabasesAnswer(True, databases, cursor)
 
     async def post_v1_databases(self, admission: Admission) -> shapes.DatabaseAnswer:
-        wanted = await _body(admission, shapes.DatabaseRequest)
+        wanted = await body_of(admission, shapes.DatabaseRequest)
         record = await self._plane.create_database(admission.grant, wanted.name)
         return await self._shown(admission, record.id)
 
@@ -77,8 +76,11 @@ class ControlRoutes:
     async def patch_v1_databases_database(
         self, admission: Admission, database: str
     ) -> shapes.DatabaseAnswer:
-        wanted = await _body(admission, shapes.DatabaseRequest)
-        record = await self._plane.rename_database(admission.grant, database, wanted.name)
+        wanted = await body_of(admission, shapes.DatabaseChange)
+        history = None if wanted.history is None else _history(wanted.history)
+        record = await self._plane.change_database(
+            admission.grant, database, name=wanted.name, history=history
+        )
         return await self._shown(admission, record.id)
 
     async def delete_v1_databases_database(self, admission: Admission, database: str) -> None:
@@ -97,7 +99,7 @@ class ControlRoutes:
         return shapes.KeysAnswer(True, [shapes.Key(**_key(each)) for each in found], cursor)
 
     async def post_v1_keys(self, admission: Admission) -> shapes.KeyAnswer:
-        wanted = await _body(admission, shapes.KeyRequest)
+        wanted = await body_of(admission, shapes.KeyRequest)
         record, secret = await self._plane.create_key(
             admission.grant,
             wanted.name,
@@ -112,7 +114,7 @@ class ControlRoutes:
         return shapes.KeyAnswer(**_key(await self._plane.find_key(admission.grant, key_id)))
 
     async def patch_v1_keys_key_id(self, admission: Admission, key_id: str) -> shapes.KeyAnswer:
-        wanted = await _body(admission, shapes.KeyChange)
+        wanted = await body_of(admission, shapes.KeyChange)
         record = await self._plane.change_key(
             admission.grant,
             key_id,
@@ -129,7 +131,7 @@ class ControlRoutes:
     async def post_v1_keys_key_id_rotate(
         self, admission: Admission, key_id: str
     ) -> shapes.KeyAnswer:
-        wanted = await _body(admission, shapes.RotateRequest)
+        wanted = await body_of(admission, shapes.RotateRequest)
         record, secret = await self._plane.rotate_key(admission.grant, key_id, wanted.grace_seconds)
         return shapes.KeyAnswer(**_key(record), key=secret)
 
@@ -145,7 +147,7 @@ class ControlRoutes:
                 "signup is closed on this server",
                 hint="Its operator can set QSERVER_OPEN_SIGNUP=1.",
             )
-        wanted = await _body(admission, shapes.SignupRequest)
+        wanted = await body_of(admission, shapes.SignupRequest)
         settings = self._service.settings
         caller = caller_of(admission.client, admission.headers, trusted=settings.trust_forwarded)
         self._plane.take_signup(caller)
@@ -168,18 +170,6 @@ class ControlRoutes:
         host = admission.headers.get(b"host", b"localhost").decode("latin-1")
         here = f"{scheme}://{host}"
         return {"data": settings.data_url or here, "control": settings.control_url or here}
-
-
-async def _body(admission: Admission, shape: type[Shape]) -> Shape:
-    data = await request.get_data(as_text=False)
-    assert isinstance(data, bytes)
-    if not data and admission.route.body_optional:
-        return shape()
-    content_type = admission.headers.get(b"content-type", b"")
-    check_media_type(content_type, JSON_TYPES, "application/json")
-    if not data:
-        raise InvalidRequest(f"{admission.route.path} needs a JSON body")
-    return decode(decoder_of(shape), data)
 
 
 def _tuple(given: list[str] | None) -> tuple[str, ...] | None:
@@ -215,6 +205,14 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
         "created_at": record.created_at,
         **asdict(facts),
     }
+
+
+def _history(given: int | str) -> float:
+    """How long older versions are to be kept, in seconds."""
+    try:
+        return seconds_of(str(given), HISTORY_SECONDS_MAX)
+    except ValueError as error:
+        raise InvalidRequest(f"history {given!r} is wrong: {error}") from None
 
 
 def _key(record: KeyRecord) -> dict[str, Any]:
