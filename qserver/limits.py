@@ -136,6 +136,12 @@ call that would take more is refused with 54000."""
 TRANSACTION_MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 """Rows that the statements of one transaction may write before it commits."""
 
+OPEN_TRANSACTION_BYTES_MAX = 256 * 1024 * 1024
+"""What an open transaction may hold of what it has read and written; past it, it is gone."""
+
+SAVEPOINTS_MAX = 1000
+"""Savepoints of an open transaction at once; 54000 past it."""
+
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
 """UTF-8 bytes of a statement's text."""
 
@@ -361,6 +367,26 @@ CHUNK_LINE_BYTES_MAX = 256
 RECEIVE_BYTES = 64 * 1024
 """Asked of a socket at once; also what may wait of pipelined requests behind a running one."""
 
+# --- open transactions ----------------------------------------------------------------------------
+
+OPEN_IDLE_SECONDS = 60.0
+"""An open transaction that is not used for so long is gone, unless it asked for another time."""
+
+OPEN_IDLE_SECONDS_MAX = 600.0
+"""The longest time that it may ask for."""
+
+OPEN_SECONDS_MAX = 1800.0
+"""How long a transaction stays open, however much it is used."""
+
+OPEN_TRANSACTIONS_MAX = 100
+"""Open transactions of an organization; the next is refused with QS034."""
+
+OPEN_SWEEP_SECONDS = 1.0
+"""How often transactions that are over are looked for."""
+
+COMMIT_ANSWER_SECONDS = 600.0
+"""How long the commit of an open transaction can be asked for again, with the same answer."""
+
 # --- probes and benchmarks of the service ---------------------------------------------------------
 
 PROBE_SECONDS_MAX = 20.0
@@ -522,6 +548,10 @@ assert INDEX_COLUMNS_MAX <= COLUMNS_MAX
 assert NUMERIC_PRECISION_MAX <= NUMERIC_DIGITS_MAX
 assert NUMERIC_SCALE_MAX <= NUMERIC_FRACTION_DIGITS_MAX
 assert STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
+assert OPEN_TRANSACTION_BYTES_MAX <= MEMORY_BYTES_MAX
+assert STATEMENT_SECONDS_MAX < OPEN_IDLE_SECONDS <= OPEN_IDLE_SECONDS_MAX < OPEN_SECONDS_MAX
+assert OPEN_SWEEP_SECONDS < OPEN_IDLE_SECONDS
+assert OPEN_IDLE_SECONDS_MAX <= COMMIT_ANSWER_SECONDS
 assert ANONYMOUS_BODY_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
 assert REQUEST_BODY_BYTES_MAX <= VALUE_BYTES_MAX, "whatever a request brings is a value"
 assert VALUE_BYTES_MAX <= ROW_BYTES_MAX <= STATEMENT_MEMORY_BYTES_MAX <= MEMORY_BYTES_MAX

@@ -149,6 +149,8 @@ def leftovers(statistics: DatabaseStatistics) -> list[str]:
     if generation is None:
         return [f"the database is {statistics.state}"]
     problems = []
+    if statistics.watches.watches:
+        problems.append(f"{statistics.watches.watches} live queries were never closed")
     if generation.unanswered:
         problems.append(f"{generation.unanswered} commits were never answered")
     if generation.versions.waiting:

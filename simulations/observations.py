@@ -57,6 +57,7 @@ SOMETIMES: Final = (
     "a sync failed between the pages of a checkpoint and its record",
     "commits went on while a checkpoint was saved",
     "pages of an old checkpoint were forgotten",
+    "a kept checkpoint was dropped",
     "the process crashed between the pages of a checkpoint",
     "the process crashed while it saved a checkpoint",
     "recovery began with a checkpoint",
@@ -93,6 +94,8 @@ SOMETIMES: Final = (
     "a transaction begun without waiting had to wait after all",
     "the outcome of a transaction begun without waiting was unknown",
     "a stream went on while others committed",
+    "a live query merged several versions",
+    "a live query went on after a restart",
     "a unique key was refused",
     "a foreign key was refused",
     "a check was refused",
@@ -129,6 +132,7 @@ SOMETIMES: Final = (
     "a client left a request in the middle of a stream",
     "the server went on with a request whose client had left",
     "an answer came when its client had left",
+    "a session was refused what is none of its statements",
 )
 
 

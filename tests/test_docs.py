@@ -21,6 +21,7 @@ import pytest
 from docs.generate.pages import generated
 from qserver import errors, limits
 from qserver.config import SETTINGS
+from qserver.control.open_transactions import OpenTransactionsStatistics
 from qserver.control.records import SCOPES
 from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import PageCache
@@ -452,8 +453,9 @@ def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
 @cache
 def metrics() -> dict[str, str]:
     """The metrics of a page for Prometheus, with their kinds."""
+    none_open = OpenTransactionsStatistics(0, 0, 0, 0, {}, 0.0)
     pages, space = PageCache().statistics(), SpaceStatistics(0, 0)
-    page = server_text(Metrics(), (), 0.0, Counters(), pages, space, 0).decode()
+    page = server_text(Metrics(), (), 0.0, Counters(), pages, space, 0, none_open).decode()
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
 
 

@@ -75,6 +75,7 @@ def test_a_session_goes_as_it_is_shown(tmp_path: Path, page: Callable[[], str], 
             done = subprocess.run(
                 ["bash", "-c", command],
                 env=environment,
+                cwd=tmp_path,
                 capture_output=True,
                 text=True,
                 timeout=240,

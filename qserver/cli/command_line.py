@@ -58,6 +58,7 @@ examples:
   qserver key list
   qserver key create ci --scope data:read --scope data:write --expires-in 30d
   qserver key create shop-only --database shop
+  qserver key create browsers --statement "mine=SELECT id FROM todos WHERE owner = :user"
   qserver key rotate key_… --grace 1h
   qserver key revoke key_…
 """
@@ -209,6 +210,19 @@ def _key(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         help="limit it to this database; may be repeated",
+    )
+    create.add_argument(
+        "--statement",
+        dest="statements",
+        metavar="NAME=SQL",
+        action="append",
+        help="a statement that the key can run, and nothing else; may be repeated",
+    )
+    create.add_argument(
+        "--statements-from",
+        metavar="FILE",
+        type=Path,
+        help='the same from a file: a JSON object, {"name": "SQL", …}',
     )
     create.add_argument("--expires-in", metavar="TIME", type=duration, help="such as 12h or 30d")
     listing = actions.add_parser("list", help="the keys of the organization, without secrets")

@@ -28,6 +28,7 @@ _KEY_COLUMNS: Final = {
     "state": "text",
     "scopes": "list",
     "databases": "list",
+    "statements": "list",
     "created_at": "text",
     "expires_at": "text",
 }
@@ -62,8 +63,34 @@ def _run(
 
 
 def _create_key(client: Client, options: argparse.Namespace) -> int:
-    made = client.create_key(options.name, options.scopes, options.databases, options.expires_in)
+    made = client.create_key(
+        options.name,
+        options.scopes,
+        options.databases,
+        options.expires_in,
+        _statements(options),
+    )
     return _show_secret(made, options)
+
+
+def _statements(options: argparse.Namespace) -> dict[str, str] | None:
+    """The statements of a file, and those on the command line."""
+    found: dict[str, str] = {}
+    if options.statements_from is not None:
+        try:
+            text = options.statements_from.read_bytes()
+            found.update(msgspec.json.decode(text, type=dict[str, str]))
+        except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+            raise InvalidRequest(
+                f"{options.statements_from} cannot be read: {error}",
+                hint='It holds a JSON object: {"name": "SELECT …"}.',
+            ) from None
+    for each in options.statements or ():
+        name, equals, sql = each.partition("=")
+        if not equals:
+            raise InvalidRequest(f"{each!r} is not NAME=SQL")
+        found[name.strip()] = sql.strip()
+    return found or None
 
 
 def _list_keys(client: Client, options: argparse.Namespace) -> int:
@@ -142,7 +169,7 @@ def _show(
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, list | dict):
         return ", ".join(map(str, value))
     return "" if value is None else value
 

@@ -23,19 +23,24 @@ from __future__ import annotations
 
 from qserver.client.answers import Result, TransactionResult
 from qserver.client.failures import ConnectionFailed, ConnectionLost, UnexpectedAnswer
-from qserver.client.requests import Statement
-from qserver.client.synchronous import Client, Stream
-from qserver.client.with_trio import TrioClient, TrioStream
+from qserver.client.live import Change
+from qserver.client.requests import Named, Statement
+from qserver.client.synchronous import Client, Live, Stream
+from qserver.client.with_trio import TrioClient, TrioLive, TrioStream
 
 __all__ = [
+    "Change",
     "Client",
     "ConnectionFailed",
     "ConnectionLost",
+    "Live",
+    "Named",
     "Result",
     "Statement",
     "Stream",
     "TransactionResult",
     "TrioClient",
+    "TrioLive",
     "TrioStream",
     "UnexpectedAnswer",
 ]

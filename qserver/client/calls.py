@@ -8,14 +8,14 @@ caller's result. A flavour sends the requests, and wraps these functions as meth
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import httpx
 
 from qserver.client import requests
 from qserver.client.answers import Result, TransactionResult, record_of, result_of, transaction_of
-from qserver.client.requests import Parameters, Request, Statement
+from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
 
 JsonObject = dict[str, Any]
@@ -54,7 +54,7 @@ class Caller(Generic[Http]):
 
 
 def query(
-    client: Caller[Any], /, sql: str, params: Parameters | None = None, **options: Any
+    client: Caller[Any], /, sql: Text, params: Parameters | None = None, **options: Any
 ) -> Call[Result]:
     """Run one statement.
 
@@ -65,7 +65,7 @@ def query(
 
 
 def transaction(
-    client: Caller[Any], /, statements: Sequence[str | Statement], **options: Any
+    client: Caller[Any], /, statements: Sequence[Text | Statement], **options: Any
 ) -> Call[TransactionResult]:
     """Run the statements in order, all or nothing.
 
@@ -107,10 +107,42 @@ def create_key(
     scopes: Sequence[str] | None = None,
     databases: Sequence[str] | None = None,
     expires_in: int | None = None,
+    statements: Mapping[str, str] | None = None,
 ) -> Call[JsonObject]:
-    """Create a key that expires in `expires_in` seconds; only this answer has `["key"]`."""
+    """Create a key that expires in `expires_in` seconds; only this answer has `["key"]`.
+
+    With `statements`, SQL by name, it can run these and nothing else.
+    """
     answer = yield requests.record(
-        "POST", "keys", name=name, scopes=scopes, databases=databases, expires_in=expires_in
+        "POST",
+        "keys",
+        name=name,
+        scopes=scopes,
+        databases=databases,
+        expires_in=expires_in,
+        statements=statements,
+    )
+    return record_of(answer)
+
+
+def change_key(
+    _: Caller[Any],
+    key_id: str,
+    *,
+    name: str | None = None,
+    scopes: Sequence[str] | None = None,
+    databases: Sequence[str] | None = None,
+    statements: Mapping[str, str] | None = None,
+) -> Call[JsonObject]:
+    """Rename a key, take scopes or databases from it, or replace its statements."""
+    answer = yield requests.record(
+        "PATCH",
+        "keys",
+        key_id,
+        name=name,
+        scopes=scopes,
+        databases=databases,
+        statements=statements,
     )
     return record_of(answer)
 
@@ -126,10 +158,16 @@ def rotate_key(_: Caller[Any], key_id: str, grace_seconds: int | None = None) ->
 
 
 def open_session(
-    _: Caller[Any], database: str | None = None, scopes: Sequence[str] | None = None
+    _: Caller[Any],
+    database: str | None = None,
+    scopes: Sequence[str] | None = None,
+    bind: Mapping[str, Any] | None = None,
 ) -> Call[JsonObject]:
-    """Create a token for 24 hours from the key; only this answer has `["token"]`."""
-    answer = yield requests.record("POST", "session", database=database, scopes=scopes)
+    """Create a token for 24 hours from the key; only this answer has `["token"]`.
+
+    `bind` gives parameters of the key's statements values that the session cannot change.
+    """
+    answer = yield requests.record("POST", "session", database=database, scopes=scopes, bind=bind)
     return dict(answer["session"])
 
 

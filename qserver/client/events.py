@@ -70,23 +70,29 @@ class RowsOfStream:
     def take(self, piece: bytes | None) -> list[Row]:
         """The rows that this piece of the body completes; None is the end of the body."""
         if piece is None:
-            self._end()
+            self.end()
             return []
-        rows = []
-        for kind, data in self._reader.feed(piece):
-            if kind == b"row":
-                rows.append(row_of(_decoded(data), self.columns))
-            elif kind == b"columns":
-                head = _decoded(data)
-                self.columns = tuple(head["columns"])
-                self.types = tuple(head.get("types", ()))
-                self.version = head.get("version")
-            elif kind == b"done":
-                self.summary = _decoded(data)
-            elif kind == b"error":
-                body = _decoded(data)
-                raise error_from(body.get("error", body))
+        rows: list[Row] = []
+        for event in self._reader.feed(piece):
+            rows += self.event(event)
         return rows
+
+    def event(self, event: Event) -> list[Row]:
+        """The rows of one event."""
+        kind, data = event
+        if kind == b"row":
+            return [row_of(decoded(data), self.columns)]
+        if kind == b"columns":
+            head = decoded(data)
+            self.columns = tuple(head["columns"])
+            self.types = tuple(head.get("types", ()))
+            self.version = head.get("version")
+        elif kind == b"done":
+            self.summary = decoded(data)
+        elif kind == b"error":
+            body = decoded(data)
+            raise error_from(body.get("error", body))
+        return []
 
     def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
         """The rows of an answer that did not stream."""
@@ -95,7 +101,7 @@ class RowsOfStream:
         self.summary = {"row_count": len(result.rows), "affected_rows": result.affected_rows}
         return result.rows
 
-    def _end(self) -> None:
+    def end(self) -> None:
         if self.summary is None:
             raise ConnectionLost(
                 "the stream ended before the result did",
@@ -106,8 +112,8 @@ class RowsOfStream:
 class StreamedResult:
     """The properties of a streamed result, for both flavours."""
 
-    def __init__(self) -> None:
-        self._rows = RowsOfStream()
+    def __init__(self, rows: RowsOfStream | None = None) -> None:
+        self._rows = rows or RowsOfStream()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -146,7 +152,7 @@ def _event_of(block: bytes) -> Event | None:
     return Event(kind, b"\n".join(data)) if data else None
 
 
-def _decoded(data: bytes) -> Any:
+def decoded(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:

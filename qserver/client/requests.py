@@ -55,10 +55,20 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """The name of a statement of the key, in place of SQL: all that some keys can run."""
+
+    name: str
+
+
+Text = str | Named
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One statement of a transaction, with its parameters."""
 
-    sql: str
+    sql: Text
     params: Parameters | None = None
 
 
@@ -101,29 +111,26 @@ def headers_with(key: str | None, url: str) -> dict[str, str]:
 
 
 def query(
-    sql: str, params: Parameters | None, database: str | None, options: Mapping[str, Any]
+    sql: Text, params: Parameters | None, database: str | None, options: Mapping[str, Any]
 ) -> Request:
     fields, key = _key_apart(options)
-    body = {"sql": sql, "format": "arrays", **_given(params, database), **fields}
+    body = {**_text(sql), "format": "arrays", **_given(params, database), **fields}
     return Request("POST", "/v1/query", encoded(body), idempotency_key=key)
 
 
 def stream(
-    sql: str, params: Parameters | None, database: str | None, options: Mapping[str, Any]
+    sql: Text, params: Parameters | None, database: str | None, options: Mapping[str, Any]
 ) -> Request:
-    body = {"sql": sql, **_given(params, database), **options}
+    body = {**_text(sql), **_given(params, database), **options}
     return Request("POST", "/v1/query", encoded(body), EVENT_STREAM)
 
 
 def transaction(
-    statements: Sequence[str | Statement], database: str | None, options: Mapping[str, Any]
+    statements: Sequence[Text | Statement], database: str | None, options: Mapping[str, Any]
 ) -> Request:
     fields, key = _key_apart(options)
     body = {
-        "statements": [
-            each if isinstance(each, str) else {"sql": each.sql, **_given(each.params, None)}
-            for each in statements
-        ],
+        "statements": [each if isinstance(each, str) else _statement(each) for each in statements],
         **_given(None, database),
         **fields,
     }
@@ -164,6 +171,16 @@ def _key_apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
             "an idempotency_key is a text of printable ASCII characters, and not empty"
         )
     return fields, key
+
+
+def _statement(given: Named | Statement) -> dict[str, Any]:
+    if isinstance(given, Named):
+        return _text(given)
+    return {**_text(given.sql), **_given(given.params, None)}
+
+
+def _text(sql: Text) -> dict[str, str]:
+    return {"statement": sql.name} if isinstance(sql, Named) else {"sql": sql}
 
 
 def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:

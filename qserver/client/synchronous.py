@@ -13,8 +13,9 @@ import httpx
 from qserver.client import calls, requests
 from qserver.client.answers import Row, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
-from qserver.client.events import StreamedResult
-from qserver.client.requests import Parameters, Request
+from qserver.client.events import RowsOfStream, StreamedResult
+from qserver.client.live import LiveResult, LiveRows
+from qserver.client.requests import Parameters, Request, Text
 from qserver.client.transport import trouble_named
 
 Arguments = ParamSpec("Arguments")
@@ -50,6 +51,7 @@ class Client(Caller[httpx.Client]):
     delete_database = _blocking(calls.delete_database)
     keys = _blocking(calls.keys)
     create_key = _blocking(calls.create_key)
+    change_key = _blocking(calls.change_key)
     revoke_key = _blocking(calls.revoke_key)
     rotate_key = _blocking(calls.rotate_key)
     open_session = _blocking(calls.open_session)
@@ -65,12 +67,20 @@ class Client(Caller[httpx.Client]):
     def close(self) -> None:
         self._http.close()
 
-    def stream(self, sql: str, params: Parameters | None = None, **options: Any) -> Stream:
+    def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
         """Stream rows, in memory that does not grow with the result.
 
         The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
+
+    def live(self, sql: Text, params: Parameters | None = None, **options: Any) -> Live:
+        """Keep the result of a query up to date: it yields each change, and has the rows.
+
+        The options are `database`, `timeout_ms`, `every_ms`.
+        """
+        fields = {**options, "live": True}
+        return Live(self, requests.stream(sql, params, self.database, fields))
 
     def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
@@ -86,8 +96,8 @@ class Stream(StreamedResult):
     `with` opens the stream, and closes it when the loop ends or is left.
     """
 
-    def __init__(self, client: Client, request: Request) -> None:
-        super().__init__()
+    def __init__(self, client: Client, request: Request, rows: RowsOfStream | None = None) -> None:
+        super().__init__(rows)
         self._client = client
         self._request = request
         self._batches: Iterator[list[Row]] = iter(())
@@ -125,3 +135,14 @@ class Stream(StreamedResult):
         while not rows.has_begun:
             first = rows.take(next(pieces, None))
         return chain([first], map(rows.take, chain(pieces, [None])))
+
+
+class Live(LiveResult, Stream):
+    """A live query: `with client.live(…) as query: for change in query`.
+
+    `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
+    itself: an error of the server, or of the connection, is raised.
+    """
+
+    def __init__(self, client: Client, request: Request) -> None:
+        super().__init__(client, request, LiveRows())

@@ -14,8 +14,9 @@ import trio
 from qserver.client import calls, requests
 from qserver.client.answers import Row, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
-from qserver.client.events import StreamedResult
-from qserver.client.requests import Parameters, Request
+from qserver.client.events import RowsOfStream, StreamedResult
+from qserver.client.live import LiveResult, LiveRows
+from qserver.client.requests import Parameters, Request, Text
 from qserver.client.transport import trouble_named
 
 Arguments = ParamSpec("Arguments")
@@ -53,6 +54,7 @@ class TrioClient(Caller[httpx.AsyncClient]):
     delete_database = _awaited(calls.delete_database)
     keys = _awaited(calls.keys)
     create_key = _awaited(calls.create_key)
+    change_key = _awaited(calls.change_key)
     revoke_key = _awaited(calls.revoke_key)
     rotate_key = _awaited(calls.rotate_key)
     open_session = _awaited(calls.open_session)
@@ -68,12 +70,20 @@ class TrioClient(Caller[httpx.AsyncClient]):
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    def stream(self, sql: str, params: Parameters | None = None, **options: Any) -> TrioStream:
+    def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioStream:
         """Stream rows, in memory that does not grow with the result.
 
         The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
+
+    def live(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioLive:
+        """Keep the result of a query up to date: it yields each change, and has the rows.
+
+        The options are `database`, `timeout_ms`, `every_ms`.
+        """
+        fields = {**options, "live": True}
+        return TrioLive(self, requests.stream(sql, params, self.database, fields))
 
     async def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
@@ -90,8 +100,10 @@ class TrioStream(StreamedResult):
     the same reason it needs the `async with`: nothing else closes the connection.
     """
 
-    def __init__(self, client: TrioClient, request: Request) -> None:
-        super().__init__()
+    def __init__(
+        self, client: TrioClient, request: Request, rows: RowsOfStream | None = None
+    ) -> None:
+        super().__init__(rows)
         self._client = client
         self._request = request
         self._pieces: AsyncIterator[bytes] | None = None
@@ -167,3 +179,14 @@ async def _unwind(answer: httpx.Response, pieces: AsyncIterator[bytes]) -> None:
                 pass
         except httpx.HTTPError:
             pass
+
+
+class TrioLive(LiveResult, TrioStream):
+    """A live query: `async with client.live(…) as query: async for change in query`.
+
+    `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
+    itself: an error of the server, or of the connection, is raised.
+    """
+
+    def __init__(self, client: TrioClient, request: Request) -> None:
+        super().__init__(client, request, LiveRows())

@@ -18,7 +18,7 @@ durable. Only for that are hosts shielded from cancellation.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import msgspec
 import trio
@@ -55,6 +55,11 @@ OPENING_LOOK_SECONDS = 0.1
 """How often a caller that waits for an opening checks the database for trouble."""
 
 
+class Endable(Protocol):
+    def close(self) -> None:
+        """Stop using the database, as soon as that can be."""
+
+
 class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
     id: str
     name: str
@@ -73,6 +78,7 @@ class OpenDatabase:
     __slots__ = (
         "_clock",
         "database",
+        "held",
         "id",
         "is_closing",
         "name",
@@ -99,6 +105,8 @@ class OpenDatabase:
         self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
         """Set when the last user goes, if a task waits for that."""
+        self.held: set[Endable] = set()
+        """Users that hold it between requests: they end when it is to be closed."""
 
     def release(self) -> None:
         assert self.users > 0, "released more often than used"
@@ -112,6 +120,8 @@ class OpenDatabase:
         """Tell users who would stay for ever that the database is about to close."""
         self.is_closing = True
         self.database.watches.changed()
+        for each in list(self.held):
+            each.close()
 
     def check_open(self) -> None:
         """Raise if the database is about to close."""

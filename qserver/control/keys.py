@@ -13,7 +13,7 @@ or narrowed: no key could ever make another. Make its successor first, or rotate
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -87,7 +87,15 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Keys:
-    def __init__(self, store: Store, access: Access, mint: Mint) -> None:
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        mint: Mint,
+        ended: Callable[[str], None] = lambda key_id: None,
+    ) -> None:
+        """`ended` is called with the id of a key that has just been revoked."""
+        self._ended = ended
         self._store = store
         self._access = access
         self._mint = mint
@@ -347,6 +355,7 @@ class Keys:
             _check_covered(grant, key)
             await self._check_not_last(key)
             await self._store.write(self._revocation(key))
+            self._ended(key.id)
 
     async def rotate(
         self, grant: Grant, key_id: str, grace_seconds: float = 0
@@ -367,6 +376,8 @@ class Keys:
                 statements=key.statements,
             )
             await self._store.write(insertion, self._end_after(key, grace_seconds))
+            if grace_seconds == 0:
+                self._ended(key.id)
         return self._record(successor, names), secret
 
     def _end_after(self, key: Key, grace_seconds: float) -> Statement:

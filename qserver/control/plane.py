@@ -30,6 +30,7 @@ from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.database_records import DatabaseRecords
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.keys import Keys
+from qserver.control.open_transactions import OpenTransactions
 from qserver.control.organizations import Organizations
 from qserver.control.rates import Allowance, Rates, SignupRates
 from qserver.control.records import TIERS, Grant, Tier
@@ -100,7 +101,8 @@ class ControlPlane:
         self.change_database = records.change
         self.delete_database = records.delete
 
-        keys = self._keys = Keys(self._store, access, mint)
+        self.open_transactions = OpenTransactions(mint, world.now)
+        keys = self._keys = Keys(self._store, access, mint, self.open_transactions.finish_key)
         self.list_keys = keys.list_page
         self.create_key = keys.create
         self.find_key = keys.find
@@ -108,7 +110,9 @@ class ControlPlane:
         self.revoke_key = keys.revoke
         self.rotate_key = keys.rotate
 
-        sessions = self._sessions = Sessions(self._store, access, mint)
+        sessions = self._sessions = Sessions(
+            self._store, access, mint, self.open_transactions.finish_session
+        )
         self.create_session = sessions.create
         self.refresh_session = sessions.refresh
         self.delete_session = sessions.delete
@@ -146,6 +150,7 @@ class ControlPlane:
             try:
                 await self._store.open(control.sql)
                 task_status.started(await self._prepare())
+                nursery.start_soon(self.open_transactions.run)
                 nursery.start_soon(self._look_for_ever)
                 await self._sweep_for_ever()
             finally:

@@ -9,7 +9,7 @@ its sessions; they are dead, and the sweep removes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -34,7 +34,15 @@ _LIFE: Final = timedelta(seconds=SESSION_LIFE_SECONDS_MAX)
 
 
 class Sessions:
-    def __init__(self, store: Store, access: Access, mint: Mint) -> None:
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        mint: Mint,
+        ended: Callable[[str], None] = lambda session_id: None,
+    ) -> None:
+        """`ended` is called with the id of a session that has just been deleted."""
+        self._ended = ended
         self._store = store
         self._access = access
         self._mint = mint
@@ -122,6 +130,7 @@ class Sessions:
         session_id = _session_of(grant)
         async with self._store.changing(grant):
             await self._store.write(Statement("delete from sessions where id = $1", [session_id]))
+            self._ended(session_id)
 
     async def _end_of_key(self, grant: Grant) -> datetime | None:
         ((expires_at,),) = await self._store.rows(

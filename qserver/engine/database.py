@@ -67,6 +67,7 @@ from qserver.limits import (
 )
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
 
 
 class State(Enum):
@@ -299,6 +300,12 @@ class Database:
         """Return the steps of `transact`, as part of other work."""
         return self._gateway.transact(work, max_retries, deadline, untried)
 
+    def committing(
+        self, transaction: Transaction, deadline: float
+    ) -> Generator[Step, Any, Outcome]:
+        """Return the steps of a commit of a transaction that was run already, as it is."""
+        return self._gateway.transact(_nothing, 0, deadline, run=transaction)
+
     @property
     def page_cache(self) -> PageCache:
         return self.pages.cache
@@ -407,6 +414,10 @@ class Database:
 
     def __repr__(self) -> str:
         return f"database {self.name}, {self.state.value}, {self._restarts} restarts"
+
+
+def _nothing(transaction: Transaction) -> None:
+    """The work of a transaction that is not run again."""
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

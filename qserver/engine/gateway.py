@@ -47,6 +47,7 @@ from qserver.engine.work import FOREVER, Step, before, begin, timed_out
 from qserver.errors import SerializationFailure
 from qserver.limits import RETRY_PAUSE_SECONDS_MAX
 from qserver.storage.conflict import Conflict
+from qserver.storage.conflict_place import located
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -93,12 +94,14 @@ class Gateway:
         max_retries: int,
         deadline: float,
         untried: bool = False,
+        run: Transaction | None = None,
     ) -> Generator[Step, Any, Outcome]:
         """Run work and commit its writes, serializably.
 
         `deadline`, by Trio's clock, bounds everything up to the sending of the commit. The gateway
         waits for a commit that was sent, because its outcome is of more use than a guess. `untried`
-        is for work that is known to be short: the coordinator runs it first.
+        is for work that is known to be short: the coordinator runs it first. `run` is a transaction
+        that was run already, and cannot be run again.
         """
         self._transactions += 1
         attempt = _Attempt(work, max_retries, deadline, untried)
@@ -113,6 +116,8 @@ class Gateway:
                     generation.versions.check_alive()
                 if attempt.untried:
                     answer = yield from self._leave(generation, attempt)
+                elif run is not None:
+                    answer = yield from self._send(generation, attempt, run)
                 elif attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = yield from self._commit_exclusively(generation, attempt)
                 else:
@@ -163,6 +168,18 @@ class Gateway:
         put = generation.submit if exclusive is None else exclusive.returned.put
         return (yield from self._commit(generation, attempt, commit, put, result))
 
+    def _send(
+        self, generation: Generation, attempt: _Attempt, transaction: Transaction
+    ) -> Attempted:
+        """Commit a transaction as it is."""
+        if not transaction.changes_anything:
+            return Outcome(None, transaction.snapshot.version)
+        transaction.load_written()
+        if attempt.is_too_late():
+            raise timed_out()
+        commit = Commit(next(self._numbers), transaction, None, Reply())
+        return (yield from self._commit(generation, attempt, commit, generation.submit, None))
+
     def _commit_exclusively(self, generation: Generation, attempt: _Attempt) -> Attempted:
         """Run the work here while the coordinator lets no other transaction commit."""
         self._exclusive += 1
@@ -180,6 +197,7 @@ class Gateway:
     ) -> Generator[Step, Any, tuple[Transaction, Any, bool]]:
         """Return the work's transaction, its result, and whether it was short."""
         transaction = Transaction(snapshot)
+        transaction.marks = []
         if attempt.retries:
             transaction.retries = attempt.retries
         try:
@@ -273,16 +291,7 @@ def _located(
     """Return the conflict with its table and the versions that it is between."""
     if transaction is None:
         return conflict
-    return msgspec.structs.replace(
-        conflict,
-        table=conflict.table or _table_of(transaction.snapshot, conflict),
-        version_read=transaction.snapshot.version,
-        version_found=generation.versions.newest.version,
-    )
-
-
-def _table_of(snapshot: Snapshot, conflict: Conflict) -> str | None:
-    return None if conflict.tree is None else snapshot.catalog.name_of_tree(conflict.tree)
+    return located(conflict, transaction, generation.versions.newest.version)
 
 
 def _described(conflict: Conflict) -> str:

@@ -88,6 +88,13 @@ class UnsupportedMediaType(QserverError):
     """The content coding is refused, not the media type."""
 
 
+class TransactionNotFound(NotFound):
+    """The caller's fault, or time's: no open transaction has this id, or none that the key may use.
+    It may have been committed, rolled back, idle for too long, or ended by a restart."""
+
+    code = "QS030"
+
+
 class RateLimited(QserverError):
     """The caller's fault, or its organization's: too many requests in a minute."""
 
@@ -105,6 +112,10 @@ class TooManyOpen(QserverError):
 
     code = "QS034"
     retryable = True
+
+    def __init__(self, message: str, *, retry_after_seconds: int = 1, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class ReaderTooSlow(QserverError):

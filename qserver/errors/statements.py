@@ -275,6 +275,21 @@ class ActiveTransaction(StatementError):
     name = "active_sql_transaction"
 
 
+class FailedTransaction(StatementError):
+    """The caller's fault: an earlier statement of the open transaction failed. Roll back, as a
+    whole or to a savepoint."""
+
+    code = "25P02"
+    name = "in_failed_sql_transaction"
+
+
+class InvalidSavepoint(StatementError):
+    """The caller's fault: there is no savepoint of that name. Retrying cannot help."""
+
+    code = "3B001"
+    name = "invalid_savepoint_specification"
+
+
 class InsufficientPrivilege(StatementError):
     """The caller's fault: the key may not do this. Retrying cannot help, another key can."""
 

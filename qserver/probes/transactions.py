@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
 
 from qserver.durability.memory import MemoryLog
-from qserver.errors import QserverError, TooManyAffected
+from qserver.engine.work import run as run_steps
+from qserver.errors import QserverError, SerializationFailure, TooManyAffected
 from qserver.limits import ANSWER_STORED_SECONDS
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives, together
-from qserver.query.results import Once, Statement
+from qserver.query.open_transaction import OpenTransaction
+from qserver.query.results import Once, Options, Statement
 
 CATEGORY: Final = "transactions"
 CLIENTS: Final = 16
@@ -160,6 +162,38 @@ async def dry_runs(run: Run) -> None:
     )
 
 
+async def open_transactions(run: Run) -> None:
+    """A transaction stays open between requests: savepoints, its own snapshot, a conflict."""
+    database = run.database
+    await run.perform(*COUNTER)
+    first, second = await database.open(), await database.open()
+
+    async def inside(transaction: OpenTransaction, sql: str) -> list[Any]:
+        outcome = await database.inside(transaction, [Statement(sql)], Options())
+        return [row[0] for row in outcome.results[0].rows]
+
+    for transaction in (first, second):
+        found = await inside(transaction, "UPDATE counter SET n = n + 1 RETURNING n")
+        run.check("UPDATE in each of two open transactions", found == [1], f"n is {found}")
+    await inside(first, "SAVEPOINT a")
+    await inside(first, "DELETE FROM counter")
+    await inside(first, "ROLLBACK TO a")
+    found = await inside(first, "SELECT n FROM counter")
+    run.check("ROLLBACK TO a savepoint before a DELETE", found == [1], f"n is {found}")
+    await run.perform(gives("SELECT n FROM counter", "0"))
+    await run_steps(database.committing(first, Options()))
+    await run.perform(gives("SELECT n FROM counter", "1"))
+    try:
+        await run_steps(database.committing(second, Options()))
+    except SerializationFailure as error:
+        run.check("COMMIT of the second", True, error.message)
+    else:
+        run.check("COMMIT of the second", False, "no conflict")
+    await run.perform(gives("SELECT n FROM counter", "1"))
+    for transaction in (first, second):
+        transaction.release()
+
+
 async def bound_on_changes(run: Run) -> None:
     """With max_affected, a statement that would change more rows is refused as a whole."""
     await run.perform(
@@ -210,6 +244,12 @@ PROBES: Final = (
             together(changes("DELETE FROM t", 1), fails("SELECT broken FROM t", "42703")),
             gives("SELECT * FROM t", "1 | 1"),
         ),
+    ),
+    Probe(
+        "open_transactions",
+        CATEGORY,
+        "A transaction stays open between requests, with savepoints; its commit is serializable.",
+        open_transactions,
     ),
     Probe(
         "dry_run",

@@ -17,7 +17,7 @@ from qserver.sql.execution import Context
 from qserver.storage.changes import net_changes
 from qserver.storage.page import Value
 from qserver.storage.transaction import Transaction
-from qserver.storage.writes import SEQUENCES_TREE
+from qserver.storage.writes import ENGINE_TREES
 from qserver.values.sizes import size_of
 
 
@@ -47,7 +47,7 @@ class AffectedGuard:
         return sum(
             len(writes[tree])
             for tree in writes
-            if tree != SEQUENCES_TREE and tree not in of_indexes
+            if tree not in ENGINE_TREES and tree not in of_indexes
         )
 
     def _check(self, affected: int) -> None:

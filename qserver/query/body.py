@@ -25,7 +25,7 @@ from qserver.query.request import Request, RequestContext
 from qserver.query.results import Diff, Options, Result
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
-from qserver.query.statements import StatementRun
+from qserver.query.statements import Controls, StatementRun
 from qserver.query.system_tables import SystemReader
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
 from qserver.sql.fingerprint import Parameterized
@@ -48,13 +48,14 @@ def run_statements(
     statements: list[Found],
     options: Options,
     reader: Transaction | Snapshot,
+    controls: Controls | None = None,
 ) -> Generator[Step, Any, list[Result]]:
     """Return the results of all statements. On a snapshot, each needs a plan that only reads."""
     run: StatementRun | None = None
     if isinstance(reader, Snapshot):
         version, context = reader.version, RequestContext(request, reader)
     else:
-        run = StatementRun(planner, reader, request)
+        run = StatementRun(planner, reader, request, controls)
         version, context = reader.snapshot.version, run.context
     results: list[Result] = []
     began = request.time if run is None else request.environment.now()
@@ -71,10 +72,12 @@ def run_statements(
             if run is None:
                 cursor = open_reading(statement, reader, request, context)
             else:
+                if run.transaction.marks is not None:
+                    run.transaction.mark()
                 try:
                     cursor = run.start(*statement)
                 except NotShort:
-                    cursor = yield from _start_slowly(run, *statement)
+                    cursor = yield from start_slowly(run, *statement)
             before = context.work
             step = cursor.gather(None, max_rows, cut_rows)
             if step is END:
@@ -169,7 +172,7 @@ def open_reading(
     return Cursor(steps, context, sql, plan)
 
 
-def _start_slowly(
+def start_slowly(
     run: StatementRun,
     sql: str,
     given: Given,

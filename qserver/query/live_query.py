@@ -299,11 +299,14 @@ class LiveQuery:
         """Run the query; a short one lets nobody run in between."""
         context = RequestContext(request, reader)
         cursor = open_reading(found, reader, request, context)
+        pages = 0
         try:
             while (page := cursor.step()) is not END:
                 if page:
                     take(self.lines(page))
-                await self._pause(request)
+                    pages += 1
+                if not page or pages > 1:
+                    await self._pause(request)
         finally:
             cursor.close()
             context.release()
@@ -367,5 +370,7 @@ def _without_common(deleted: list[Line], inserted: list[Line]) -> Changes:
     """Return the difference of two multisets of rows, both ways."""
     if not deleted or not inserted:
         return deleted, inserted
+    if len(deleted) == len(inserted) == 1:
+        return ([], []) if deleted == inserted else (deleted, inserted)
     before, now = Counter(deleted), Counter(inserted)
     return list((before - now).elements()), list((now - before).elements())

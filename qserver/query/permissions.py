@@ -12,13 +12,15 @@ from typing import Final
 
 import msgspec
 
-from qserver.errors import InsufficientPrivilege
+from qserver.errors import InsufficientPrivilege, ReadOnlyTransaction
 
 
 class Allowed(msgspec.Struct, frozen=True):
     read: bool = True
     write: bool = True
     define: bool = True
+    read_only: bool = False
+    """Whether the transaction may only read, whatever the key may do."""
 
     def check_read(self) -> None:
         if not self.read:
@@ -27,10 +29,14 @@ class Allowed(msgspec.Struct, frozen=True):
     def check_write(self) -> None:
         if not self.write:
             raise InsufficientPrivilege("the key may not change data", hint=_HINT)
+        if self.read_only:
+            raise ReadOnlyTransaction("the statement writes, and the transaction is read-only")
 
     def check_define(self) -> None:
         if not self.define:
             raise InsufficientPrivilege("the key may not change definitions", hint=_HINT)
+        if self.read_only:
+            raise ReadOnlyTransaction("the statement defines, and the transaction is read-only")
 
 
 _HINT: Final = "Use a key with the scope data:read, data:write or schema, as the statement needs."

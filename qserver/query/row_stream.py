@@ -13,10 +13,12 @@ import trio
 
 from qserver.engine.work import before
 from qserver.engine.yielding import yield_to_others
-from qserver.query.cursor import END, Cursor
-from qserver.query.request import Request
+from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.request import Request, RequestContext
+from qserver.query.results import Result
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.sql.execution import Rows
+from qserver.storage.snapshot import Snapshot
 
 
 class RowStream:
@@ -93,3 +95,11 @@ class RowStream:
         self._cursor.close()
         self._end()
         await trio.lowlevel.checkpoint()
+
+
+def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
+    """Return a stream of the rows of a result that is known."""
+    steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
+    cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
+    request.note_committed()
+    return RowStream(lambda: cursor, request, result.version, result.affected_rows, committed=True)

@@ -25,9 +25,10 @@ from typing import Any, Literal, TypeAlias
 import trio
 
 from qserver.engine.database import Database
+from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
-from qserver.engine.work import Pending, Rest, Step, before, call_back, run
+from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
     InvalidRequest,
@@ -44,18 +45,19 @@ from qserver.query.body import (
     run_and_undo,
     run_statements,
 )
-from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.cursor import END
 from qserver.query.described import Described, describe
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.once import answered, only_reads, run_once, stored
+from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
 from qserver.query.room import UNBOUNDED, Room
-from qserver.query.row_stream import RowStream
+from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.sql.fingerprint import Parameterized
@@ -219,6 +221,70 @@ class SqlDatabase:
         described: Described = await before(deadline, describe, self.planner, sql, snapshot)
         return described
 
+    # --- open transactions ---
+
+    def open_nowait(self, read_only: bool = False) -> OpenTransaction | None:
+        """Open a transaction on the newest durable snapshot; None if none may be shown now."""
+        snapshot = self.snapshots.take()
+        if snapshot is None:
+            return None
+        return OpenTransaction(snapshot, read_only, self._environment.pool)
+
+    async def open(
+        self,
+        read_only: bool = False,
+        timeout_ms: float | None = None,
+        as_of: AsOf | None = None,
+    ) -> OpenTransaction:
+        """Open a transaction on the newest durable snapshot, or on what was at `as_of`.
+
+        Its user calls `release`. What was can only be read.
+        """
+        deadline = self._environment.request(timeout_ms).deadline
+        if as_of is not None:
+            snapshot = await self._database.snapshot_at(as_of, deadline)
+            return OpenTransaction(snapshot, True, self._environment.pool)
+        snapshot = await self._database.wait_durable_snapshot(deadline)
+        return OpenTransaction(snapshot, read_only, self._environment.pool)
+
+    def begin_inside(
+        self,
+        transaction: OpenTransaction,
+        statements: Sequence[Statement],
+        options: Options,
+        done: TransactionDone,
+    ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
+        """Do what `begin` does as a step of an open transaction."""
+        request = self._environment.request(options.timeout_ms, options.allowed)
+        work = transaction.perform(self.planner, request, statements, options)
+        result, rest = begin(work)
+        return result if rest is None else call_back(rest, done)
+
+    async def inside(
+        self, transaction: OpenTransaction, statements: Sequence[Statement], options: Options
+    ) -> TransactionResult:
+        """Run statements as a step of an open transaction."""
+        request = self._environment.request(options.timeout_ms, options.allowed)
+        work = transaction.perform(self.planner, request, statements, options)
+        return await run(work)  # type: ignore[no-any-return]
+
+    async def stream_inside(
+        self, transaction: OpenTransaction, statement: Statement, options: Options
+    ) -> RowStream:
+        """Begin a statement of an open transaction whose rows are streamed."""
+        request = self._environment.request(options.timeout_ms, options.allowed)
+        work = transaction.stream(self.planner, request, statement, options)
+        return await run(work)  # type: ignore[no-any-return]
+
+    def committing(
+        self, transaction: OpenTransaction, options: Options
+    ) -> Generator[Step, Any, Outcome]:
+        """Return the steps of the commit of an open transaction, which is over if it succeeds."""
+        request = self._environment.request(options.timeout_ms, options.allowed)
+        if self._writer is None:
+            raise ReadOnlyTransaction("this database can only be read here")
+        return transaction.commit(self._writer, request)
+
     # --- a request ---
 
     def _perform(
@@ -313,7 +379,7 @@ class SqlDatabase:
                     for result in outcome.result:
                         result.committed(outcome.version, outcome.retries)
                     if opens is not None:
-                        return _stream_of(outcome.result[0], snapshot, request)
+                        return stream_of(outcome.result[0], snapshot, request)
                     request.result = TransactionResult(
                         outcome.result, outcome.version, outcome.retries, committed=True
                     )
@@ -418,10 +484,3 @@ def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowSt
         request,
         snapshot.version,
     )
-
-
-def _stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
-    steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
-    cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
-    request.note_committed()
-    return RowStream(lambda: cursor, request, result.version, result.affected_rows, committed=True)

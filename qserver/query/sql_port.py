@@ -22,6 +22,7 @@ from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.watches import Watches
 from qserver.engine.work import FOREVER, Step
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
 
 
 class WritableDatabase(Protocol):
@@ -38,6 +39,11 @@ class WritableDatabase(Protocol):
         self, work: Work, max_retries: int, deadline: float, untried: bool
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of `transact`, as part of other work."""
+
+    def committing(
+        self, transaction: Transaction, deadline: float
+    ) -> Generator[Step, Any, Outcome]:
+        """Return the steps of a commit of a transaction that was run already, as it is."""
 
 
 class ReadableDatabase(Protocol):

@@ -6,7 +6,8 @@ or None and return the number of changed rows.
     query, INSERT, UPDATE, DELETE    a plan, kept or made
     CREATE, ALTER, DROP …            `sql.ddl`, which calls back here for what it computes
     EXPLAIN, SHOW, SET               answered here
-    BEGIN, COMMIT …                  refused: a request is a transaction
+    BEGIN, COMMIT …                  refused: a request is a transaction; an open transaction takes
+                                     SAVEPOINT, RELEASE and ROLLBACK
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ from qserver.values.types import TEXT, SqlType
 
 Steps: TypeAlias = StatementSteps
 
+Controls: TypeAlias = Callable[[ast.TransactionControl], Steps]
+"""What an open transaction does for SAVEPOINT, ROLLBACK TO and the like."""
+
 NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
 
 COST_OF_PREPARING = 16
@@ -69,12 +73,20 @@ class StatementRun:
         "allowed",
         "changes",
         "context",
+        "controls",
         "cost",
         "planner",
         "transaction",
     )
 
-    def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
+    def __init__(
+        self,
+        planner: Planner,
+        transaction: Transaction,
+        request: Request,
+        controls: Controls | None = None,
+    ) -> None:
+        self.controls = controls
         self.planner = planner
         self.transaction = transaction
         transaction.request_id = request.id
@@ -338,15 +350,18 @@ class StatementRun:
         set_variable(node.name, node.value)
         return Cursor(rows_at_once([]), self.context)
 
-    def refuse_control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
-        raise ActiveTransaction(
-            f"{node.kind.upper()} is not supported: every request is a transaction",
-            hint="Send the statements of a transaction together, in one request.",
-        )
+    def control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
+        if self.controls is None:
+            raise ActiveTransaction(
+                f"{node.kind.upper()} is not supported: every request is a transaction",
+                hint="Send the statements of a transaction together, in one request, or open"
+                " a transaction with POST /v1/transaction/open.",
+            )
+        return Cursor(self.controls(node), self.context)
 
 
 _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Cursor]]] = {
     ast.Show: StatementRun.show,
     ast.SetVariable: StatementRun.set_variable,
-    ast.TransactionControl: StatementRun.refuse_control,
+    ast.TransactionControl: StatementRun.control,
 }

@@ -73,7 +73,7 @@ def net_changes(
 
 def _written_tables(transaction: Transaction) -> Iterator[Table]:
     """Yield the tables that were written and have the rows that they had, or are new."""
-    known = transaction.snapshot.catalog
+    known = transaction.catalog_before
     for key, table in sorted(transaction.catalog.tables.items()):
         if table.id in transaction.writes:
             before = known.tables.get(key)
@@ -83,7 +83,7 @@ def _written_tables(transaction: Transaction) -> Iterator[Table]:
 
 def _redefined(transaction: Transaction) -> list[str]:
     """Return the keys of definitions that the transaction adds, changes or removes."""
-    before, after = transaction.snapshot.catalog, transaction.catalog
+    before, after = transaction.catalog_before, transaction.catalog
     return [
         key for key in sorted(transaction.catalog_changes) if before.find(key) or after.find(key)
     ]

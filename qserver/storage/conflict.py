@@ -37,6 +37,11 @@ class Conflict(msgspec.Struct, frozen=True):
     table: str | None = None
     version_read: int | None = None
     version_found: int | None = None
+    scanned: ScannedRange | None = None
+    """The range, if no single key was read."""
+    columns: tuple[str, ...] = ()
+    """The columns of the key, see `conflict_place`."""
+    statement: int | None = None
 
 
 def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
@@ -53,7 +58,8 @@ def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
         now = roots.get(each, EMPTY)
         for key, was, becomes in _changes(base, each, now, scanned):
             if differs(was, becomes) and matters(scanned, was, becomes):
-                return Conflict("a range that was read has changed", scanned.tree, key)
+                reason = "a range that was read has changed"
+                return Conflict(reason, scanned.tree, key, scanned=scanned)
     return None
 
 
@@ -87,9 +93,8 @@ def overlap(part: Part, writes: Mapping[Range, TreeWrites], whose: str) -> Confl
             if key in scanned:
                 was = part.base.get_entry(each.tree, key)
                 if differs(was, becomes) and matters(scanned, was, becomes):
-                    return Conflict(
-                        f"a range that was read is being changed by {whose}", each.tree, key
-                    )
+                    reason = f"a range that was read is being changed by {whose}"
+                    return Conflict(reason, each.tree, key, scanned=scanned)
     return None
 
 

@@ -58,6 +58,14 @@ class ScannedRange(msgspec.Struct):
         return (self.low is None or self.low <= key) and (self.high is None or key < self.high)
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """Lengths of a footprint: of its ranges, names, and keys by tree."""
+
+    ranges: int
+    names: int
+    keys: dict[int, int]
+
+
 class Transaction:
     """Reads and writes of one attempt: filled by the work, read-only afterwards."""
 
@@ -73,6 +81,8 @@ class Transaction:
     """How many earlier attempts of the same work conflicted."""
     journal: Journal | None = None
     """Rows before and after each change, if the end of the statement needs them."""
+    marks: list[Mark] | None = None
+    """How far the footprint reached when each statement began, if a conflict should name one."""
 
     def __init__(self, snapshot: Snapshot, earlier: Writes | None = None) -> None:
         self.snapshot = snapshot
@@ -405,6 +415,17 @@ class Transaction:
 
     # --- when the work is done ---
 
+    def mark(self) -> None:
+        """Note where the footprint of the next statement begins."""
+        if self.marks is not None:
+            lengths = {tree: len(seen) for tree, seen in self.keys.items()}
+            self.marks.append(Mark(len(self.ranges), len(self.names_seen), lengths))
+
+    @property
+    def catalog_before(self) -> Catalog:
+        """The definitions without this transaction's own changes."""
+        return self.snapshot.catalog
+
     def entry_before(self, tree: int, key: Key) -> Value | None:
         """Return what is at a key without this transaction's own writes. No read of the work."""
         if self.earlier and key in self.earlier.get(tree, ()):
@@ -414,7 +435,7 @@ class Transaction:
     def forget_writes(self) -> None:
         """Undo all changes; what was read stays in the footprint."""
         self.writes = {}
-        self.catalog, self.catalog_changes, self.dropped = self.snapshot.catalog, {}, ()
+        self.catalog, self.catalog_changes, self.dropped = self.catalog_before, {}, ()
 
     def load_written(self) -> None:
         """Load the pages that the writes will change, so that a page that cannot be read fails

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, time
 from typing import Any, Final
 
 import trio
@@ -12,6 +13,8 @@ from qserver.limits import ANSWER_BYTES_WHOLE
 from qserver.query.sql_database import Result, TransactionResult
 from qserver.sql.execution import Rows
 from qserver.storage.conflict import Conflict
+from qserver.storage.page import Key
+from qserver.values.keys import NULL_KEY, TOP, Descending
 from qserver.web.json_values import encode_json
 from qserver.web.rows import RowEncoder
 from qserver.web.shapes import ErrorAnswer, ErrorObject, Timings
@@ -180,7 +183,7 @@ def transaction_in_parts(
 def error_object(error: QserverError, request_id: str) -> ErrorObject:
     fields: dict[str, Any] = {}
     if isinstance(error, SerializationFailure) and isinstance(error.conflict, Conflict):
-        fields["conflict"] = describe_conflict(error.conflict, error.statement)
+        fields["conflict"] = describe_conflict(error.conflict)
     return ErrorObject(
         code=error.code,
         name=error.name,
@@ -220,17 +223,40 @@ def error_body(
     return encode_json(answer)
 
 
-def describe_conflict(conflict: Conflict, statement: int | None) -> dict[str, Any]:
-    """The read that no longer holds, with the versions read and found."""
+def describe_conflict(conflict: Conflict) -> dict[str, Any]:
+    """The read that no longer holds: a key, or a range of keys, and the versions of both states."""
+    scanned, columns = conflict.scanned, conflict.columns
+    if scanned is None:
+        where = {"key": key_object(columns, conflict.key)}
+    else:
+        ends = {
+            "from": key_object(columns, scanned.low),
+            "to": key_object(columns, scanned.high),
+        }
+        where = {"range": ends}
     return {
         "reason": conflict.reason,
         "table": conflict.table,
-        "key": None if conflict.key is None else [_plain(each) for each in conflict.key],
-        "statement": statement,
-        "version_read": conflict.version_read,
-        "version_found": conflict.version_found,
+        **where,
+        "statement": conflict.statement,
+        "read_version": conflict.version_read,
+        "changed_version": conflict.version_found,
     }
 
 
-def _plain(value: object) -> object:
-    return value if isinstance(value, bool | int | float | str | None) else str(value)
+def key_object(columns: Sequence[str], key: Key | None) -> dict[str, Any] | None:
+    """A key as an object; what follows its last column, or a table without a key, has none."""
+    if key is None or not columns:
+        return None
+    return {name: _plain(each) for name, each in zip(columns, key, strict=False) if each is not TOP}
+
+
+def _plain(element: object) -> object:
+    """An element of a key, which is a value in most cases."""
+    if isinstance(element, Descending):
+        element = element.value
+    if element is NULL_KEY:
+        return None
+    if isinstance(element, date | time):
+        return element.isoformat()
+    return element if isinstance(element, bool | int | float | str) else str(element)

@@ -29,15 +29,22 @@ from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
 from qserver.web.catalogue import BODILESS, find_route, routes_of
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
-from qserver.web.dataplane import HOT
 from qserver.web.hosts import VIA, Hosts, Place
+from qserver.web.hot import HOT
+from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders
 from qserver.web.service import Service
 from qserver.web.statuses import Pairs
 
-_ONCE: Final = (b"authorization", b"content-type", b"x-database", b"idempotency-key")
+_ONCE: Final = (
+    b"authorization",
+    b"content-type",
+    b"x-database",
+    b"x-transaction",
+    b"idempotency-key",
+)
 
 
 class Application:
@@ -115,6 +122,8 @@ class Application:
                 return error
 
             return Refusal(facts, route.path, refused)
+        if (route.method, route.path) in KINDS:
+            return OpenTransactionEndpoint(facts, route)
         return RouteEndpoint(facts, route, self._bridge)
 
     def _preflight(self, facts: Facts, path: str) -> Endpoint:

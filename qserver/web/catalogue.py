@@ -115,6 +115,42 @@ ROUTES: Final[tuple[Route, ...]] = (
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
+        "POST",
+        "/v1/transaction/open",
+        "open a transaction that stays open between requests",
+        Plane.DATA,
+        shapes.OpenTransactionAnswer,
+        status=201,
+        request=shapes.OpenRequest,
+        body_optional=True,
+        errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "POST",
+        "/v1/transaction/{id}/commit",
+        "commit an open transaction, or repeat what its commit answered",
+        Plane.DATA,
+        shapes.CommitAnswer,
+        errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "GET",
+        "/v1/transaction/{id}",
+        "show an open transaction",
+        Plane.DATA,
+        shapes.OpenTransactionRecordAnswer,
+        errors=(400, 403, 404),
+    ),
+    Route(
+        "DELETE",
+        "/v1/transaction/{id}",
+        "roll an open transaction back",
+        Plane.DATA,
+        None,
+        status=204,
+        errors=(400, 403, 404),
+    ),
+    Route(
         "GET",
         "/tables",
         "list the tables of a database",
@@ -421,8 +457,9 @@ _PATTERNS: Final = tuple((_pattern(route.path), route) for route in ROUTES)
 
 
 def routes_of(path: str) -> Mapping[str, Route]:
-    """The routes of a path, by method."""
-    return {route.method: route for pattern, route in _PATTERNS if pattern.fullmatch(path)}
+    """The routes of a path, by method; a path that is declared as it is has no other routes."""
+    exact = {route.method: route for route in ROUTES if route.path == path}
+    return exact or {route.method: route for pattern, route in _PATTERNS if pattern.fullmatch(path)}
 
 
 def find_route(method: str, path: str) -> Route | None:

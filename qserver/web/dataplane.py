@@ -16,15 +16,17 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterator,
-    Mapping,
     Sequence,
 )
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
 import msgspec
+import trio
 
 from qserver.control.databases import OpenDatabase
+from qserver.control.open_transactions import Held
 from qserver.control.records import Grant
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest, QserverError
@@ -32,37 +34,34 @@ from qserver.http1 import PENDING, Answer, Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
     ANSWER_ROWS_MAX,
-    ANSWER_STORED_BYTES_MAX,
-    ANSWER_STORED_SECONDS,
     LIVE_EVERY_MS_MIN,
     RETRIES_DEFAULT,
     STATEMENT_SECONDS_MAX,
 )
 from qserver.query.live_query import LiveQuery
-from qserver.query.once import too_long
-from qserver.query.results import Once, Result
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import Options, Statement, TransactionResult, Waiting
 from qserver.web.answers import (
     WRITERS,
     Encoded,
     Sliced,
-    query_around_version,
     query_tail,
     rows_in_parts,
     rows_json,
     sliced,
-    transaction_around_version,
     transaction_body,
     transaction_in_parts,
     transaction_tail,
 )
 from qserver.web.as_of import as_of_given
-from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
+from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
-from qserver.web.idempotency import REPLAYED, fingerprint_of, name_of_answer, no_key_for_streams
+from qserver.web.idempotency import (
+    no_key_inside,
+)
 from qserver.web.live import LiveEvents, LiveParts, lines_with
 from qserver.web.named import Named, hide_rows
+from qserver.web.places import check_place
 from qserver.web.readers import Reader
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
@@ -98,6 +97,9 @@ class HotEndpoint(Endpoint):
         accept = headers.get(b"accept", b"")
         self.lines = NDJSON in accept
         self.streams = self.lines or EVENT_STREAM in accept
+        inside = headers.get(b"x-transaction")
+        self.transaction = None if inside is None else inside.decode("latin-1")
+        """The open transaction that the request is a step of."""
         self.idempotency_key = headers.get(b"idempotency-key")
         if self.idempotency_key is not None:
             self.kind = self.kind_once
@@ -120,15 +122,23 @@ class HotCall(KeyedCall):
     _options: Options
     _form: str
     _opened: OpenDatabase | None = None
+    _held: Held | None = None
+    """The open transaction that it uses."""
     _began = 0.0
     _ended = 0.0
     _named: Named | None = None
     """Set if the grant allows named statements only."""
 
     def open(
-        self, request: QueryRequest | TransactionRequest, step: Callable[[OpenDatabase], Answer]
+        self,
+        request: QueryRequest | TransactionRequest,
+        step: Callable[[OpenDatabase], Answer],
+        step_inside: Callable[[Held], Answer],
     ) -> Answer:
-        """Take a step with the database that the request, the header or the key names."""
+        """Take a step with the database that the request, the header or the key names.
+
+        If the request is part of an open transaction, take `step_inside` with that.
+        """
         endpoint, grant = self.endpoint, self.grant
         self._form = request.format
         known, options = endpoint.options
@@ -138,15 +148,55 @@ class HotCall(KeyedCall):
             not (request.max_retries is request.timeout_ms is request.max_rows is None)
             or request.max_affected is not None
             or request.dry_run
+            or request.as_of is not None
         ):
             options = _changed(options, request)
         self._options = options
+        if request.transaction is not None or endpoint.transaction is not None:
+            return self._use(request, step_inside)
         name = endpoint.database if request.database is None else request.database
         plane = endpoint.service.plane
         opened = plane.database_nowait(grant, name)
         if opened is None:
             return self.after(plane.database(grant, name), step)
         return step(opened)
+
+    def _use(
+        self, request: QueryRequest | TransactionRequest, step: Callable[[Held], Answer]
+    ) -> Answer:
+        """Take a step with the open transaction that the request names, when it is free."""
+        endpoint, grant = self.endpoint, self.grant
+        name = endpoint.transaction if request.transaction is None else request.transaction
+        assert name is not None
+        if endpoint.idempotency_key is not None:
+            raise no_key_inside()
+        if request.as_of is not None:
+            raise InvalidRequest(
+                "an open transaction reads one version", hint="Open one with as_of instead."
+            )
+        held = endpoint.service.plane.open_transactions.find(grant, name)
+        check_place(held, grant, endpoint.database, request.database)
+        if held.transaction.read_only:
+            allowed = msgspec.structs.replace(self._options.allowed, read_only=True)
+            self._options = msgspec.structs.replace(self._options, allowed=allowed)
+        if not held.use_nowait():
+            deadline = trio.current_time() + (self._options.timeout_ms or TIMEOUT_MS) / 1000
+            return self.after(held.use(deadline), partial(self._used, step))
+        return self._used(step, held)
+
+    def _used(self, step: Callable[[Held], Answer], held: Held) -> Answer:
+        self._held = held
+        return step(held)
+
+    def execute_inside(self, held: Held) -> Answer:
+        self._began = perf_counter()
+        sql, inside = held.opened.sql, held.transaction
+        outcome = sql.begin_inside(inside, self._statements, self._options, self.settled)
+        if isinstance(outcome, TransactionResult):
+            return self.executed(outcome)
+        if outcome is COMMITTING:
+            return PENDING
+        return self.after(outcome, self.executed)
 
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
@@ -233,6 +283,10 @@ class HotCall(KeyedCall):
         if opened is not None:
             self._opened = None
             opened.release()
+        held = self._held
+        if held is not None:
+            self._held = None
+            held.release()
 
 
 class QueryCall(HotCall):
@@ -258,13 +312,15 @@ class QueryCall(HotCall):
         self._statements = (Statement(sql, request.params),)
         if request.live or request.every_ms is not None or ("/*+" in sql and is_live(sql)):
             self._every_seconds = self._checked_live(request)
-            return self.open(request, self.live)
+            return self.open(request, self.live, self.refuse_live)
         streams = self.endpoint.streams or wants_stream(sql)
         if streams and request.dry_run:
             raise InvalidRequest(
                 "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
             )
-        return self.open(request, self.stream if streams else self.execute)
+        if streams:
+            return self.open(request, self.stream, self.stream_inside)
+        return self.open(request, self.execute, self.execute_inside)
 
     def _checked_live(self, request: QueryRequest) -> float:
         """Check the options of a live query; return the seconds between two changes."""
@@ -333,6 +389,12 @@ class QueryCall(HotCall):
         )
         return self.after(beginning, self._streams)
 
+    def stream_inside(self, held: Held) -> Answer:
+        """Do so in an open transaction, whose next use waits for the end of the stream."""
+        (statement,) = self._statements
+        beginning = held.opened.sql.stream_inside(held.transaction, statement, self._options)
+        return self.after(beginning, self._streams)
+
     def _streams(self, stream: RowStream) -> Response:
         endpoint = self.endpoint
         encoder = endpoint.encoders.find(stream.columns, stream.types)
@@ -344,6 +406,11 @@ class QueryCall(HotCall):
 
         rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
+
+    def refuse_live(self, held: Held) -> Answer:
+        raise InvalidRequest(
+            "a live query cannot be part of an open transaction: that sees one version for ever"
+        )
 
     def live(self, opened: OpenDatabase) -> Answer:
         """Start a query whose result is followed."""
@@ -370,12 +437,15 @@ class QueryCall(HotCall):
             opened.check_open()
             await self.check_still_allowed()
 
-        parts = LiveParts(live, form, self.request_id, self.known, self._every_seconds)
+        every_seconds = self._every_seconds
+        parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
 
     async def check_still_allowed(self) -> None:
         """Raise if the caller may no longer run its statement."""
         endpoint, opened, (statement,) = self.endpoint, self._opened, self._statements
+        if self._held is not None:
+            opened = self._held.opened
         assert opened is not None
         await endpoint.service.check_still_allowed(
             endpoint.headers, self.grant, opened.id, statement.sql
@@ -437,7 +507,7 @@ class TransactionCall(HotCall):
 
     def decoded(self, asked: tuple[TransactionRequest, list[Statement]]) -> Answer:
         request, self._statements = asked
-        return self.open(request, self.execute)
+        return self.open(request, self.execute, self.execute_inside)
 
     def executed(self, outcome: TransactionResult) -> Answer:
         self._ended = perf_counter()
@@ -463,97 +533,6 @@ class TransactionCall(HotCall):
 
     def no_results(self) -> Sequence[Any] | None:
         return self._no_results
-
-
-class CallOnce(HotCall):
-    """A request with an Idempotency-Key: the answer is stored by the commit that it is about.
-
-    The first answer has the same bytes as all later ones, so its timings end before the commit.
-    """
-
-    _fingerprint: bytes
-
-    def run(self, body: bytes) -> Answer:
-        self._fingerprint = fingerprint_of(self.endpoint.request.path, body)
-        return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
-
-    def execute(self, opened: OpenDatabase) -> Answer:
-        key = self.endpoint.idempotency_key
-        assert key is not None
-        self._opened = opened
-        if self._options.dry_run:
-            raise InvalidRequest("a dry run takes no Idempotency-Key: it changes nothing")
-        name = name_of_answer(opened.id, self.grant, key)
-        once = Once(name, self._fingerprint, ANSWER_STORED_SECONDS, self.render)
-        self._options = msgspec.structs.replace(self._options, once=once)
-        return super().execute(opened)
-
-    def stream(self, opened: OpenDatabase) -> Answer:
-        self._opened = opened
-        raise no_key_for_streams()
-
-    live = stream
-
-    @abstractmethod
-    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
-        """The answer before and after its version."""
-
-    def encode(self, result: Result) -> tuple[RowEncoder, bytes]:
-        """The rows of a result as JSON, which are not too long to be stored."""
-        encoder = self.endpoint.encoders.find(result.columns, result.types)
-        size = encoder.size_about(result.rows)
-        if size > ANSWER_STORED_BYTES_MAX:
-            raise too_long(size)
-        return encoder, WRITERS[self._form](encoder, result.rows)
-
-    def executed(self, outcome: TransactionResult) -> Answer:
-        self._ended = perf_counter()
-        self.release()
-        answered = outcome.answered
-        assert answered is not None
-        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
-        self.endpoint.service.metrics.replayed += answered.replayed
-        return self.answer(200, headers, answered.text)
-
-
-class QueryCallOnce(CallOnce, QueryCall):
-    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
-        (result,) = results
-        times = self.elapsed_us(), self.exec_us()
-        return query_around_version(result, *self.encode(result), retries, *times)
-
-
-class TextCallOnce(QueryCallOnce, TextCall):
-    pass
-
-
-class TransactionCallOnce(CallOnce, TransactionCall):
-    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
-        encoded = list(map(self.encode, results))
-        times = self.elapsed_us(), self.exec_us()
-        return transaction_around_version(results, encoded, retries, *times)
-
-
-class QueryEndpoint(HotEndpoint):
-    kind = QueryCall
-    kind_once = QueryCallOnce
-
-
-class TextEndpoint(HotEndpoint):
-    kind = TextCall
-    kind_once = TextCallOnce
-
-
-class TransactionEndpoint(HotEndpoint):
-    kind = TransactionCall
-    kind_once = TransactionCallOnce
-
-
-HOT: Final[Mapping[str, type[HotEndpoint]]] = {
-    "/v1/query": QueryEndpoint,
-    "/query": TextEndpoint,
-    "/v1/transaction": TransactionEndpoint,
-}
 
 
 def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Options:

@@ -38,3 +38,10 @@ def no_key_for_streams() -> InvalidRequest:
         "a stream takes no Idempotency-Key",
         hint="Leave out /*+ STREAM */, or the key; Accept application/json for a whole answer.",
     )
+
+
+def no_key_inside() -> InvalidRequest:
+    return InvalidRequest(
+        "a step of an open transaction takes no Idempotency-Key",
+        hint="The commit can be asked for again without one.",
+    )

@@ -16,11 +16,12 @@ from typing import Final
 import trio
 
 from qserver.errors import QserverError
-from qserver.limits import ANSWER_PART_BYTES, KEEP_ALIVE_SECONDS
+from qserver.limits import ANSWER_PART_BYTES
 from qserver.query.kept_result import Line
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.row_stream import RowStream
 from qserver.sql.execution import Rows
+from qserver.web.readers import Reader
 from qserver.web.rows import RowEncoder
 from qserver.web.streams import EventStream, RowParts
 
@@ -66,10 +67,12 @@ class LiveParts(RowParts):
         request_id: str,
         known: Callable[[Exception], QserverError],
         every_seconds: float,
+        reader: Reader,
     ) -> None:
         super().__init__(live.rows, form, request_id, lambda: 0, known)
         self._live = live
         self._every_seconds = every_seconds
+        self._reader = reader
 
     async def parts(
         self, still_allowed: Callable[[], Awaitable[None]]
@@ -91,44 +94,53 @@ class LiveParts(RowParts):
     async def _changes(
         self, still_allowed: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[bytes, None]:
-        live = self._live
-        sent, next_change = trio.current_time(), 0.0
+        live, reader, next_change = self._live, self._reader, 0.0
+        reader.sent_at = trio.current_time()
         while True:
-            wake_at = sent + KEEP_ALIVE_SECONDS
-            if live.is_ready:
-                wake_at = min(wake_at, next_change)
-            if trio.current_time() < wake_at:
-                with trio.move_on_at(wake_at):
+            if not live.is_ready:
+                await live.wait()
+            elif trio.current_time() < next_change:
+                with trio.move_on_at(next_change):
                     await live.wait()
             await still_allowed()
             now = trio.current_time()
             if live.is_ready and now >= next_change:
                 next_change = now + self._every_seconds
-                is_changed = False
+                events = _Events()
                 async with aclosing(live.changes()) as changes:
                     async for deleted, inserted in changes:
-                        is_changed = True
-                        for part in _events(deleted, inserted):
+                        for part in events.add(deleted, inserted):
                             yield part
-                if is_changed:
-                    yield b'event: version\ndata: {"version":%d}\n\n' % live.version
-                    sent = trio.current_time()
-            elif now >= sent + KEEP_ALIVE_SECONDS:
+                last = events.end(live.version)
+                if last:
+                    yield last
+                    reader.sent_at = trio.current_time()
+            elif reader.is_silent:
                 yield self._form.keep_alive
-                sent = trio.current_time()
+                reader.sent_at = trio.current_time()
 
 
-def _events(deleted: list[Line], inserted: list[Line]) -> Iterator[bytes]:
-    """The events of changes, in parts of limited size."""
-    part: list[bytes] = []
-    size = 0
-    for event, lines in ((_DELETE, deleted), (_INSERT, inserted)):
-        for line in lines:
-            part.append(event % line)
-            size += len(line)
-            if size > ANSWER_PART_BYTES:
-                yield b"".join(part)
-                part.clear()
-                size = 0
-    if part:
-        yield b"".join(part)
+class _Events:
+    """The events of one change, in parts of limited size; a small change is one part."""
+
+    def __init__(self) -> None:
+        self._part: list[bytes] = []
+        self._size = 0
+        self._is_empty = True
+
+    def add(self, deleted: list[Line], inserted: list[Line]) -> Iterator[bytes]:
+        for event, lines in ((_DELETE, deleted), (_INSERT, inserted)):
+            for line in lines:
+                self._is_empty = False
+                self._part.append(event % line)
+                self._size += len(line)
+                if self._size > ANSWER_PART_BYTES:
+                    yield b"".join(self._part)
+                    self._part.clear()
+                    self._size = 0
+
+    def end(self, version: int) -> bytes:
+        """The rest, with the version; nothing if nothing has changed."""
+        if self._is_empty:
+            return b""
+        return b"".join(self._part) + b'event: version\ndata: {"version":%d}\n\n' % version

@@ -20,6 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from qserver.control.databases import OpenDatabaseStatistics
+from qserver.control.open_transactions import OpenTransactionsStatistics
 from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
@@ -129,6 +130,7 @@ def server_text(
     pages: CacheStatistics,
     space: SpaceStatistics,
     live_queries: int,
+    transactions: OpenTransactionsStatistics,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
 
@@ -145,6 +147,7 @@ def server_text(
         yield from metrics.families()
         yield from database_families(databases)
         yield from page_families(pages)
+        yield from open_transaction_families(transactions)
         yield from space_families(space)
         if counters is not None:
             yield from server_families(counters.statistics())
@@ -208,6 +211,35 @@ def page_families(pages: CacheStatistics) -> Iterable[Metric]:
     for field, meaning in _PAGES.items():
         kind = CounterMetricFamily if field in ("loads", "evictions") else GaugeMetricFamily
         yield kind(f"qserver_pages_{field}", meaning, value=getattr(pages, field))
+
+
+def open_transaction_families(transactions: OpenTransactionsStatistics) -> Iterable[Metric]:
+    """How many transactions are open, what they hold, and how they end."""
+    yield GaugeMetricFamily("qserver_open_transactions", "Open now", value=transactions.held)
+    yield GaugeMetricFamily(
+        "qserver_open_transactions_failed",
+        "Open transactions that wait for a rollback",
+        value=transactions.failed,
+    )
+    yield GaugeMetricFamily(
+        "qserver_open_transactions_bytes",
+        "Bytes that open transactions hold, estimated",
+        value=transactions.bytes,
+    )
+    yield GaugeMetricFamily(
+        "qserver_open_transactions_oldest_seconds",
+        "Age of the oldest open transaction",
+        value=transactions.oldest_seconds,
+    )
+    yield CounterMetricFamily(
+        "qserver_open_transactions_opened", "Transactions opened", value=transactions.opened
+    )
+    ended = CounterMetricFamily(
+        "qserver_open_transactions_ended", "Open transactions by their end", labels=("end",)
+    )
+    for end, count in transactions.ended.items():
+        ended.add_metric((end,), count)
+    yield ended
 
 
 _PAGES: Final = {

@@ -1,8 +1,9 @@
 """Readers of streams without an end: how many there are, and what ends them.
 
 A reader waits for a change of its database for hours, and must still notice at once that its key
-was revoked or that the service stops. So it can be woken: by `run`, which looks every second
-whether any record of the control plane has changed, and by `end`.
+was revoked or that the service stops, and send something now and then. So it can be woken: by
+`run`, which looks every second whether any record of the control plane has changed and who has been
+silent for long, and by `end`. One task for all costs less than a deadline for each wait.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 import trio
 
 from qserver.errors import DatabaseUnavailable, TooManyOpen
-from qserver.limits import LIVE_QUERIES_MAX
+from qserver.limits import KEEP_ALIVE_SECONDS, LIVE_QUERIES_MAX
 
 LOOK_SECONDS: Final = 1.0
 """Between two looks at the control plane."""
@@ -28,6 +29,12 @@ class Reader:
         self.organization_id = organization_id
         self.wake: Callable[[], None] = lambda: None
         self.is_ended = False
+        self.sent_at = trio.current_time()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has sent nothing for so long that proxies may take it for dead."""
+        return trio.current_time() >= self.sent_at + KEEP_ALIVE_SECONDS
 
     def check(self) -> None:
         """Raise if the service stops."""
@@ -78,14 +85,13 @@ class Readers:
             reader.wake()
 
     async def run(self) -> None:
-        """Wake all readers after each change of the control plane, until cancelled."""
+        """Wake readers after each change of the control plane, and silent ones; until cancelled."""
         seen = self._control_version()
         while True:
             await trio.sleep(LOOK_SECONDS)
-            now = self._control_version()
-            if now != seen:
-                seen = now
-                for reader in self._all:
+            before, seen = seen, self._control_version()
+            for reader in self._all:
+                if seen != before or reader.is_silent:
                     reader.wake()
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from qserver.limits import (
     ANSWER_ROWS_MAX,
     LIVE_EVERY_MS_MAX,
     LIVE_EVERY_MS_MIN,
+    OPEN_IDLE_SECONDS_MAX,
     RETRIES_MAX,
     STATEMENT_SECONDS_MAX,
 )
@@ -45,6 +46,7 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_affected: Count | None = None
     dry_run: bool = False
     as_of: int | str | None = None
+    transaction: str | None = None
     live: bool = False
     every_ms: Every | None = None
 
@@ -68,6 +70,20 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_affected: Count | None = None
     dry_run: bool = False
     as_of: int | str | None = None
+    transaction: str | None = None
+
+
+class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A transaction that stays open between requests."""
+
+    database: str | None = None
+    read_only: bool = False
+    as_of: int | str | None = None
+    idle_ms: Annotated[int, Meta(ge=1, le=int(OPEN_IDLE_SECONDS_MAX * 1000))] | None = None
+
+
+class NoFields(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request that has nothing to say."""
 
 
 def _named(name: str, shape: type[Struct], *own: tuple[str, Any, Any]) -> type[Struct]:
@@ -165,6 +181,45 @@ class TransactionAnswer(Struct, frozen=True):
     timings: TransactionTimings
     diff: list[RowChange] | UnsetType = UNSET
     diff_truncated: bool | UnsetType = UNSET
+
+
+class OpenTransaction(Struct, frozen=True):
+    """An open transaction; `expires_at` is when it is gone if nobody uses it."""
+
+    id: str
+    database: str
+    version: int
+    read_only: bool
+    created_at: datetime
+    expires_at: datetime
+
+
+class OpenTransactionRecord(OpenTransaction, frozen=True):
+    """What it has done so far; `bytes` is what it holds in memory."""
+
+    state: Literal["active", "failed"]
+    statements: int
+    rows_changed: int
+    bytes: int
+
+
+class OpenTransactionAnswer(Struct, frozen=True):
+    success: Literal[True]
+    transaction: OpenTransaction
+
+
+class OpenTransactionRecordAnswer(Struct, frozen=True):
+    success: Literal[True]
+    transaction: OpenTransactionRecord
+
+
+class CommitAnswer(Struct, frozen=True):
+    """The version that the commit made; its timings end where the commit is sent."""
+
+    success: Literal[True]
+    version: int
+    affected_rows: int
+    timings: TransactionTimings
 
 
 class ErrorObject(Struct, frozen=True):

@@ -86,12 +86,12 @@ def headers_of(error: QserverError) -> Pairs:
         return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, MethodNotAllowed):
         return [(b"allow", ", ".join(error.allowed).encode())]
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited | TooManyOpen):
         return [(b"retry-after", b"%d" % error.retry_after_seconds)]
     if isinstance(error, UnsupportedMediaType) and error.is_compressed:
         return [(b"accept-encoding", b"identity")]
     if isinstance(error, WrongHost):
         return [(b"location", error.location.encode())]
-    if status_of(error) == 503 or isinstance(error, RequestInProgress | TooManyOpen):
+    if status_of(error) == 503 or isinstance(error, RequestInProgress):
         return [(b"retry-after", RETRY_AFTER_SECONDS)]
     return []

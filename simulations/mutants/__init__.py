@@ -14,7 +14,9 @@ from simulations.mutants import (
     bounds,
     checkpoints,
     footprints,
+    live,
     logged,
+    named,
     numbers,
     pages,
     places,
@@ -47,4 +49,6 @@ MUTANTS: Final = (
     *places.MUTANTS,
     *pages.MUTANTS,
     *answers.MUTANTS,
+    *live.MUTANTS,
+    *named.MUTANTS,
 )

@@ -71,6 +71,15 @@ class SqlClient:
             )
         return await self._ask(front, "/v1/query", _fields(statement), Options())
 
+    async def ask_as(
+        self, front: Front, key: str, path: str, fields: dict[str, Any]
+    ) -> TransactionResult:
+        """Send a request with a key that the caller chooses; `/query` gets the text alone."""
+        accept = EVENTS if path == "/v1/query" and self._chance.random() < 0.3 else None
+        return await self._ask(
+            front, path, fields, Options(), accept, as_text=path == "/query", key=key
+        )
+
     async def _ask(
         self,
         front: Front,
@@ -81,10 +90,10 @@ class SqlClient:
         *,
         as_text: bool = False,
         brief: bool = False,
+        key: str = ORDINARY,
     ) -> TransactionResult:
         chance, name = self._chance, REQUEST.get()
-        troubled = front.world.faults.on
-        key = ORDINARY
+        troubled = front.world.faults.on and key is ORDINARY
         if troubled and chance.random() < LIMITED_CALLS:
             key = LIMITED
         elif troubled and brief and chance.random() < BRIEF_STREAMS:

@@ -3,6 +3,7 @@
     ordinary    is always let in
     limited     belongs to an organization that has hardly any requests left in its minute
     brief       is let in so many times, and then it is revoked, perhaps in the middle of a stream
+    owner       can only run named statements, with its owner bound: one session for each owner
 
 A key's grant and its database are available at once or after a while, by chance. The rest is the
 product's own: the grants, the rates, the count of users.
@@ -10,6 +11,7 @@ product's own: the grants, the rates, the count of users.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import trio
@@ -18,11 +20,13 @@ from qserver.control.databases import OpenDatabase
 from qserver.control.plane import ControlPlane
 from qserver.control.records import ADMIN, TIERS, Grant
 from qserver.errors import Unauthorized
+from qserver.query.described import Described
 from simulations.world import SimulatedWorld
 
 ORDINARY: Final = "svc_k_ordinary"
 LIMITED: Final = "svc_k_limited"
 BRIEF: Final = "svc_k_brief"
+OWNER: Final = "svc_s_owner"
 
 REQUESTS_LEFT: Final = 2
 """How many requests of the limited organization each process lets in within a minute."""
@@ -36,6 +40,10 @@ def brief_key(name: str, times: int) -> str:
     return f"{BRIEF}-{name}-{times}"
 
 
+def owner_session(owner: int) -> str:
+    return f"{OWNER}-{owner}"
+
+
 class Keys:
     """What a process knows of callers, and the one database that they use."""
 
@@ -45,6 +53,9 @@ class Keys:
         self._asked: dict[str, int] = {}
         self._unlimited = _grant("unlimited")
         self._limited = _grant("free")
+        self._owners: dict[str, Grant] = {}
+        self.statements: Mapping[str, Described] = {}
+        """What the sessions of owners can run."""
         tier = TIERS["free"]
         assert tier.requests_per_minute is not None
         plane.take_request(self._limited, tier.requests_per_minute - REQUESTS_LEFT)
@@ -56,7 +67,22 @@ class Keys:
     def grant_nowait(self, token: str) -> Grant | None:
         if token.startswith(BRIEF) or not self._is_at_hand():
             return None
-        return self._limited if token == LIMITED else self._unlimited
+        return self._grant_of(token)
+
+    def _grant_of(self, token: str) -> Grant:
+        if not token.startswith(OWNER):
+            return self._limited if token == LIMITED else self._unlimited
+        grant = self._owners.get(token)
+        if grant is None:
+            owner = int(token.rpartition("-")[2])
+            grant = self._owners[token] = Grant(
+                *("org_unlimited", "unlimited", "unlimited", "key_owners", f"ses_{owner}"),
+                frozenset(),
+                None,
+                statements=self.statements,
+                bound={"owner": owner},
+            )
+        return grant
 
     async def authenticate(self, token: str) -> Grant:
         await self._wait()
@@ -64,7 +90,7 @@ class Keys:
             asked = self._asked[token] = self._asked.get(token, 0) + 1
             if asked > int(token.rpartition("-")[2]):
                 raise Unauthorized("the key was revoked", hint="Use another key.")
-        return self._limited if token == LIMITED else self._unlimited
+        return self._grant_of(token)
 
     def database_nowait(self, grant: Grant, name: str | None = None) -> OpenDatabase | None:
         if not self._is_at_hand():

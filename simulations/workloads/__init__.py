@@ -22,8 +22,10 @@ from simulations.workloads.sql_bounds import SqlBounds
 from simulations.workloads.sql_constraints import SqlConstraints
 from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_keys import SqlKeys
+from simulations.workloads.sql_live import SqlLive
 from simulations.workloads.sql_migrations import SqlMigrations
 from simulations.workloads.sql_moves import SqlMoves
+from simulations.workloads.sql_owners import SqlOwners
 from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
@@ -59,8 +61,10 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlUpserts,
         SqlMoves,
         SqlMigrations,
+        SqlOwners,
         BlindWrites,
         Turns,
+        SqlLive,
     )
 }
 

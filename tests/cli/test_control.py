@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,36 @@ class Terminal(io.StringIO):
 def connected(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QSERVER_URL", server.url)
     monkeypatch.setenv("QSERVER_API_KEY", KEY)
+
+
+def test_a_key_is_made_from_statements(
+    server: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    server.route("POST", "/v1/keys", Answer({"success": True, **RECORD, "key": "svc_k_x"}, 201))
+    file = tmp_path / "statements.json"
+    file.write_text('{"one": "SELECT 1", "two": "SELECT 2"}')
+    given = ["--statements-from", str(file), "--statement", "two = SELECT a FROM t WHERE b=:c"]
+    assert main(["key", "create", "ci", "--database", "shop", *given]) == 0
+    assert server.requests[-1].body == {
+        "name": "ci",
+        "databases": ["shop"],
+        "statements": {"one": "SELECT 1", "two": "SELECT a FROM t WHERE b=:c"},
+    }
+    capsys.readouterr()
+    file.write_text('{"one": 1}')
+    for wrong in (["--statement", "SELECT 1"], ["--statements-from", str(file)]):
+        assert main(["key", "create", "ci", *wrong]) == 2
+    assert "NAME=SQL" in capsys.readouterr().err
+
+
+def test_the_list_of_keys_names_their_statements(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited = {**RECORD, "scopes": [], "statements": {"mine": "SELECT 1", "add": "SELECT 2"}}
+    answer = {"success": True, "keys": [limited, RECORD], "next_cursor": None}
+    server.route("GET", "/v1/keys", Answer(answer))
+    assert main(["key", "list"]) == 0
+    assert "mine, add" in capsys.readouterr().out
 
 
 def test_keys_are_listed_as_a_table(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:

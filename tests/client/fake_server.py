@@ -87,7 +87,8 @@ class FakeServer:
         self.requests.append(received)
         answering: Answering | None = self._routes.get((received.method, received.path))
         if answering is None and received.path == "/v1/query":
-            answering = self._statements.get(received.body["sql"], rows([], [], []))
+            text = received.body.get("sql") or received.body["statement"]
+            answering = self._statements.get(text, rows([], [], []))
         if answering is None:
             return error("QS006", "not_found", f"there is no {received.path}", status=404)
         return answering(received) if callable(answering) else answering
@@ -106,7 +107,7 @@ class FakeServer:
                 body = json.loads(content) if content else None
                 _send(self, fake.respond(Received(self.command, self.path, headers, body)))
 
-            do_GET = do_POST = do_DELETE = _do
+            do_GET = do_POST = do_DELETE = do_PATCH = _do
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

@@ -16,9 +16,11 @@ import trio
 from msgspec import Struct
 
 from qserver.client import (
+    Change,
     Client,
     ConnectionFailed,
     ConnectionLost,
+    Named,
     Statement,
     TrioClient,
     UnexpectedAnswer,
@@ -36,6 +38,7 @@ from tests.client.fake_server import (
     KEY,
     Answer,
     FakeServer,
+    Piece,
     changed,
     error,
     event,
@@ -376,9 +379,10 @@ def test_a_silent_server_is_given_up_on() -> None:
 @pytest.mark.parametrize(
     ("method", "shape", "ignored"),
     [
-        ("query", QueryRequest, set()),
+        ("query", QueryRequest, {"live", "every_ms"}),
         ("transaction", TransactionRequest, set()),
-        ("stream", QueryRequest, {"max_rows", "dry_run"}),
+        ("stream", QueryRequest, {"max_rows", "dry_run", "live", "every_ms"}),
+        ("live", QueryRequest, {"max_rows", "dry_run", "live", "max_retries", "max_affected"}),
     ],
 )
 def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
@@ -386,7 +390,7 @@ def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
 ) -> None:
     offered = set(re.findall(r"`(\w+)`", getattr(flavour, method).__doc__))
     arguments = {"sql", "params", "statements", "format"}
-    if method != "stream":
+    if method not in ("stream", "live"):
         offered.remove("idempotency_key")  # which is a header
     assert offered == set(shape.__struct_fields__) - arguments - ignored
 
@@ -432,3 +436,76 @@ async def test_only_a_server_elsewhere_is_asked_to_compress(url: str, local: boo
             for client in (blocking, waiting):
                 accepted = client._http.headers["accept-encoding"]
                 assert accepted == "identity" if local else "gzip" in accepted
+
+
+async def test_statements_by_name_and_parameters_that_a_session_binds(server: FakeServer) -> None:
+    server.answer("mine", rows(["n"], ["integer"], [[1]]))
+    server.route("POST", "/v1/transaction", Answer({**changed(1).body, "results": []}))
+    server.route("POST", "/v1/keys", Answer({"success": True, "id": "k", "key": "svc_k_x"}, 201))
+    server.route("PATCH", "/v1/keys/k", Answer({"success": True, "id": "k"}))
+    session = {"success": True, "session": {"id": "s", "token": "svc_s_x"}}
+    server.route("POST", "/v1/session", Answer(session, 201))
+    statements = {"mine": "SELECT n FROM t WHERE owner = :user"}
+    async with both(server) as call:
+        assert (await call("create_key", "b", statements=statements))["id"] == "k"
+        assert await call("change_key", "k", statements=statements) == {"id": "k"}
+        assert (await call("open_session", bind={"user": 42}))["token"] == "svc_s_x"
+        assert (await call("query", Named("mine"), {"a": 1})).rows == [(1,)]
+        await call("transaction", [Named("one"), Statement(Named("two"), {"b": 2}), "SELECT 3"])
+    bodies = [each.body for each in server.requests]
+    assert bodies[::2] == bodies[1::2]
+    assert bodies[::2] == [
+        {"name": "b", "statements": statements},
+        {"statements": statements},
+        {"bind": {"user": 42}},
+        {"statement": "mine", "params": {"a": 1}, "format": "arrays"},
+        {
+            "statements": [
+                {"statement": "one"},
+                {"statement": "two", "params": {"b": 2}},
+                "SELECT 3",
+            ]
+        },
+    ]
+
+
+def live_events(*, end: bytes = b"") -> list[Piece]:
+    return [
+        event("columns", {"columns": ["n"], "types": ["integer"], "version": 3}),
+        event("row", {"n": 1}) + event("row", {"n": 1}) + event("row", {"n": 2}),
+        event("ready", {"version": 3, "row_count": 3}),
+        event("delete", {"n": 1}) + event("insert", {"n": 5}),
+        event("version", {"version": 7}) + b": keep-alive\n\n",
+        event("insert", {"n": 6}) + event("version", {"version": 8}),
+        end,
+    ]
+
+
+def test_a_live_query_keeps_its_rows_up_to_date(server: FakeServer) -> None:
+    failed = event("error", {"error": {"code": "42P01", "name": "undefined_table", "message": "t"}})
+    server.answer("SELECT n", stream(*live_events(end=failed)))
+    changes: list[Any] = []
+    with Client(server.url, KEY) as client:
+        with client.live("SELECT n", [1], every_ms=100) as query:
+            assert query.columns == ("n",)
+            with pytest.raises(UndefinedTable):
+                for change in query:
+                    changes.append(change)
+            assert (query.version, sorted(query.rows)) == (8, [(1,), (2,), (5,), (6,)])
+    assert changes == [Change(7, [(1,)], [(5,)]), Change(8, [], [(6,)])]
+    (received,) = server.requests
+    assert received.body == {"sql": "SELECT n", "params": [1], "live": True, "every_ms": 100}
+    assert received.headers["accept"] == "text/event-stream"
+
+
+async def test_a_live_query_that_is_cut_off_says_so(server: FakeServer) -> None:
+    server.answer("SELECT n", stream(*live_events()))
+    async with TrioClient(server.url, KEY) as client, client.live("SELECT n") as query:
+        with pytest.raises(ConnectionLost, match="live query ended"):
+            async for _ in query:
+                pass
+        assert (query.version, len(query.rows)) == (8, 4)
+    server.answer("SELECT n", error("42P01", "undefined_table", "no t"))
+    with Client(server.url, KEY) as blocking, pytest.raises(UndefinedTable):
+        with blocking.live("SELECT n"):
+            pass

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
 
-from qserver.durability.page_cache import PageCache, size_of_page
+import pytest
+
+from qserver.durability.page_cache import (
+    EVICTIONS_BETWEEN_COLLECTIONS,
+    PageCache,
+    size_of_page,
+)
+from qserver.engine.collector import settle_collector
 from qserver.query.memory_pool import MemoryPool
 from qserver.storage.columns import VECTORS, Chunk
 from qserver.storage.page import Branch, Leaf, Tree
@@ -115,3 +123,29 @@ def test_pages_make_room_for_vectors_that_are_filled() -> None:
     assert cache.held + VECTORS.bytes <= cache.most
     assert count_here(others) < len(others)
     VECTORS.clear()
+
+
+@pytest.fixture
+def collector_settled() -> Iterator[None]:
+    before = gc.get_threshold()
+    settle_collector()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("collector_settled")
+def test_pages_that_come_and_go_do_not_pile_up_for_the_collector() -> None:
+    leaves, rows = 6000, 10
+    cache, old = filled(leaves, leaves)
+    gc.collect()
+    gc.freeze()
+    most = 0
+    for at in range(leaves):
+        # A page comes, and one of those that were there before goes.
+        cache.load(saved_leaves(1, Store(cache), rows))
+        if at % 500 == 0:
+            most = max(most, len(gc.get_objects(0)))
+    assert cache.evictions > leaves - 10
+    assert most < 4 * rows * EVICTIONS_BETWEEN_COLLECTIONS < 2 * rows * leaves
+    assert count_here(old) < 10

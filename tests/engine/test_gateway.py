@@ -207,6 +207,7 @@ async def test_without_retries_a_conflict_names_table_key_and_versions(work: Wor
             table="counters",
             version_read=1,
             version_found=2,
+            columns=("id",),
         )
         assert await counters.total(database) == 1
 

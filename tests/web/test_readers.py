@@ -7,11 +7,12 @@ import trio
 from trio.testing import MockClock
 
 from qserver.errors import DatabaseUnavailable, TooManyOpen
+from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.web.readers import LOOK_SECONDS, Readers
 from qserver.web.statuses import headers_of, status_of
 
 
-def test_an_organization_has_so_many_and_no_more() -> None:
+async def test_an_organization_has_so_many_and_no_more() -> None:
     readers = Readers("live queries", lambda: 1, most=2)
     first, _ = readers.open("a"), readers.open("a")
     with pytest.raises(TooManyOpen) as refused:
@@ -37,10 +38,12 @@ async def test_a_change_of_control_records_wakes_all(autojump_clock: MockClock) 
         versions.append(2)
         await trio.sleep(1.5 * LOOK_SECONDS)
         assert woken == ["a"]
+        await trio.sleep(KEEP_ALIVE_SECONDS)
+        assert woken[:2] == ["a", "a"] and reader.is_silent
         nursery.cancel_scope.cancel()
 
 
-def test_the_end_of_the_service_ends_them() -> None:
+async def test_the_end_of_the_service_ends_them() -> None:
     readers = Readers("live queries", lambda: 1)
     reader = readers.open("a")
     reader.check()

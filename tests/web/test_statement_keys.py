@@ -400,6 +400,33 @@ async def test_statements_are_streamed() -> None:
         assert status == 400
 
 
+async def test_a_live_query_shows_changes_of_its_own_rows_alone() -> None:
+    async with todos() as opened, await opened.served.client() as client:
+        body = {"statement": "everything", "live": True, "every_ms": 100}
+        await client.stream.send_all(message("POST", "/v1/query", body, opened.session))
+        seen = b""
+
+        async def read_until(mark: bytes) -> None:
+            nonlocal seen
+            while mark not in seen:
+                part = await client.stream.receive_some(65536)
+                assert part, seen
+                seen += part
+
+        await read_until(b"event: ready")
+        for owner, title in ((7, "not mine"), (OWN, "new")):
+            sql = f"INSERT INTO todos (id, owner, title) VALUES ({owner + 100}, {owner}, '{title}')"
+            await opened.served.admin("POST", "/v1/query", {"sql": sql})
+        await read_until(b"event: version")
+        assert b'"new"' in seen and b"not mine" not in seen and b'"owner":7' not in seen
+        change = {"statements": {"everything": "SELECT id FROM todos WHERE owner = :user"}}
+        await opened.served.admin("PATCH", f"/v1/keys/{opened.key_id}", change)
+        sql = f"INSERT INTO todos (id, owner, title) VALUES (200, {OWN}, 'late')"
+        await opened.served.admin("POST", "/v1/query", {"sql": sql})
+        await read_until(b"event: error")
+        assert b'"late"' not in seen and b"QS005" in seen
+
+
 async def test_an_ordinary_key_has_no_named_statements() -> None:
     async with todos() as opened:
         sent = message("POST", "/v1/query", {"statement": "count"}, ADMIN)

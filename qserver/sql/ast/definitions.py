@@ -229,6 +229,8 @@ class SetVariable(Node):
 
 @dataclass(frozen=True, slots=True)
 class TransactionControl(Node):
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT …: parsed, and refused with a clear error."""
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT …: only an open transaction takes some of them."""
 
     kind: str
+    words: tuple[str, ...] = ()
+    """The words after the first, as names are read."""

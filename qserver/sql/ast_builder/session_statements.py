@@ -108,7 +108,8 @@ class SessionStatements:
     def transaction(self, children: Children) -> TransactionControl:
         word = children[0]
         kind = "set transaction" if word.value == "set" else word.value
-        return TransactionControl(kind, position=word.start)
+        words = tuple([str(each.value) for each in children[1:] if isinstance(each, Terminal)])
+        return TransactionControl(kind, words, position=word.start)
 
 
 def _setting(name: Any) -> str:

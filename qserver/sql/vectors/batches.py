@@ -72,7 +72,7 @@ def concatenated(
     if any(part.nulls is not None for part in parts):
         nulls = np.concatenate([_nulls(part) for part in parts])
     codes, words = [part.values for part in parts], parts[0].words
-    if words is not None and any(part.words != words for part in parts):
+    if words is not None and any(part.words is not words and part.words != words for part in parts):
         codes, words = _words_joined(parts)
     low, high = min([part.low for part in parts]), max([part.high for part in parts])
     if words is not None:

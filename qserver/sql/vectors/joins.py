@@ -28,6 +28,7 @@ from qserver.sql.vectors.operations import (
     computed,
     full,
     scaled,
+    shortened,
 )
 from qserver.sql.vectors.plans import ROWS_OF_STEP, VALUES_FILLED_OF_STEP, JoinPlan
 from qserver.sql.vectors.program import JoinedColumn
@@ -40,8 +41,8 @@ ROWS_MAX: Final = 2**20
 ROWS_JOINED_MAX: Final = 2**18
 """A chunk that meets more rows is joined row by row."""
 
-SLOTS_OF_KEY: Final = 8
-"""Slots of the hash table for each key: few keys share one."""
+SLOTS_OF_KEY: Final = 4
+"""Slots of the hash table for each key, or up to twice as many: few keys share one."""
 
 WORDS_MAX: Final = 2**16
 """Distinct texts of a column of the right side."""
@@ -52,22 +53,22 @@ class Lookup:
 
     def __init__(self, columns: JoinedColumns, keys: list[Vector], length: int) -> None:
         self.columns = columns
-        self._keys = keys
-        self._length = length
-        self._scales: tuple[int, ...] | None = None
-        self._table: _Table
+        self._scales = [key.scale for key in keys]
+        self._table = _Table(keys, length)
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return sum([vector.size for vector in self.columns.values()]) + self._table.size
 
     def matches(self, keys: list[Vector], length: int) -> _Matches:
         """Return the rows that those with these keys meet."""
-        scales = tuple([max(a.scale, b.scale) for a, b in zip(keys, self._keys, strict=True)])
-        if scales != self._scales:
-            self._table = _Table(_with_scales(self._keys, scales), self._length)
-            self._scales = scales
-        return _Matches(self._table, self._table.places(_with_scales(keys, scales), length))
-
-
-def _with_scales(keys: list[Vector], scales: tuple[int, ...]) -> list[Vector]:
-    return [scaled(key, scale) for key, scale in zip(keys, scales, strict=True)]
+        pairs = zip(keys, self._scales, strict=True)
+        same_scale = [
+            scaled(key, scale) if key.scale <= scale else shortened(key, scale)
+            for key, scale in pairs
+        ]
+        return _Matches(self._table, self._table.places(same_scale, length))
 
 
 def joined(frame: Frame, build: Build) -> Frame:
@@ -100,6 +101,8 @@ class _Places(Protocol):
     """The number of places; also the place of a key that is not there."""
     rows: Array
     """The places of the rows of the right side."""
+    size: int
+    """Bytes in memory."""
 
     def of(self, key: Vector, length: int) -> Array: ...
 
@@ -118,6 +121,7 @@ class _Numbers:
             distinct, self.rows = np.unique(values, return_inverse=True)
             self.count = len(distinct)
             self._hashed = _Hashed(distinct)
+        self.size: int = self.rows.nbytes + (0 if self._hashed is None else self._hashed.size)
 
     def of(self, key: Vector, length: int) -> Array:
         values = full(key, length)
@@ -141,7 +145,8 @@ class _Hashed:
         self._distinct = np.append(distinct, 0)
         bits = (SLOTS_OF_KEY * self._count).bit_length()
         self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
-        self._table: Array = np.full(1 << bits, self._count)
+        self._table: Array = np.full(1 << bits, self._count, np.int32)
+        self.size = self._table.nbytes + self._distinct.nbytes
         waiting = np.arange(self._count)
         slots = self._slots(distinct)
         while len(waiting):
@@ -166,7 +171,7 @@ class _Hashed:
             places[others] = found
             left = (self._distinct[found] != values[others]) & (found < self._count)
             others, slots = others[left], slots[left]
-        return places
+        return places.astype(np.int64)
 
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -179,6 +184,7 @@ class _Words:
     def __init__(self, words: list[str], rows: Array) -> None:
         self.count = len(words)
         self.rows = rows.astype(np.int64)
+        self.size: int = self.rows.nbytes  # the words are those of the column
         self._place = dict(zip(words, range(len(words)), strict=True))
 
     def of(self, key: Vector, length: int) -> Array:
@@ -217,6 +223,14 @@ class _Table:
             self.order: Array = np.append(rows[np.argsort(places, kind="stable")], length)
             starts = np.cumsum(self.counts) - self.counts
             self.starts: Array = np.where(self.counts == 0, len(rows), starts)
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        arrays = [self.counts]
+        arrays += [self.order, self.starts] if self.row_of is None else [self.row_of]
+        places = sum([each.size for each in (*self._keys, *self._both)])
+        return places + sum([array.nbytes for array in arrays])
 
     def places(self, keys: list[Vector], length: int) -> Array:
         """Return the place of each row of the left side; `count` if it meets none."""
@@ -294,24 +308,64 @@ def _lookup_of(build: Build, context: Context) -> Generator[None, None, Lookup |
     """Return a right side as vectors, None if a column has none; yield now and then."""
     plan = build.plan
     columns: dict[JoinedColumn, list[Vector]] = {wanted: [] for wanted in plan.columns}
+    texts = {wanted: _Texts() for wanted in columns if wanted.vector.family == TEXT}
     length = len(build.rows) + sum([taken.length for taken in build.taken])
     if length > ROWS_MAX:
         return None
     for piece in build.pieces():
         for wanted, vectors in columns.items():
             vector = _vector(plan, piece, wanted)
+            if vector is not None and wanted in texts:
+                vector = texts[wanted].numbered(vector)
             if vector is None:
                 return None
             vectors.append(vector)
         if not isinstance(piece, Taken):
             context.work += len(piece) * len(columns) // VALUES_FILLED_OF_STEP
         yield
+    for wanted, known in texts.items():
+        columns[wanted] = known.in_order(columns[wanted])
+        context.work += known.count
+        yield
     whole = {
         wanted: _whole(vectors, wanted, plan.kind == "left") for wanted, vectors in columns.items()
     }
-    context.hold_bytes(sum([vector.size for vector in whole.values()]))
     context.work += length * len(columns) // ROWS_OF_STEP
-    return Lookup(whole, [whole[key] for key in plan.right_keys], length)
+    yield
+    try:
+        lookup = Lookup(whole, [whole[key] for key in plan.right_keys], length)
+    except Refused:
+        return None
+    context.hold_bytes(lookup.size)
+    context.work += length
+    return lookup
+
+
+class _Texts:
+    """The distinct texts of a column of the right side, numbered as they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._numbers)
+
+    def numbered(self, vector: Vector) -> Vector | None:
+        """Return the texts of a piece as their numbers; None if there are too many."""
+        numbers = self._numbers
+        table = [numbers.setdefault(word, len(numbers)) for word in vector.words or ()]
+        if len(numbers) > WORDS_MAX:
+            return None
+        return Vector(np.array(table, np.int32)[vector.values], vector.nulls)
+
+    def in_order(self, vectors: list[Vector]) -> list[Vector]:
+        """Return numbered texts as their places among all, as every vector has them."""
+        words = sorted(self._numbers)
+        places = np.empty(len(words), np.int32)
+        places[[self._numbers[word] for word in words]] = np.arange(len(words))
+        last = len(words) - 1
+        return [Vector(places[each.values], each.nulls, 0, last, 0, words) for each in vectors]
 
 
 def _vector(plan: JoinPlan, piece: list[Any] | Taken, wanted: JoinedColumn) -> Vector | None:
@@ -332,8 +386,9 @@ def _whole(vectors: list[Vector], wanted: JoinedColumn, with_null: bool) -> Vect
     if with_null or not vectors:
         null = vector_of([None], wanted.vector)
         assert null is not None, "NULL always fits"
-        if vectors and wanted.vector.family not in (TEXT, BOOLEAN):  # within the bounds of others
+        if vectors and wanted.vector.family != BOOLEAN:  # within the bounds of others
             first = vectors[0]
-            null = Vector(first.values[:1], null.nulls, first.low, first.high, first.scale)
+            value = first.values[:1]
+            null = Vector(value, null.nulls, first.low, first.high, first.scale, first.words)
         vectors = [*vectors, null]
     return concatenated(vectors)

@@ -337,6 +337,16 @@ def scaled(vector: Vector, scale: int) -> Vector:
     return Vector(_wide(vector) * factor, vector.nulls, low, high, scale)
 
 
+def shortened(vector: Vector, scale: int) -> Vector:
+    """Return the same numbers with fewer digits after the point; NULL for those that need more."""
+    factor: int = 10 ** (vector.scale - scale)
+    if factor > INTEGER_MAX:
+        raise Refused
+    values, rest = np.divmod(_wide(vector), np.int64(factor))
+    nulls = rest != 0 if vector.nulls is None else vector.nulls | (rest != 0)
+    return Vector(values, nulls, vector.low // factor, vector.high // factor, scale)
+
+
 def add(bounds: tuple[int, int] | None, left: Vector, right: Vector) -> Vector:
     left, right = _aligned(left, right)
     low, high = left.low + right.low, left.high + right.high

@@ -17,8 +17,9 @@ from werkzeug.exceptions import HTTPException
 from qserver.errors import InvalidRequest
 from qserver.web.admission import Admission
 from qserver.web.catalogue import ROUTES, Route
-from qserver.web.dataplane import HOT
+from qserver.web.hot import HOT
 from qserver.web.json_values import encode_json
+from qserver.web.open_transactions import KINDS
 from qserver.web.routes.bridge import ADMISSION, Bridge
 from qserver.web.routes.control import ControlRoutes
 from qserver.web.routes.description import DescriptionRoutes
@@ -42,7 +43,7 @@ def make_routes(service: Service) -> Bridge:
         DescriptionRoutes(service),
     )
     for route in ROUTES:
-        if route.path not in HOT:
+        if route.path not in HOT and (route.method, route.path) not in KINDS:
             rule = route.path.replace("{", "<").replace("}", ">")
             view = _view(route, _handler(handlers, route))
             app.add_url_rule(rule, endpoint=route.name, view_func=view, methods=[route.method])

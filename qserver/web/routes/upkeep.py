@@ -54,6 +54,7 @@ class UpkeepRoutes:
                 service.pages.statistics(),
                 service.plane.space.statistics(),
                 len(service.live_queries),
+                service.plane.open_transactions.statistics(),
             )
         own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)
         own_ids = {each.id for each in own if grant.may_use(each.id)}

@@ -6,14 +6,17 @@ from random import Random
 
 import pytest
 
+from qserver.errors import OutOfMemory
 from qserver.query.cursor import END
 from qserver.query.planning import Planner
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.sql.optimizer import RULES
 from qserver.sql.optimizer.vectorization import vectorization
+from qserver.sql.vectors import builds, joins
 from qserver.storage.transaction import Transaction
 from tests.sql.databases import opened_sql
+from tests.sql.test_execution import begun
 from tests.sql.vectors.join_queries import TABLES, JoinWriter
 from tests.sql.vectors.test_changes import change, range_of, undone
 from tests.sql.vectors.vectors import answer, counted_chunks, tiny_chunks
@@ -148,3 +151,46 @@ async def test_both_sides_count_as_read_as_in_row_code() -> None:
                 read.append(range_of(transaction))
             assert read[0] == read[1]
             assert len(read[0]) == 2
+
+
+@pytest.mark.parametrize("distinct", [40, 400])
+async def test_a_right_side_of_many_texts_is_left_to_row_code(
+    distinct: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pieces of few texts each may have many together, and sorting those would take long."""
+    monkeypatch.setattr(joins, "WORDS_MAX", 64)
+    monkeypatch.setattr(builds, "ROWS_AT_ONCE", 20)
+    with tiny_chunks():
+        async with opened_sql() as database:
+            await database.execute("CREATE TABLE a (id INT PRIMARY KEY, k INT)")
+            await database.execute("CREATE TABLE b (id INT PRIMARY KEY, k INT, t TEXT)")
+            await database.execute("INSERT INTO a SELECT g, g FROM generate_series(1, 99) g")
+            await database.execute(
+                f"INSERT INTO b SELECT g, g, 'text ' || g * 7 % {distinct}"
+                " FROM generate_series(1, 400) g"
+            )
+            sql = "SELECT min(b.t), max(b.t), count(b.t) FROM a LEFT JOIN b ON a.k + 1 = b.k"
+            with counted_chunks() as counts:
+                over_vectors = await answer(database, sql)
+            assert over_vectors == await answer(by_rows(database), sql)
+            assert (counts["aggregated"] > 0) == (distinct < joins.WORDS_MAX)
+
+
+async def test_the_table_of_a_right_side_counts_as_memory() -> None:
+    rows = 20_000
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE a (id INT PRIMARY KEY, k BIGINT)")
+        await database.execute("CREATE TABLE b (id INT PRIMARY KEY, k BIGINT)")
+        for table in "ab":
+            await database.execute(
+                f"INSERT INTO {table} SELECT g, g * 79190000::bigint"
+                f" FROM generate_series(1, {rows}) g"
+            )
+        sql = "SELECT count(b.k) FROM a LEFT JOIN b ON a.k = b.k"
+        with counted_chunks() as counts:
+            assert await answer(database, sql) == f"[({rows},)]"
+        assert counts["aggregated"]
+        _, run, steps = begun(database, sql)
+        run.context.memory_bytes_most = 16 * rows  # a key takes 8 bytes, and several slots
+        with pytest.raises(OutOfMemory):
+            list(steps)

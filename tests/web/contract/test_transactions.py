@@ -166,8 +166,8 @@ def test_with_max_retries_0_a_conflict_reaches_the_client_with_what_it_was_about
         assert error["retryable"] is True and each["results"] == []
         conflict = error["conflict"]
         assert conflict["table"] == "counter"
-        assert conflict["version_read"] < conflict["version_found"]
-        assert conflict.keys() >= {"table", "key", "statement", "version_read", "version_found"}
+        assert conflict["read_version"] < conflict["changed_version"]
+        assert conflict.keys() >= {"table", "statement"} and {"key", "range"} & conflict.keys()
 
 
 def test_write_skew_is_impossible(fresh: Client) -> None:

@@ -1,0 +1,376 @@
+"""A transaction that stays open between requests: a snapshot, and what was written over it.
+
+    step ─► results          all statements of a request, or none of them
+    SAVEPOINT, RELEASE, ROLLBACK TO, ROLLBACK: each a step of its own
+    commit                   once, as it is: nobody can run it again
+
+    active ── a step fails ──► failed ── ROLLBACK TO ──► active
+       └───────── commit, ROLLBACK, or its owner lets it go ──► gone
+
+It locks nothing, waits for nobody and holds back nothing but the pages that its snapshot can see.
+One that may only read keeps no footprint: nothing that it read can matter to a commit.
+
+Its owner runs one step after the other, see `control.open_transactions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+from qserver.engine.gateway import Outcome
+from qserver.engine.work import Step, begin
+from qserver.errors import (
+    ActiveTransaction,
+    FailedTransaction,
+    FeatureNotSupported,
+    InvalidRequest,
+    OutOfMemory,
+    ProgramLimitExceeded,
+    ProtocolViolation,
+    QserverError,
+    SqlSyntaxError,
+)
+from qserver.limits import (
+    OPEN_TRANSACTION_BYTES_MAX,
+    SAVEPOINTS_MAX,
+    TRANSACTION_STATEMENTS_MAX,
+)
+from qserver.query.affected import diff_of
+from qserver.query.body import Found, run_statements, start_slowly
+from qserver.query.cursor import Cursor, StatementSteps
+from qserver.query.memory_pool import MemoryPool
+from qserver.query.planning import Planner
+from qserver.query.request import Request, RequestContext
+from qserver.query.results import Diff, Options, Result, Statement, TransactionResult
+from qserver.query.row_stream import RowStream, stream_of
+from qserver.query.sequence_values import NeedsSequenceValues
+from qserver.query.sql_port import WritableDatabase
+from qserver.query.statements import StatementRun
+from qserver.sql import ast
+from qserver.sql.execution import Rows
+from qserver.sql.parser import parse
+from qserver.sql.step_budget import NotShort
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.stepped import SteppedTransaction, StepTransaction
+from qserver.storage.transaction import Transaction
+
+State: TypeAlias = Literal["active", "failed"]
+
+CONTROL_LENGTH_MAX: Final = 1000
+"""A longer text is no ROLLBACK."""
+
+_NO_FAULT_OF_A_STEP: Final = (InvalidRequest, ProtocolViolation)
+"""Requests that are refused as such leave the transaction as it was."""
+
+
+class OpenTransaction:
+    def __init__(self, snapshot: Snapshot, read_only: bool, pool: MemoryPool | None = None) -> None:
+        self.version = snapshot.version
+        self.read_only = read_only
+        self.statements = 0
+        """Statements that were run, or tried."""
+        self.failed = False
+        self.is_over = False
+        """Whether its owner has to let it go: it was rolled back, or is too large."""
+        self._stepped = SteppedTransaction(snapshot, read_only)
+        self._pool = pool
+        self._pooled = 0
+
+    @property
+    def state(self) -> State:
+        return "failed" if self.failed else "active"
+
+    @property
+    def rows_changed(self) -> int:
+        return self._stepped.affected_rows
+
+    @property
+    def bytes(self) -> int:
+        return self._stepped.bytes
+
+    @property
+    def transaction(self) -> Transaction:
+        """The whole, for the commit."""
+        return self._stepped.whole
+
+    # --- steps ---
+
+    def perform(
+        self,
+        planner: Planner,
+        request: Request,
+        statements: Sequence[Statement],
+        options: Options,
+    ) -> Generator[Step, Any, TransactionResult]:
+        """Run statements as one step: keep all that they write, or nothing."""
+        self._check_ready(statements)
+        step = self._step()
+        self.statements += len(statements)
+        try:
+            while True:
+                try:
+                    return (yield from self._attempt(planner, request, statements, options, step))
+                except NeedsSequenceValues as needs:
+                    yield partial(request.supply, needs)
+                    step.begin_again()
+        except _NO_FAULT_OF_A_STEP:
+            raise
+        except BaseException:  # also if the client has left: it cannot know how far this came
+            self.failed = True
+            raise
+        finally:
+            step.report_reads()
+            if request.drawn:
+                request.give_back_unused(everything=options.dry_run)
+
+    def _attempt(
+        self,
+        planner: Planner,
+        request: Request,
+        statements: Sequence[Statement],
+        options: Options,
+        step: StepTransaction,
+    ) -> Generator[Step, Any, TransactionResult]:
+        request.dry_run = options.dry_run
+        found: list[Found] = [(each.sql, each.parameters, None, None) for each in statements]
+        controls = partial(self._control, len(statements) == 1 and not options.dry_run)
+        body = run_statements(planner, request, found, options, step, controls)
+        results: list[Result]
+        results, rest = begin(body)
+        if rest is not None:
+            results = yield from rest.go_on(request.deadline)
+        diff: Diff | None = None
+        if options.dry_run:
+            context = RequestContext(request, step)
+            try:
+                diff = yield from diff_of(step, options, context)
+            finally:
+                context.release()
+        elif step.changes_anything:
+            yield from self._stepped.keep(step, sum([each.affected_rows for each in results]))
+        step.report_reads()
+        self._charge()
+        kept = step.changes_anything and not options.dry_run
+        return TransactionResult(results, self.version, committed=kept, diff=diff)
+
+    def _check_ready(self, statements: Sequence[Statement]) -> None:
+        if len(statements) > TRANSACTION_STATEMENTS_MAX:
+            raise InvalidRequest(f"a step has at most {TRANSACTION_STATEMENTS_MAX} statements")
+        if self.failed and not (len(statements) == 1 and _rolls_back(statements[0].sql)):
+            raise in_failed()
+
+    def _step(self) -> StepTransaction:
+        return self._stepped.step(self.statements)
+
+    def _charge(self) -> None:
+        """Count what the transaction holds; it is over if that is too much."""
+        size = self._stepped.bytes
+        if size > OPEN_TRANSACTION_BYTES_MAX:
+            self.is_over = True
+            raise OutOfMemory(
+                "the transaction holds more than an open one may, and was rolled back",
+                detail=f"The limit is {OPEN_TRANSACTION_BYTES_MAX} bytes of what it has read"
+                " and written.",
+                hint="Write the rows in several transactions.",
+            )
+        if self._pool is not None:
+            if size > self._pooled:
+                self._pool.take(size - self._pooled)
+            else:
+                self._pool.give_back(self._pooled - size)
+            self._pooled = size
+
+    def release(self) -> None:
+        """Let go of the snapshot and the writes; nothing can be done with it any more."""
+        if self._pool is not None:
+            self._pool.give_back(self._pooled)
+            self._pooled = 0
+        del self._stepped
+
+    # --- statements that control it ---
+
+    def _control(self, alone: bool, node: ast.TransactionControl) -> StatementSteps:
+        kind, name = command_of(node)
+        if kind is None:
+            raise ActiveTransaction(
+                f"{node.kind.upper()} is not a statement of an open transaction",
+                hint="POST /v1/transaction/{id}/commit commits it.",
+            )
+        if not alone:
+            raise FeatureNotSupported(
+                f"{node.kind.upper()} is a step of its own",
+                hint="Send it alone, and not as a dry run.",
+            )
+        if name is None:
+            self.is_over = True
+        elif kind == "savepoint":
+            if self._stepped.savepoints >= SAVEPOINTS_MAX:
+                raise ProgramLimitExceeded(
+                    f"a transaction has at most {SAVEPOINTS_MAX} savepoints",
+                    hint="Release those that are not needed.",
+                )
+            self._stepped.set_savepoint(name)
+        elif kind == "release":
+            yield from self._stepped.release(name)
+        else:
+            yield from self._stepped.roll_back_to(name)
+            self.failed = False
+        return 0
+
+    # --- streams ---
+
+    def stream(
+        self, planner: Planner, request: Request, statement: Statement, options: Options
+    ) -> Generator[Step, Any, RowStream]:
+        """Begin a statement; its rows are streamed as they come if it only reads."""
+        self._check_ready([statement])
+        step = self._step()
+        run = StatementRun(planner, step, request, partial(self._control, True))
+        try:
+            plan = yield from self._reading_plan(run, statement)
+        except _NO_FAULT_OF_A_STEP:
+            raise
+        except BaseException:
+            self.statements += 1
+            self.failed = True
+            raise
+        if plan is None:
+            outcome = yield from self.perform(planner, request, [statement], options)
+            return stream_of(outcome.results[0], step.snapshot, request)
+        self.statements += 1
+
+        def new_cursor() -> Cursor:
+            step.begin_again()
+            step.mark()
+            again = StatementRun(planner, step, request)
+            return again.start(statement.sql, statement.parameters, plan=plan)
+
+        try:
+            return StepStream(self, step, new_cursor, request)
+        except QserverError:
+            self.failed = True
+            raise
+
+    def _reading_plan(
+        self, run: StatementRun, statement: Statement
+    ) -> Generator[Step, Any, Any | None]:
+        """Return the plan of a statement that only reads; None for any other."""
+        sql, given = statement.sql, statement.parameters
+        planner, transaction = run.planner, run.transaction
+        try:
+            parameterized = planner.parameterize(sql, given)
+            plan = planner.find(parameterized, transaction.catalog, transaction.snapshot, given)
+            if plan is None:
+                plan = planner.prepare_nowait(
+                    sql, parameterized, transaction.catalog, transaction.snapshot, given
+                ).plan
+        except NotShort:
+            cursor = yield from start_slowly(run, sql, given, None, None)
+            cursor.close()
+            plan = cursor.plan
+        return None if plan is None or plan.writes else plan
+
+    def stream_ended(self, step: StepTransaction) -> None:
+        step.report_reads()
+        try:
+            self._charge()
+        except OutOfMemory:
+            self.failed = True
+
+    # --- the end ---
+
+    def commit(self, writer: WritableDatabase, request: Request) -> Generator[Step, Any, Outcome]:
+        """Return the steps of a commit of what was written, if everything that was read holds."""
+        if self.failed:
+            raise in_failed()
+        transaction = self._stepped.whole
+        if self.rows_changed:
+            request.allowed.check_write()
+        if transaction.changes_catalog:
+            request.allowed.check_define()
+        return writer.committing(transaction, request.deadline)
+
+
+class StepStream(RowStream):
+    """The rows of a statement inside an open transaction; its end is the end of the step."""
+
+    def __init__(
+        self,
+        transaction: OpenTransaction,
+        step: StepTransaction,
+        new_cursor: Any,
+        request: Request,
+    ) -> None:
+        super().__init__(new_cursor, request, transaction.version)
+        self._transaction = transaction
+        self._step = step
+
+    async def step(self) -> Rows | None:
+        try:
+            return await super().step()
+        except Exception:
+            self._transaction.failed = True
+            raise
+
+    def _end(self) -> None:
+        is_first = not self.ended
+        super()._end()
+        if is_first:
+            self._transaction.stream_ended(self._step)
+
+
+def command_of(
+    node: ast.TransactionControl,
+) -> tuple[Literal["savepoint", "release", "rollback"] | None, str | None]:
+    """Return what a statement asks of an open transaction, and the savepoint that it names.
+
+    A rollback without a name is of the whole. None: nothing that an open transaction does.
+    """
+    words = list(node.words)
+    if node.kind == "savepoint":
+        return "savepoint", _only(node, words)
+    if node.kind == "release":
+        if len(words) > 1 and words[0] == "savepoint":
+            del words[0]
+        return "release", _only(node, words)
+    if node.kind not in ("rollback", "abort"):
+        return None, None
+    if words[:1] in (["work"], ["transaction"]):
+        del words[0]
+    if not words or words == ["and", "no", "chain"]:
+        return "rollback", None
+    if words[0] != "to":
+        raise FeatureNotSupported(
+            f"{node.kind.upper()} AND CHAIN is not supported", position=node.position + 1
+        )
+    del words[0]
+    if len(words) > 1 and words[0] == "savepoint":
+        del words[0]
+    return "rollback", _only(node, words)
+
+
+def _only(node: ast.TransactionControl, words: list[str]) -> str:
+    if len(words) != 1:
+        raise SqlSyntaxError(
+            f"{node.kind.upper()} needs the name of one savepoint", position=node.position + 1
+        )
+    return words[0]
+
+
+def _rolls_back(sql: str) -> bool:
+    if len(sql) > CONTROL_LENGTH_MAX:
+        return False
+    try:
+        statement = parse(sql).statement
+    except QserverError:
+        return False
+    return isinstance(statement, ast.TransactionControl) and statement.kind in ("rollback", "abort")
+
+
+def in_failed() -> FailedTransaction:
+    return FailedTransaction(
+        "current transaction is aborted, commands ignored until end of transaction block",
+        hint="Roll back to a savepoint, or DELETE the transaction.",
+    )

@@ -1,0 +1,73 @@
+"""Says where a conflict is, in terms of tables, columns and statements."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from qserver.storage.catalog import Catalog
+from qserver.storage.conflict import Conflict
+from qserver.storage.page import Key
+from qserver.storage.transaction import Transaction
+from qserver.values.schema import Table
+
+
+def located(conflict: Conflict, transaction: Transaction, version_found: int) -> Conflict:
+    """Return the conflict with its table, statement, and the versions that it is between."""
+    table, columns = conflict.table, conflict.columns
+    if conflict.tree is not None:
+        table, columns = _place(transaction.catalog, conflict.tree)
+    return msgspec.structs.replace(
+        conflict,
+        table=table,
+        columns=columns,
+        statement=_statement_of(conflict, transaction),
+        version_read=transaction.snapshot.version,
+        version_found=version_found,
+    )
+
+
+def _place(catalog: Catalog, tree: int) -> tuple[str, tuple[str, ...]]:
+    """Return the table that a tree belongs to, and the columns of its keys."""
+    rows = catalog.table_of_tree(tree)
+    for table in catalog.tables.values():
+        if table.id == rows:
+            return ".".join(table.path), _columns(table, tree)
+    return catalog.name_of_tree(tree), ()
+
+
+def _columns(table: Table, tree: int) -> tuple[str, ...]:
+    at = table.primary_key
+    if tree != table.id:
+        at = next(index.columns for index in table.indexes if index.id == tree) + at
+    return tuple(table.columns[each].name for each in at if not table.columns[each].hidden)
+
+
+def _statement_of(conflict: Conflict, transaction: Transaction) -> int | None:
+    """Return the number of the statement that was first to read what has changed."""
+    marks, scanned, key = transaction.marks, conflict.scanned, conflict.key
+    if not marks:
+        return None
+    if conflict.tree is None:
+        at = _position(transaction.names_seen, conflict.table)
+        begins = [mark.names for mark in marks]
+    elif scanned is None:
+        at = _position(transaction.keys.get(conflict.tree, {}), key)
+        begins = [mark.keys.get(conflict.tree, 0) for mark in marks]
+    else:  # a shard may have looked at a part of the range
+        same = (
+            each.tree == scanned.tree
+            and each.predicate is scanned.predicate
+            and (key is None or key in each)
+            for each in transaction.ranges
+        )
+        at = _position(same, True)
+        begins = [mark.ranges for mark in marks]
+    return None if at is None else bisect_right(begins, at) - 1
+
+
+def _position(among: Iterable[Any], wanted: str | Key | bool | None) -> int | None:
+    return next((at for at, each in enumerate(among) if each == wanted), None)

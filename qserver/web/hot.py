@@ -1,0 +1,119 @@
+"""The hot routes as endpoints, with or without an Idempotency-Key; see `dataplane`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Final
+
+import msgspec
+
+from qserver.control.databases import OpenDatabase
+from qserver.errors import InvalidRequest
+from qserver.http1 import Answer
+from qserver.limits import ANSWER_STORED_BYTES_MAX, ANSWER_STORED_SECONDS
+from qserver.query.once import too_long
+from qserver.query.results import Once, Result
+from qserver.query.sql_database import TransactionResult
+from qserver.web.answers import WRITERS, query_around_version, transaction_around_version
+from qserver.web.calls import JSON
+from qserver.web.dataplane import HotCall, HotEndpoint, QueryCall, TextCall, TransactionCall
+from qserver.web.idempotency import (
+    REPLAYED,
+    fingerprint_of,
+    name_of_answer,
+    no_key_for_streams,
+)
+from qserver.web.rows import RowEncoder
+
+
+class CallOnce(HotCall):
+    """A request with an Idempotency-Key: the answer is stored by the commit that it is about.
+
+    The first answer has the same bytes as all later ones, so its timings end before the commit.
+    """
+
+    _fingerprint: bytes
+
+    def run(self, body: bytes) -> Answer:
+        self._fingerprint = fingerprint_of(self.endpoint.request.path, body)
+        return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
+
+    def execute(self, opened: OpenDatabase) -> Answer:
+        key = self.endpoint.idempotency_key
+        assert key is not None
+        self._opened = opened
+        if self._options.dry_run:
+            raise InvalidRequest("a dry run takes no Idempotency-Key: it changes nothing")
+        name = name_of_answer(opened.id, self.grant, key)
+        once = Once(name, self._fingerprint, ANSWER_STORED_SECONDS, self.render)
+        self._options = msgspec.structs.replace(self._options, once=once)
+        return super().execute(opened)
+
+    def stream(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
+        raise no_key_for_streams()
+
+    live = stream
+
+    @abstractmethod
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        """The answer before and after its version."""
+
+    def encode(self, result: Result) -> tuple[RowEncoder, bytes]:
+        """The rows of a result as JSON, which are not too long to be stored."""
+        encoder = self.endpoint.encoders.find(result.columns, result.types)
+        size = encoder.size_about(result.rows)
+        if size > ANSWER_STORED_BYTES_MAX:
+            raise too_long(size)
+        return encoder, WRITERS[self._form](encoder, result.rows)
+
+    def executed(self, outcome: TransactionResult) -> Answer:
+        self._ended = perf_counter()
+        self.release()
+        answered = outcome.answered
+        assert answered is not None
+        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
+        self.endpoint.service.metrics.replayed += answered.replayed
+        return self.answer(200, headers, answered.text)
+
+
+class QueryCallOnce(CallOnce, QueryCall):
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        (result,) = results
+        times = self.elapsed_us(), self.exec_us()
+        return query_around_version(result, *self.encode(result), retries, *times)
+
+
+class TextCallOnce(QueryCallOnce, TextCall):
+    pass
+
+
+class TransactionCallOnce(CallOnce, TransactionCall):
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        encoded = list(map(self.encode, results))
+        times = self.elapsed_us(), self.exec_us()
+        return transaction_around_version(results, encoded, retries, *times)
+
+
+class QueryEndpoint(HotEndpoint):
+    kind = QueryCall
+    kind_once = QueryCallOnce
+
+
+class TextEndpoint(HotEndpoint):
+    kind = TextCall
+    kind_once = TextCallOnce
+
+
+class TransactionEndpoint(HotEndpoint):
+    kind = TransactionCall
+    kind_once = TransactionCallOnce
+
+
+HOT: Final[Mapping[str, type[HotEndpoint]]] = {
+    "/v1/query": QueryEndpoint,
+    "/query": TextEndpoint,
+    "/v1/transaction": TransactionEndpoint,
+}

@@ -1,0 +1,376 @@
+"""The routes of open transactions: open, commit, DELETE and GET.
+
+    POST /v1/transaction/open          a snapshot, and a handle for it
+    POST /v1/transaction/{id}/commit   the writes, if everything that was read still holds
+    DELETE, GET /v1/transaction/{id}   the end without a trace; its record
+
+Statements come by the hot routes, see `dataplane`; these are as quick, because each transaction
+needs two of them.
+
+The answer of a commit is stored by the commit itself (see `engine.stored_answers`), and that of a
+conflict after it. So a client that lost the answer asks again, and a server that has restarted
+answers the same. The id of a transaction names its database, so that the answer can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from qserver.control.databases import OpenDatabase
+from qserver.control.open_transactions import Held, database_of, not_found
+from qserver.control.records import Grant
+from qserver.engine.gateway import Outcome
+from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer
+from qserver.engine.work import PENDING as COMMITTING
+from qserver.engine.work import begin, call_back
+from qserver.errors import (
+    Applied,
+    Forbidden,
+    LogTaken,
+    NotFound,
+    QserverError,
+    SerializationFailure,
+    TransactionNotFound,
+)
+from qserver.http1 import PENDING, Answer, IncomingBody, Response
+from qserver.limits import (
+    COMMIT_ANSWER_SECONDS,
+    CONTROL_SECONDS_MAX,
+    STATEMENT_SECONDS_MAX,
+)
+from qserver.query.open_transaction import OpenTransaction
+from qserver.query.results import Options
+from qserver.web import shapes
+from qserver.web.answers import error_body
+from qserver.web.as_of import as_of_given
+from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.catalogue import Route
+from qserver.web.json_values import encode_json
+from qserver.web.named import hide_rows
+from qserver.web.places import check_place
+from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
+from qserver.web.service import allowed_of
+
+_open_decoder: Final = decoder_of(shapes.OpenRequest)
+_nothing_decoder: Final = decoder_of(shapes.NoFields)
+
+
+class OpenTransactionEndpoint(Endpoint):
+    """One of the routes; `name` is the transaction that the path names."""
+
+    def __init__(self, facts: Facts, route: Route) -> None:
+        super().__init__(facts, route.path)
+        self.kind = KINDS[route.method, route.path]
+        self.content_type = facts.headers.get(b"content-type", b"")
+        self.bodiless = route.method == "GET"
+        named = facts.headers.get(b"x-database")
+        self.database = None if named is None else named.decode("latin-1")
+        path = facts.request.path.split("/")
+        self.name = path[3] if len(path) > 3 else ""
+
+
+class TransactionRouteCall(KeyedCall):
+    endpoint: OpenTransactionEndpoint
+    _is_limited = False
+
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
+        return self.run(b"") if self.endpoint.bodiless else super().read(body, most)
+
+    def limit(self, grant: Grant) -> None:
+        """A key of statements may run them in an open transaction."""
+        self._is_limited = True
+
+    def known(self, error: Exception) -> QserverError:
+        known = super().known(error)
+        if self._is_limited:
+            hide_rows(known)
+        return known
+
+    def found(self) -> Held:
+        """The caller's transaction that the path names."""
+        held = self.endpoint.service.plane.open_transactions.find(self.grant, self.endpoint.name)
+        check_place(held, self.grant, self.endpoint.database)
+        return held
+
+    def need_no_body(self, body: bytes) -> None:
+        if body.strip():
+            check_media_type(self.endpoint.content_type, JSON_TYPES, "application/json")
+            decode(_nothing_decoder, body)
+
+
+class OpenCall(TransactionRouteCall):
+    _opened: OpenDatabase | None = None
+    _request: shapes.OpenRequest
+
+    def run(self, body: bytes) -> Answer:
+        self._request = shapes.OpenRequest()
+        if body.strip():
+            check_media_type(self.endpoint.content_type, JSON_TYPES, "application/json")
+            self._request = decode(_open_decoder, body)
+        plane, grant = self.endpoint.service.plane, self.grant
+        plane.open_transactions.check_room(grant)
+        allowed = allowed_of(grant)
+        if not (allowed.read or allowed.write or allowed.define):
+            raise Forbidden("this key may use no data", hint="Use a key with the scope data:read.")
+        wanted = self._request.database
+        name = self.endpoint.database if wanted is None else wanted
+        opened = plane.database_nowait(grant, name)
+        if opened is None:
+            return self.after(plane.database(grant, name), self._begin)
+        return self._begin(opened)
+
+    def _begin(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
+        read_only, given = self._request.read_only, self._request.as_of
+        if given is not None:
+            opening = opened.sql.open(True, CONTROL_SECONDS_MAX * 1000, as_of_given(given))
+            return self.after(opening, self._hold)
+        transaction = opened.sql.open_nowait(read_only)
+        if transaction is None:
+            return self.after(opened.sql.open(read_only, CONTROL_SECONDS_MAX * 1000), self._hold)
+        return self._hold(transaction)
+
+    def _hold(self, transaction: OpenTransaction) -> Answer:
+        opened, idle_ms = self._opened, self._request.idle_ms
+        assert opened is not None
+        idle_seconds = None if idle_ms is None else idle_ms / 1000
+        registry = self.endpoint.service.plane.open_transactions
+        held = registry.hold(self.grant, opened, transaction, idle_seconds)
+        self._opened = None  # it is the transaction's now
+        body = shapes.OpenTransactionAnswer(True, shapes.OpenTransaction(**_fields(held)))
+        return self.answer(201, self.headers(), encode_json(body))
+
+    def release(self) -> None:
+        if self._opened is not None:
+            self._opened.release()
+            self._opened = None
+
+
+class ShowCall(TransactionRouteCall):
+    def run(self, body: bytes) -> Answer:
+        held = self.found()
+        transaction = held.transaction
+        record = shapes.OpenTransactionRecord(
+            **_fields(held),
+            state=transaction.state,
+            statements=transaction.statements,
+            rows_changed=transaction.rows_changed,
+            bytes=transaction.bytes,
+        )
+        body = encode_json(shapes.OpenTransactionRecordAnswer(True, record))
+        return self.answer(200, self.headers(), body)
+
+
+class EndCall(TransactionRouteCall):
+    _held: Held | None = None
+
+    def run(self, body: bytes) -> Answer:
+        held = self.found()
+        if not held.use_nowait():
+            return self.after(held.use(_deadline()), self._end)
+        return self._end(held)
+
+    def _end(self, held: Held) -> Answer:
+        held.end = "rolled_back"
+        held.release()
+        return self.answer(204, self.headers(()), b"")
+
+
+class CommitCall(TransactionRouteCall):
+    """Commits, or answers what the commit has answered."""
+
+    _held: Held | None = None
+    _stored: StoredAnswer
+    _began = 0.0
+    _in_doubt = False
+    """Whether the transaction must not be used again, because its commit may have been sent."""
+
+    def run(self, body: bytes) -> Answer:
+        self.need_no_body(body)
+        try:
+            held = self.found()
+        except TransactionNotFound:
+            return self.after(self._answered_before(), self._repeat)
+        if not held.use_nowait():
+            return self.after(self._use_or_answered(held), self._go_on)
+        return self._commit(held)
+
+    async def _use_or_answered(self, held: Held) -> Held | bytes:
+        try:
+            return await held.use(_deadline())
+        except TransactionNotFound:
+            return await self._answered_before()
+
+    def _go_on(self, found: Held | bytes) -> Answer:
+        return self._repeat(found) if isinstance(found, bytes) else self._commit(found)
+
+    # --- the commit ---
+
+    def _commit(self, held: Held) -> Answer:
+        self._held = held
+        self._began = perf_counter()
+        transaction, sql = held.transaction, held.opened.sql
+        options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed_of(self.grant))
+        steps = sql.committing(transaction, options)
+        self._stored = self._new_answer(transaction.rows_changed)
+        if not transaction.transaction.changes_anything:  # whatever it read was true at its version
+            unchanged = msgspec.structs.replace(self._stored, version=transaction.version)
+            return self.after(self._store(unchanged), self._unchanged)
+        store_answer(transaction.transaction, self._name(held.opened.id), self._stored)
+        self._in_doubt = True
+        outcome, rest = begin(steps)
+        if rest is None:
+            return self._committed(outcome)
+        waiting = call_back(rest, self._settled)
+        if waiting is COMMITTING:
+            return PENDING
+        return self._wait(waiting)
+
+    def _settled(self, outcome: Any) -> None:
+        """Called with the outcome, the error, or the rest of a pending commit."""
+        if isinstance(outcome, Outcome):
+            self.respond(self._committed, outcome)
+        elif isinstance(outcome, Exception):
+            self.respond(self.failed, outcome)
+        else:
+            self.respond(self._wait, outcome)
+
+    def _wait(self, rest: Coroutine[Any, Any, Outcome]) -> Answer:
+        return self.after(self._outcome(rest), self._decided)
+
+    async def _outcome(self, rest: Coroutine[Any, Any, Outcome]) -> Outcome | bytes:
+        """The outcome of the commit; for a conflict its answer, which is stored then."""
+        try:
+            return await rest
+        except SerializationFailure as error:
+            return await self._store_conflict(error)
+
+    def _decided(self, found: Outcome | bytes) -> Answer:
+        if isinstance(found, Outcome):
+            return self._committed(found)
+        assert self._held is not None
+        self._held.end = "conflicted"
+        self.release()
+        return self._repeat(found)
+
+    async def _store_conflict(self, error: SerializationFailure) -> bytes:
+        total_us = self.elapsed_us()
+        body = error_body(self.known(error), self.request_id, total_us, self.exec_us())
+        head, name, rest = body.partition(b'"total_us":')  # the number that a stored answer has
+        tail = rest.removeprefix(b"%d" % total_us)
+        await self._store(StoredAnswer(b"", self._expires(), head + name, tail, total_us))
+        return body
+
+    async def _store(self, answer: StoredAnswer) -> StoredAnswer:
+        """Store an answer that no commit of the transaction's own can store."""
+        held = self._held
+        assert held is not None
+        store = partial(store_answer, name=self._name(held.opened.id), answer=answer)
+        try:
+            await held.opened.database.transact(store, deadline=_deadline())
+        except QserverError as trouble:  # nothing was to be applied; asked again, it is not found
+            self.endpoint.service.world.report("the answer of a commit was not stored", trouble)
+        return answer
+
+    def _unchanged(self, answer: StoredAnswer) -> Answer:
+        assert self._held is not None
+        self._held.end = "committed"
+        self.release()
+        return self._repeat(answer.text)
+
+    def _new_answer(self, affected_rows: int) -> StoredAnswer:
+        times = self.elapsed_us(), 0, 0
+        tail = b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}' % (
+            affected_rows,
+            *times,
+        )
+        return StoredAnswer(b"", self._expires(), b'{"success":true,"version":', tail)
+
+    def _expires(self) -> float:
+        return self.endpoint.service.world.now() + COMMIT_ANSWER_SECONDS
+
+    def _committed(self, outcome: Outcome) -> Answer:
+        assert self._held is not None
+        self._held.end = "committed"
+        self.release()
+        text = msgspec.structs.replace(self._stored, version=outcome.version).text
+        return self.answer(200, self.headers(), text)
+
+    def failed(self, error: Exception) -> Response:
+        if isinstance(error, QserverError) and error.applied is Applied.NO:
+            self._in_doubt = isinstance(error, LogTaken)
+        return super().failed(error)
+
+    # --- the answer, once more ---
+
+    def _name(self, database_id: str) -> bytes:
+        return name_of_commit(self.endpoint.name, database_id, self.grant)
+
+    async def _answered_before(self) -> bytes:
+        """The answer of the commit, if there was one; raises TransactionNotFound otherwise."""
+        name = self.endpoint.name
+        database_id = database_of(name)
+        if database_id is None:
+            raise not_found(name)
+        plane = self.endpoint.service.plane
+        try:
+            opened = await plane.database(self.grant, database_id)
+        except (NotFound, Forbidden):
+            raise not_found(name) from None
+        with opened:
+            snapshot = await opened.database.wait_durable_snapshot(_deadline())
+            now = self.endpoint.service.world.now()
+            answer = find_answer(snapshot, self._name(database_id), now)
+        if answer is None:
+            raise not_found(name)
+        return answer.text
+
+    def _repeat(self, text: bytes) -> Answer:
+        return self.answer(200, self.headers(), text)
+
+    def exec_us(self) -> int:
+        return int((perf_counter() - self._began) * 1_000_000) if self._began else 0
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            if self._in_doubt and held.end is None:
+                held.end = "closed"
+            held.release()
+
+
+def name_of_commit(name: str, database_id: str, grant: Grant) -> bytes:
+    """The name under which the answer of a commit is stored: only its owner can ask for it."""
+    owner = grant.session_id or grant.key_id
+    return sha256(f"commit\0{database_id}\0{owner}\0{name}".encode()).digest()
+
+
+def _deadline() -> float:
+    return trio.current_time() + STATEMENT_SECONDS_MAX
+
+
+def _fields(held: Held) -> dict[str, Any]:
+    return {
+        "id": held.id,
+        "database": held.opened.name,
+        "version": held.transaction.version,
+        "read_only": held.transaction.read_only,
+        "created_at": datetime.fromtimestamp(held.created_at, UTC),
+        "expires_at": datetime.fromtimestamp(held.expires_at(), UTC),
+    }
+
+
+KINDS: Final[Mapping[tuple[str, str], type[TransactionRouteCall]]] = {
+    ("POST", "/v1/transaction/open"): OpenCall,
+    ("POST", "/v1/transaction/{id}/commit"): CommitCall,
+    ("DELETE", "/v1/transaction/{id}"): EndCall,
+    ("GET", "/v1/transaction/{id}"): ShowCall,
+}
