@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from qserver import limits
 from qserver.errors import InvalidSetting
-from qserver.values.durations import seconds_of
 
 PREFIX: Final = "QSERVER_"
 IN_MEMORY: Final = ":memory:"
@@ -219,6 +218,19 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def history_seconds(text: str) -> float:
+    """A length of history in seconds; ValueError says what is wrong."""
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    if not (number.isascii() and number.isdigit() and len(number) < 12):
+        raise ValueError("it is a number of seconds, or one with m, h or d behind it, such as 24h")
+    if int(number) * unit > limits.HISTORY_SECONDS_MAX:
+        raise ValueError(f"it is at most {limits.HISTORY_SECONDS_MAX / 86_400:.0f}d")
+    return float(int(number) * unit)
+
+
 def _seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -405,7 +417,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "24h",
         "How long older versions of a database are kept, unless it says otherwise itself: seconds,"
         " or such as 30m, 24h, 7d. 0 keeps none.",
-        lambda text: seconds_of(text, limits.HISTORY_SECONDS_MAX),
+        history_seconds,
     ),
     Setting(
         "QSERVER_MEMORY",

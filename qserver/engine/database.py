@@ -325,7 +325,8 @@ class Database:
 
     async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
         """Return the database as it was at a version or a time, see `History.snapshot_at`."""
-        return await before(deadline, self.history.snapshot_at, as_of)  # type: ignore[no-any-return]
+        snapshot: Snapshot = await before(deadline, self.history.snapshot_at, as_of)
+        return snapshot
 
     async def turn_back(
         self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None

@@ -28,6 +28,7 @@ class VersionTooOld(QserverError):
     """The caller's fault, or a short history's: the version is not kept any more."""
 
     code = "QS004"
+    name = "history_too_old"
     is_gone = False
     """It was asked for by a route of its own, not by a statement."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 
+from qserver.config import history_seconds
 from qserver.control.records import (
     DatabaseFacts,
     DatabaseRecord,
@@ -17,9 +18,7 @@ from qserver.control.records import (
     SessionRecord,
 )
 from qserver.errors import Forbidden, InvalidRequest
-from qserver.limits import HISTORY_SECONDS_MAX
 from qserver.sql.parameters import json_of
-from qserver.values.durations import seconds_of
 from qserver.web import shapes
 from qserver.web.admission import Admission
 from qserver.web.callers import caller_of
@@ -210,7 +209,7 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
 def _history(given: int | str) -> float:
     """How long older versions are to be kept, in seconds."""
     try:
-        return seconds_of(str(given), HISTORY_SECONDS_MAX)
+        return history_seconds(str(given))
     except ValueError as error:
         raise InvalidRequest(f"history {given!r} is wrong: {error}") from None
 
