@@ -7,7 +7,7 @@ of a large database takes as long as one of a small one. What is made lies in me
 reads it. A few are kept for the next reader. They take from the memory of pages, at most a quarter
 of it, and are the first to go when that is short.
 
-A version is in history if it was the newest at some as_of since the horizon, so the answer does
+A version is in history if it was the newest at some moment since the horizon, so the answer does
 not depend on when checkpoints were taken. Times of versions never run backward, so the version of a
 time is found by halving.
 """
@@ -33,7 +33,7 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import MEMORY_OF_LOG
 from qserver.engine.version_list import VersionEntry, list_versions
 from qserver.engine.yielding import in_steps, yield_to_others
-from qserver.errors import InvalidRequest, OutOfMemory, VersionTooOld
+from qserver.errors import HistoryTooOld, InvalidRequest, OutOfMemory
 from qserver.limits import HISTORY_SNAPSHOTS_MAX
 from qserver.storage.snapshot import Lease, Snapshot, empty_snapshot
 
@@ -100,7 +100,7 @@ class History:
     async def snapshot_at(self, as_of: AsOf) -> Snapshot:
         """Return the snapshot of a version, or of the version that was the newest at a time.
 
-        Raises VersionTooOld, and InvalidRequest for the future.
+        Raises HistoryTooOld, and InvalidRequest for the future.
         """
         time = as_of if isinstance(as_of, float) else inf
         if time is not inf and time > self._now():
@@ -125,7 +125,7 @@ class History:
         return await self._snapshot(version, newest.shards)
 
     async def check_kept(self, version: int) -> None:
-        """Raise VersionTooOld unless a version was the newest at some as_of since the horizon."""
+        """Raise HistoryTooOld unless a version was the newest at some moment since the horizon."""
         saved = await self._saved()
         after = await self._log.read(version, 1) if version >= saved.log_start else []
         if not after or after[0][0] != version + 1 or decode_time(after[0][1]) < self.horizon:
@@ -176,8 +176,8 @@ class History:
             if each.version <= until and end >= horizon
         ]
 
-    def _too_old(self) -> VersionTooOld:
-        return VersionTooOld(
+    def _too_old(self) -> HistoryTooOld:
+        return HistoryTooOld(
             "this version is older than the history that is kept",
             detail=f"History goes back {self.seconds:.0f} seconds.",
             hint="Ask for a newer one, or have more kept from now on, by the database's history.",

@@ -40,13 +40,13 @@ from qserver.errors.requests import (
     StatementTooComplex,
     TooManyAffected,
     TooManyColumns,
-    TooManyDatabases,
     TooManyRequests,
 )
 from qserver.errors.service import (
     AlreadyExists,
     CannotListen,
     Forbidden,
+    HistoryTooOld,
     IdempotencyMismatch,
     InvalidRequest,
     InvalidSetting,
@@ -61,7 +61,6 @@ from qserver.errors.service import (
     TransactionNotFound,
     Unauthorized,
     UnsupportedMediaType,
-    VersionTooOld,
     WrongHost,
 )
 from qserver.errors.statements import (
@@ -166,6 +165,7 @@ __all__ = [
     "FailedTransaction",
     "FeatureNotSupported",
     "Forbidden",
+    "HistoryTooOld",
     "ForeignKeyViolation",
     "GeneratedAlways",
     "GroupingError",
@@ -229,7 +229,6 @@ __all__ = [
     "SubstringError",
     "TooManyAffected",
     "TooManyColumns",
-    "TooManyDatabases",
     "TooManyOpen",
     "TooManyRequests",
     "TransactionNotFound",
@@ -243,7 +242,6 @@ __all__ = [
     "UniqueViolation",
     "UnsupportedMediaType",
     "UntranslatableCharacter",
-    "VersionTooOld",
     "WindowingError",
     "WithCheckOptionViolation",
     "WrongHost",

@@ -24,11 +24,10 @@ class Unauthorized(QserverError):
     name = "not_authorized"
 
 
-class VersionTooOld(QserverError):
-    """The caller's fault, or a short history's: the version is not kept any more."""
+class HistoryTooOld(QserverError):
+    """The caller's fault: the version or time is from before the history that is kept."""
 
     code = "QS004"
-    name = "history_too_old"
     is_gone = False
     """It was asked for by a route of its own, not by a statement."""
 

@@ -70,6 +70,7 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_affected: Count | None = None
     dry_run: bool = False
     as_of: int | str | None = None
+    branch: bool = False
     transaction: str | None = None
 
 
@@ -181,6 +182,8 @@ class TransactionAnswer(Struct, frozen=True):
     timings: TransactionTimings
     diff: list[RowChange] | UnsetType = UNSET
     diff_truncated: bool | UnsetType = UNSET
+    database: str | UnsetType = UNSET
+    """The branch that has the changes, if one was asked for."""
 
 
 class OpenTransaction(Struct, frozen=True):
@@ -267,13 +270,20 @@ class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new database; with `branch_of`, one that begins as that database is now, or was."""
+
     name: str
+    branch_of: str | None = None
 
 
 class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """`history`: how long older versions are kept, as seconds or as 30m, 24h, 7d."""
+    """What is to change: the name, or that a branch is kept that would be deleted.
+
+    `history`: how long older versions are kept, as seconds or as 30m, 24h, 7d.
+    """
 
     name: str | None = None
+    keep: Literal[True] | None = None
     history: int | str | None = None
 
 
@@ -343,7 +353,13 @@ class Database(Struct, frozen=True):
     rows: int
     size_bytes: int
     created_at: datetime
-    history: int
+    branch_of: str | UnsetType = UNSET
+    """The database that this one is a branch of: its name, or its id if it was deleted."""
+    branch_version: int | UnsetType = UNSET
+    """The last version that both have in common."""
+    expires_at: datetime | UnsetType | None = UNSET
+    """When a branch is deleted that nobody keeps; null: never."""
+    history: int = 0
     """For how many seconds older versions are kept."""
 
 

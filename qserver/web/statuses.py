@@ -13,7 +13,9 @@ from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
     DataCorrupted,
+    DiskFull,
     Forbidden,
+    HistoryTooOld,
     IdempotencyMismatch,
     InsufficientPrivilege,
     InvalidRequest,
@@ -28,12 +30,10 @@ from qserver.errors import (
     RequestTooLarge,
     SqlSyntaxError,
     StorageTestFailed,
-    TooManyDatabases,
     TooManyOpen,
     TooManyRequests,
     Unauthorized,
     UnsupportedMediaType,
-    VersionTooOld,
     WrongHost,
 )
 
@@ -46,7 +46,6 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     InvalidRequest: 400,
     SqlSyntaxError: 400,
     ProtocolViolation: 400,
-    TooManyDatabases: 400,
     Unauthorized: 401,
     Forbidden: 403,
     InsufficientPrivilege: 403,
@@ -70,10 +69,12 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
 
 
 def status_of(error: QserverError) -> int:
-    if isinstance(error, VersionTooOld) and error.is_gone:
+    if isinstance(error, HistoryTooOld) and error.is_gone:
         return 410
     if type(error) is QserverError:  # a bug: see `Service.internal_error`
         return 500
+    if isinstance(error, DiskFull) and error.statement is None:
+        return 400  # a database was to be made, no statement to be run
     for cls in type(error).__mro__:
         if cls in STATUSES:
             return STATUSES[cls]

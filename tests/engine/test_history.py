@@ -22,12 +22,12 @@ from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.errors import (
     ForeignKeyViolation,
+    HistoryTooOld,
     InvalidRequest,
     OutOfMemory,
     QueryCanceled,
     ReadOnlyTransaction,
     UniqueViolation,
-    VersionTooOld,
 )
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
@@ -159,7 +159,7 @@ class Machine:
         before = newest(database).version
         try:
             made, restored = await database.turn_back(version)
-        except VersionTooOld:
+        except HistoryTooOld:
             return
         self.note(newest(database), before)
         assert (restored, made) == (version, newest(database).version)
@@ -169,7 +169,7 @@ class Machine:
         following = self.versions.get(version + 1)
         try:
             snapshot = await database.snapshot_at(version)
-        except VersionTooOld:
+        except HistoryTooOld:
             assert following is not None
             kept = self.seconds and following[0] >= self.world.time - self.seconds
             assert not kept or self.was_trimmed(database, version)
@@ -194,7 +194,7 @@ class Machine:
         expected = max(version for version, (at, _) in self.versions.items() if at <= time)
         try:
             snapshot = await database.snapshot_at(time)
-        except VersionTooOld:
+        except HistoryTooOld:
             assert time < self.world.time - self.seconds or self.was_trimmed(database, expected)
             return
         assert snapshot.version == expected
@@ -246,10 +246,10 @@ async def test_the_future_and_what_is_gone_are_refused() -> None:
         world.time += 3601
         await database.transact(counters.increment(1))
         world.time += 3601
-        with pytest.raises(VersionTooOld) as caught:
+        with pytest.raises(HistoryTooOld) as caught:
             await database.snapshot_at(1)
         assert caught.value.code == "QS004"
-        with pytest.raises(VersionTooOld):
+        with pytest.raises(HistoryTooOld):
             await database.snapshot_at(1000.0)
         assert (await database.snapshot_at(3)).version == 3
 
@@ -261,7 +261,7 @@ async def test_no_history_means_the_newest_version_alone() -> None:
         await database.transact(counters.create(5))
         await database.transact(counters.increment(1))
         assert (await database.snapshot_at(2)).version == 2
-        with pytest.raises(VersionTooOld):
+        with pytest.raises(HistoryTooOld):
             await database.snapshot_at(1)
 
 

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 
 from qserver.config import history_seconds
+from qserver.control.branches import Origin
 from qserver.control.records import (
     DatabaseFacts,
     DatabaseRecord,
@@ -64,7 +65,8 @@ class ControlRoutes:
 
     async def post_v1_databases(self, admission: Admission) -> shapes.DatabaseAnswer:
         wanted = await body_of(admission, shapes.DatabaseRequest)
-        record = await self._plane.create_database(admission.grant, wanted.name)
+        origin = None if wanted.branch_of is None else Origin(wanted.branch_of)
+        record = await self._plane.create_database(admission.grant, wanted.name, origin)
         return await self._shown(admission, record.id)
 
     async def get_v1_databases_database(
@@ -76,11 +78,17 @@ class ControlRoutes:
         self, admission: Admission, database: str
     ) -> shapes.DatabaseAnswer:
         wanted = await body_of(admission, shapes.DatabaseChange)
+        if wanted.name is None and wanted.keep is None and wanted.history is None:
+            raise InvalidRequest("nothing is to change", hint="Send `name`, `history` or `keep`.")
         history = None if wanted.history is None else _history(wanted.history)
-        record = await self._plane.change_database(
-            admission.grant, database, name=wanted.name, history=history
-        )
-        return await self._shown(admission, record.id)
+        if wanted.keep:
+            database = (await self._plane.keep_database(admission.grant, database)).id
+        if wanted.name is not None:
+            record = await self._plane.rename_database(admission.grant, database, wanted.name)
+            database = record.id
+        if history is not None:
+            await self._plane.keep_history(admission.grant, database, history)
+        return await self._shown(admission, database)
 
     async def delete_v1_databases_database(self, admission: Admission, database: str) -> None:
         await self._plane.delete_database(admission.grant, database)
@@ -202,6 +210,7 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
         "organization": record.organization,
         "state": record.state,
         "created_at": record.created_at,
+        **({} if record.branch_of is None else _branch(record)),
         **asdict(facts),
     }
 
@@ -212,6 +221,14 @@ def _history(given: int | str) -> float:
         return history_seconds(str(given))
     except ValueError as error:
         raise InvalidRequest(f"history {given!r} is wrong: {error}") from None
+
+
+def _branch(record: DatabaseRecord) -> dict[str, Any]:
+    return {
+        "branch_of": record.branch_of,
+        "branch_version": record.branch_version or UNSET,
+        "expires_at": record.expires_at,
+    }
 
 
 def _key(record: KeyRecord) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import trio
 from qserver.control.databases import OpenDatabase
 from qserver.engine.work import before
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import DataCorrupted, InvalidRequest, UndefinedTable, VersionTooOld
+from qserver.errors import DataCorrupted, HistoryTooOld, InvalidRequest, UndefinedTable
 from qserver.limits import (
     ANSWER_PART_BYTES,
     HISTORY_CHANGES_DEFAULT,
@@ -113,7 +113,7 @@ class HistoryRoutes:
         with await self._service.plane.database(admission.grant, database) as opened:
             try:
                 yield opened
-            except VersionTooOld as error:
+            except HistoryTooOld as error:
                 error.is_gone = True
                 raise
 
