@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import aclosing
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -97,6 +97,8 @@ class Feed:
         self._size = 0
         self._readers = 0
         self._grown = trio.Event()
+        self.shared: dict[Hashable, Any] = {}
+        """What readers have made of the window together; gone when the last of them is."""
 
     # --- as an observer ---
 
@@ -138,11 +140,17 @@ class Feed:
         self._readers -= 1
         if not self._readers:
             self._clear()
+            self.shared.clear()
 
     def newest(self) -> int:
         """Return the newest durable version; 0 while it is unknown."""
         snapshot = self._snapshots.take()
         return 0 if snapshot is None else snapshot.version
+
+    @property
+    def oldest(self) -> int:
+        """The first version in the window; 0 if it is empty."""
+        return self._window[0].version if self._window else 0
 
     def find(self, version: int) -> FedVersion | None:
         window = self._window
