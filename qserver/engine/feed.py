@@ -24,6 +24,7 @@ import trio
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.yielding import in_steps
+from qserver.errors import ReaderTooSlow
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes
 from qserver.storage.snapshot import Snapshot
@@ -173,6 +174,7 @@ class Feed:
             elif self.newest() <= since:
                 await self._grown.wait()
             else:
+                began = since
                 async with aclosing(past.after(since)) as earlier:
                     async for version in earlier:
                         assert version.version == since + 1, "the past leaves nothing out"
@@ -180,6 +182,11 @@ class Feed:
                         yield version
                         if self.find(since + 1) is not None:
                             break
+                if since == began:
+                    raise ReaderTooSlow(
+                        f"version {since + 1} is no longer kept",
+                        hint="Read the tables anew, and their changes from that version on.",
+                    )
 
     def statistics(self) -> FeedStatistics:
         return FeedStatistics(self._readers, len(self._window))
