@@ -18,6 +18,7 @@ from simulations.mutants import (
     logged,
     named,
     numbers,
+    once,
     pages,
     places,
     ranges,
@@ -49,6 +50,7 @@ MUTANTS: Final = (
     *places.MUTANTS,
     *pages.MUTANTS,
     *answers.MUTANTS,
+    *once.MUTANTS,
     *live.MUTANTS,
     *named.MUTANTS,
 )
