@@ -26,6 +26,7 @@ import trio
 from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
+from qserver.engine.stored_answers import StoredAnswer
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -258,13 +259,19 @@ class SqlDatabase:
         return await run(work)  # type: ignore[no-any-return]
 
     def committing(
-        self, transaction: OpenTransaction, options: Options
+        self,
+        transaction: OpenTransaction,
+        options: Options,
+        answer: tuple[bytes, StoredAnswer] | None = None,
     ) -> Generator[Step, Any, Outcome]:
-        """Return the steps of the commit of an open transaction, which is over if it succeeds."""
+        """Return the steps of the commit of an open transaction, which is over if it succeeds.
+
+        `answer` is stored by the same commit, under a name.
+        """
         request = self._environment.request(options.timeout_ms, options.allowed)
         if self._writer is None:
             raise ReadOnlyTransaction("this database can only be read here")
-        return transaction.commit(self._writer, request)
+        return transaction.commit(self._writer, request, answer)
 
     # --- a request ---
 

@@ -18,6 +18,7 @@ from simulations.mutants import (
     logged,
     named,
     numbers,
+    open_transactions,
     pages,
     places,
     ranges,
@@ -50,5 +51,6 @@ MUTANTS: Final = (
     *pages.MUTANTS,
     *answers.MUTANTS,
     *live.MUTANTS,
+    *open_transactions.MUTANTS,
     *named.MUTANTS,
 )

@@ -25,6 +25,7 @@ from simulations.workloads.sql_keys import SqlKeys
 from simulations.workloads.sql_live import SqlLive
 from simulations.workloads.sql_migrations import SqlMigrations
 from simulations.workloads.sql_moves import SqlMoves
+from simulations.workloads.sql_open import SqlOpen
 from simulations.workloads.sql_owners import SqlOwners
 from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
@@ -65,6 +66,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         BlindWrites,
         Turns,
         SqlLive,
+        SqlOpen,
     )
 }
 
