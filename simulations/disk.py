@@ -16,13 +16,14 @@ being written, and can never be surprised by it later.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from struct import Struct
 from typing import Any, Final
 from zlib import crc32
 
 import trio
 
-from qserver.durability.port import ends_with
+from qserver.durability.port import NO_PARTS, CheckpointParts, ends_with
 from qserver.errors import LogFailed, LogTaken, QserverError
 from simulations.shelf import Shelf
 from simulations.world import ACTOR, SimulatedWorld
@@ -159,12 +160,19 @@ class Disk:
             world.record("fault", "saving pages fails", actor="disk")
             raise LogFailed("the pages cannot be saved")
 
-    async def save_checkpoint(self, handle: DiskHandle, version: int, data: bytes) -> None:
+    async def save_checkpoint(
+        self,
+        handle: DiskHandle,
+        version: int,
+        data: bytes,
+        parts: CheckpointParts,
+        after: int,
+    ) -> None:
         if handle.dead:
             return
         world = self.world
         self._check(self.keeper, handle)
-        self.shelf.coming = (version, data)
+        self.shelf.coming = partial(self.shelf.checkpoints.save, version, data, parts, after)
         slow = world.faults.strikes("sync_slow")
         await trio.sleep(world.delays.uniform(0.0, 0.2 if slow else 0.004))
         if self.shelf.lost:  # a connection on which a sync has failed is given up
@@ -182,6 +190,30 @@ class Disk:
             world.record("fault", "nobody is told whether the checkpoint is there", actor="disk")
             world.reach("a checkpoint failed")
             raise LogFailed("the checkpoint cannot be saved")
+
+    async def change_checkpoints(
+        self,
+        handle: DiskHandle,
+        dropped: Sequence[int],
+        changed: Sequence[tuple[int, CheckpointParts]],
+    ) -> None:
+        if handle.dead:
+            return
+        world = self.world
+        self._check(self.keeper, handle)
+        early = world.delays.random() < 0.5
+        if early:  # a crash that comes now finds it done
+            self.shelf.checkpoints.change(dropped, changed)
+        await trio.sleep(world.delays.uniform(0.0, 0.004))
+        fails = world.faults.strikes("checkpoint_fails")
+        if not early and not (fails and world.delays.random() < 0.5):
+            self.shelf.checkpoints.change(dropped, changed)
+        world.record("sync", f"drops the checkpoints of versions {list(dropped)}", actor="disk")
+        if dropped:
+            world.reach("a kept checkpoint was dropped")
+        if fails:
+            world.record("fault", "nobody is told whether they are dropped", actor="disk")
+            raise LogFailed("the checkpoints cannot be changed")
 
     async def forget(self, handle: DiskHandle, version: int, pages: Sequence[int]) -> None:
         if handle.dead:
@@ -208,9 +240,13 @@ class Disk:
             self.world.reach("a process whose log was taken over was refused")
             raise LogTaken("another process writes the log", version=version)
 
-    async def load_checkpoint(self, handle: DiskHandle) -> tuple[int, bytes] | None:
+    async def load_checkpoint(
+        self, handle: DiskHandle, version: int | None
+    ) -> tuple[int, bytes] | None:
         await self._begin_reading()
         self._check_claim(handle)
+        if version is not None:
+            return self.shelf.checkpoints.get(version)
         if handle.has_fenced:  # a newer process may have claimed the checkpoint already
             self._check(self.keeper, handle)
         self.keeper = handle
@@ -219,6 +255,16 @@ class Disk:
             if self._records:
                 self.world.reach("recovery read the log behind a checkpoint")
         return self.shelf.checkpoint
+
+    async def load_outlines(self, handle: DiskHandle) -> list[tuple[int, bytes]]:
+        await self._begin_reading()
+        self._check_claim(handle)
+        return self.shelf.checkpoints.outlines()
+
+    async def load_parts(self, handle: DiskHandle, version: int) -> CheckpointParts | None:
+        await self._begin_reading()
+        self._check_claim(handle)
+        return self.shelf.checkpoints.parts(version)
 
     async def load_pages(self, after: int, most: int) -> list[tuple[int, bytes]]:
         await trio.sleep(self.world.delays.uniform(0.0, 0.001))
@@ -321,17 +367,37 @@ class DiskHandle:
         await self._disk.world.stand_at_await_point()
         await self._perform(lambda: self._disk.save_pages(self, pages))
 
-    async def save_checkpoint(self, version: int, data: bytes) -> None:
+    async def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
         await self._disk.world.stand_at_await_point()
-        await self._perform(lambda: self._disk.save_checkpoint(self, version, data))
+        await self._perform(lambda: self._disk.save_checkpoint(self, version, data, parts, after))
+
+    async def change_checkpoints(
+        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
+    ) -> None:
+        await self._disk.world.stand_at_await_point()
+        await self._perform(lambda: self._disk.change_checkpoints(self, dropped, changed))
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         await self._disk.world.stand_at_await_point()
         await self._perform(lambda: self._disk.forget(self, version, pages))
 
-    async def load_checkpoint(self) -> tuple[int, bytes] | None:
+    async def load_checkpoint(self, version: int | None = None) -> tuple[int, bytes] | None:
         result: tuple[int, bytes] | None = await self._perform(
-            lambda: self._disk.load_checkpoint(self)
+            lambda: self._disk.load_checkpoint(self, version)
+        )
+        return result
+
+    async def load_outlines(self) -> list[tuple[int, bytes]]:
+        result: list[tuple[int, bytes]] = await self._perform(
+            lambda: self._disk.load_outlines(self)
+        )
+        return result
+
+    async def load_parts(self, version: int) -> CheckpointParts | None:
+        result: CheckpointParts | None = await self._perform(
+            lambda: self._disk.load_parts(self, version)
         )
         return result
 

@@ -38,6 +38,8 @@ class Profile:
     checkpoint_log_bytes: int = 2000
     checkpoint_seconds: float = 300.0
     checkpoint_pages_at_once: int = 2
+    history: float = 0.0
+    """For how many seconds older versions are kept."""
     cache_bytes: int = 1 << 30
     """The memory for pages; the least that one read needs is always there."""
     eager_log: bool = False
@@ -91,6 +93,7 @@ def make_profile(name: str, seed: int) -> Profile:
             draw_sizes(chance), retry_seconds=Random(f"pause {name} {seed}").choice(RETRY_SECONDS)
         ),
         cache_bytes=chance.choice((1 << 30, 1 << 30, 100_000, 2_000)),
+        history=chance.choice((0.0, 0.0, 0.5, 1e9)),
     )
     if name == "calm":
         return shape

@@ -103,13 +103,14 @@ def reach_shapes(world: SimulatedWorld, snapshot: Snapshot) -> None:
 
 
 def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
-    """Return the pages that the disk holds, and those that its checkpoint leads to."""
+    """Return the pages that the disk holds, and those that its checkpoints lead to."""
     shelf = disk.shelf
     held = {**shelf.pages, **shelf.unsynced}
     reached: set[int] = set()
-    if shelf.checkpoint is not None:
-        checkpoint = decode_checkpoint(*shelf.checkpoint)
-        waiting = list(roots_of(checkpoint))
+    for version, _ in shelf.checkpoints.outlines():
+        stored = shelf.checkpoints.get(version)
+        assert stored is not None
+        waiting = list(roots_of(decode_checkpoint(*stored)))
         while waiting:
             number = waiting.pop()
             if number in reached or number not in held:
@@ -131,11 +132,14 @@ def disk_problems(disk: Disk) -> list[str]:
         problems.append(f"pages that no checkpoint leads to: {sorted(held - reached)}")
     if reached - held:
         problems.append(f"pages that the checkpoint leads to are missing: {sorted(reached - held)}")
-    checkpoint = disk.shelf.checkpoint
-    version = 0 if checkpoint is None else checkpoint[0]
-    records = [each for each in disk.versions() if each <= version]
-    if records:
-        problems.append(f"records of versions that the checkpoint has: {records}")
+    kept = [version for version, _ in disk.shelf.checkpoints.outlines()]
+    history = disk.world.profile.history
+    if not history and len(kept) > 1:
+        problems.append(f"there is no history, and checkpoints of {kept} are kept")
+    beginnings = {0, *kept} if history else {*kept[-1:]}
+    records = disk.versions()
+    if records and kept and records[0] - 1 not in beginnings:
+        problems.append(f"the log begins with version {records[0]}, checkpoints are of {kept}")
     return problems
 
 

@@ -57,6 +57,7 @@ SOMETIMES: Final = (
     "a sync failed between the pages of a checkpoint and its record",
     "commits went on while a checkpoint was saved",
     "pages of an old checkpoint were forgotten",
+    "a kept checkpoint was dropped",
     "the process crashed between the pages of a checkpoint",
     "the process crashed while it saved a checkpoint",
     "recovery began with a checkpoint",

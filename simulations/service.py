@@ -134,6 +134,7 @@ class Service:
             profile.checkpoint_log_bytes,
             profile.checkpoint_seconds,
             profile.checkpoint_pages_at_once,
+            history=profile.history,
         )
         self._recovered = trio.Event()
 

@@ -8,16 +8,19 @@ or not at all: the port promises that, and a SQLite transaction gives it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
+
+from qserver.durability.memory import CheckpointRows
 
 
 class Shelf:
     def __init__(self) -> None:
-        self.checkpoint: tuple[int, bytes] | None = None
+        self.checkpoints = CheckpointRows()
         self.pages: dict[int, bytes] = {}
         self.unsynced: dict[int, bytes] = {}
-        self.coming: tuple[int, bytes] | None = None
+        self.coming: Callable[[], None] | None = None
+        """Writes the checkpoint that is being saved."""
         self.lost = False
         """Whether saved, unsynced pages were lost, and the log has not been read since."""
 
@@ -27,8 +30,13 @@ class Shelf:
     def sync(self) -> None:
         assert self.coming is not None
         self.pages |= self.unsynced
-        self.checkpoint = self.coming
+        self.coming()
         self.forget_unsynced()
+
+    @property
+    def checkpoint(self) -> tuple[int, bytes] | None:
+        """The newest one."""
+        return self.checkpoints.newest
 
     def forget_unsynced(self) -> None:
         self.unsynced.clear()

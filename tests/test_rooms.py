@@ -160,7 +160,7 @@ def test_a_world_that_comes_in_as_an_argument_is_left_alone(source: str) -> None
 def test_an_exception_covers_its_own_file_and_its_own_names_only() -> None:
     rule = house_rules.world_comes_in_as_an_argument
     source = "import os, sqlite3\nfrom pathlib import Path"
-    assert complaints(rule, "qserver/durability/sqlite_file.py", source) == []
+    assert complaints(rule, "qserver/durability/data_file.py", source) == []
     assert len(complaints(rule, "qserver/durability/log.py", source)) == 3
     assert len(complaints(rule, "qserver/durability/sqlite_file.py", "import time")) == 1
 

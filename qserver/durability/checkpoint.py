@@ -7,8 +7,8 @@
 
 A tree has a root for each of its ranges, and the bounds between them. The record does not mention
 shards. A root of 0 is an empty one. Sequences are a tree like any other. Length and height of a
-root are what is known of a page before it is read. A dead page is still in the log, unless it was
-forgotten meanwhile, and is of no use. A moment, [version, time], is when a tree, a definition or
+root are what is known of a page before it is read. Dead pages were named here before they were
+named beside the checkpoint, see `kept`. A moment, [version, time], is when a tree, a definition or
 any definition was last changed.
 
 Format 2 had neither lengths nor heights. Format 1 had one map of roots for each shard, because keys
@@ -58,7 +58,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     pages: int = 0
     """How many it has."""
     dead: list[int] = []
-    """Pages that it does not have, and that may not be forgotten yet."""
+    """In files of earlier releases: pages that it does not have, and that may still be there."""
     moments: dict[str, Moment] = {}
     """When each definition was last changed, if that is known."""
     last_definition: Moment | None = None
@@ -90,7 +90,6 @@ def encode_checkpoint(
     roots: dict[int, list[int]],
     last_page: int,
     pages: int = 0,
-    dead: list[int] | None = None,
 ) -> bytes:
     catalog = snapshot.catalog
     definitions = changes_to_plain({**catalog.tables, **catalog.others})
@@ -109,7 +108,7 @@ def encode_checkpoint(
                 trees,
                 last_page,
                 pages,
-                dead or [],
+                [],
                 dict(catalog.moments),
                 catalog.last_change,
             )

@@ -33,13 +33,15 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     last_change_of,
 )
+from qserver.durability.kept import Kept, decode_numbers, decode_outline, empty
+from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import (
     StoredChildren,
     decode_page,
     impossible,
     page_without_entries,
 )
-from qserver.durability.port import Log
+from qserver.durability.port import NO_PARTS, Log
 from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
 from qserver.storage.btree import apply, branch_of, pages
@@ -57,45 +59,85 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
     """Return the newest checkpoint's snapshot, and its pages in `saved`; None if there is none."""
     stored = await log.load_checkpoint()
     last_number = await log.last_page()
+    records = await log.read(0, 1)
     if stored is None:
-        if last_number and not await log.read(0, 1):
+        if last_number and not records:
             raise DataCorrupted(
                 "there are pages, but neither a checkpoint nor a log that they would belong to",
                 hint="Restore a backup, and keep the damaged data until you have.",
             )
-        saved.restore(0, [], 0, list(range(1, last_number + 1)), last_number)
+        saved.restore([empty()], [], list(range(1, last_number + 1)), last_number, 0)
         return None
     checkpoint = decode_checkpoint(*stored)
     last_number = max(last_number, checkpoint.last_page)
-    catalog = catalog_of(checkpoint)
+    log_start = records[0][0] - 1 if records else checkpoint.version
+    parts = await log.load_parts(checkpoint.version) or NO_PARTS
+    dead = [] if isinstance(checkpoint, CheckpointByHash) else checkpoint.dead
+    saved.restore(
+        await _kept(log, checkpoint, log_start),
+        decode_numbers(checkpoint.version, parts.gone or b""),
+        [
+            *dead,
+            *decode_numbers(checkpoint.version, parts.dead or b""),
+            *range(checkpoint.last_page + 1, last_number + 1),
+        ],
+        last_number,
+        log_start,
+    )
     if isinstance(checkpoint, Checkpoint) and checkpoint.format == FORMAT:
-        trees = {
-            number: _laid_over(
-                catalog,
-                number,
-                bounds_of(number, tree),
-                _roots(tree, saved.store),
-                shards,
-                last_change_of(tree, checkpoint),
-            )
-            for number, tree in checkpoint.trees.items()
-        }
-        dead = [*checkpoint.dead, *range(checkpoint.last_page + 1, last_number + 1)]
-        roots = [root for tree in trees.values() for root in tree.roots if len(root)]
-        saved.restore(checkpoint.version, roots, checkpoint.pages, dead, last_number)
-    else:
-        old = OldPages(saved.store)
-        await old.read(log)
-        trees = await old.trees(checkpoint, catalog, shards)
-        saved.restore_old(checkpoint.version, old.numbers(), last_number)
+        snapshot = snapshot_of(checkpoint, saved.store, shards)
+        trees = [tree for _, tree in snapshot.trees.items()]
+        roots = [root for tree in trees for root in tree.roots if len(root)]
+        saved.restore_pages(roots, checkpoint.pages)
+        return snapshot
+    old = OldPages(saved.store)
+    await old.read(log)
+    catalog = catalog_of(checkpoint)
+    merged_trees = await old.trees(checkpoint, catalog, shards)
+    saved.restore_old(old.numbers())
     return Snapshot(
         checkpoint.version,
         checkpoint.time,
         catalog,
-        Trees().changed(trees),
+        Trees().changed(merged_trees),
         shards,
-        saved.store.new_lease(),
+        saved.store.new_lease(checkpoint.version),
     )
+
+
+async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[Kept]:
+    """Return what is known of all checkpoints of a log."""
+    kept = [empty()] if log_start == 0 else []
+    for version, outline in await log.load_outlines():
+        if outline:
+            kept.append(decode_outline(version, outline))
+        else:  # a release before kept checkpoints has written it: there is no other
+            kept.append(Kept(version, newest.time, newest.last_page, 0))
+    return kept
+
+
+def snapshot_of(
+    checkpoint: Checkpoint, store: LoggedPages, shards: int, last: int | None = None
+) -> Snapshot:
+    """Return the snapshot of a checkpoint: its roots, and nothing below them.
+
+    `last`: up to which version records will be added to it; None: to any.
+    """
+    catalog = catalog_of(checkpoint)
+    trees = {
+        number: _laid_over(
+            catalog,
+            number,
+            bounds_of(number, tree),
+            _roots(tree, store),
+            shards,
+            last_change_of(tree, checkpoint),
+        )
+        for number, tree in checkpoint.trees.items()
+    }
+    lease = store.new_lease(checkpoint.version, last)
+    trees_by_number = Trees().changed(trees)
+    return Snapshot(checkpoint.version, checkpoint.time, catalog, trees_by_number, shards, lease)
 
 
 def _roots(tree: StoredTree, store: PageStore) -> list[Tree]:

@@ -9,14 +9,75 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from qserver.durability.port import StoredPage, StoredRecord, ends_with
+import msgspec
+
+from qserver.durability.port import (
+    NO_PARTS,
+    CheckpointParts,
+    StoredPage,
+    StoredRecord,
+    ends_with,
+)
+
+
+class CheckpointRow(msgspec.Struct, frozen=True):
+    data: bytes
+    outline: bytes
+    gone: bytes
+    dead: bytes
+
+    def changed(self, parts: CheckpointParts) -> CheckpointRow:
+        changes = {
+            name: part for name, part in msgspec.structs.asdict(parts).items() if part is not None
+        }
+        return msgspec.structs.replace(self, **changes)
+
+    def parts(self) -> CheckpointParts:
+        return CheckpointParts(self.outline, self.gone, self.dead)
+
+
+class CheckpointRows:
+    """Checkpoints by their versions: what a table of them does, in memory."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, CheckpointRow] = {}
+
+    @property
+    def newest(self) -> StoredRecord | None:
+        return self.get(max(self._rows, default=0))
+
+    def save(self, version: int, data: bytes, parts: CheckpointParts, after: int) -> None:
+        rows = {each: row for each, row in self._rows.items() if each <= after}
+        rows[version] = CheckpointRow(data, b"", b"", b"").changed(parts)
+        self._rows = rows
+
+    def get(self, version: int | None = None) -> StoredRecord | None:
+        version = max(self._rows, default=0) if version is None else version
+        row = self._rows.get(version)
+        return None if row is None else (version, row.data)
+
+    def outlines(self) -> list[StoredRecord]:
+        return [(version, row.outline) for version, row in sorted(self._rows.items())]
+
+    def parts(self, version: int) -> CheckpointParts | None:
+        row = self._rows.get(version)
+        return None if row is None else row.parts()
+
+    def change(
+        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
+    ) -> None:
+        rows = {each: row for each, row in self._rows.items() if each not in dropped}
+        for version, parts in changed:
+            if version in rows:
+                rows[version] = rows[version].changed(parts)
+        self._rows = rows
 
 
 class MemoryLog:
     def __init__(self) -> None:
         self._records: dict[int, bytes] = {}
         self._pages: dict[int, bytes] = {}
-        self._checkpoint: StoredRecord | None = None
+        self._checkpoints = CheckpointRows()
         self._last = 0
 
     async def append(self, records: Sequence[StoredRecord]) -> None:
@@ -31,17 +92,31 @@ class MemoryLog:
         return [(each, self._records[each]) for each in range(max(after + 1, first), until)]
 
     async def fence(self, version: int) -> bool:
-        checkpoint = 0 if self._checkpoint is None else self._checkpoint[0]
-        return ends_with(max(self._last, checkpoint), version, "the log")
+        newest = self._checkpoints.newest
+        saved = 0 if newest is None else newest[0]
+        return ends_with(max(self._last, saved), version, "the log")
 
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         self._pages.update(pages)
 
-    async def save_checkpoint(self, version: int, data: bytes) -> None:
-        self._checkpoint = (version, data)
+    async def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
+        self._checkpoints.save(version, data, parts, after)
 
-    async def load_checkpoint(self) -> StoredRecord | None:
-        return self._checkpoint
+    async def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
+        return self._checkpoints.get(version)
+
+    async def load_outlines(self) -> list[StoredRecord]:
+        return self._checkpoints.outlines()
+
+    async def load_parts(self, version: int) -> CheckpointParts | None:
+        return self._checkpoints.parts(version)
+
+    async def change_checkpoints(
+        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
+    ) -> None:
+        self._checkpoints.change(dropped, changed)
 
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         numbers = islice((each for each in sorted(self._pages) if each > after), most)
@@ -63,5 +138,6 @@ class MemoryLog:
         size = sum(map(len, self._records.values()))
         return (
             f"a log in memory with {len(self._records)} records, {size} bytes"
-            + f", and a checkpoint of {len(self._pages)} pages" * (self._checkpoint is not None)
+            + f", and checkpoints of {len(self._pages)} pages"
+            * (self._checkpoints.newest is not None)
         )

@@ -1,14 +1,15 @@
 """The pages of one database: loads their entries from its log, and says when one may be forgotten.
 
-A page that a newer checkpoint does not have may still be needed by a reader of an older snapshot,
-whether its entries are here or not. So each snapshot has a lease, and a checkpoint begins a new one
-for all snapshots from there on:
+A page that no kept checkpoint has may still be needed by a reader of an older snapshot, whether its
+entries are here or not. So each snapshot has a lease, which says which versions' pages it may
+load. A checkpoint begins a new one for all snapshots from there on:
 
-    lease 4                     lease 5                      what the checkpoint of version 90 lets
-    versions 71 … 89            versions 90 …                die is forgotten when no snapshot with
-                       ^ the checkpoint of version 90        lease 4 or an older one is alive
+    versions 71 … 89            versions 90 …                what was made after version 50 and died
+                       ^ the checkpoint of version 90        until version 90 is forgotten when no
+                                                             lease of a version in between is alive
 
-Nobody gives a lease back: it dies with the last snapshot that has it.
+A snapshot that was made from a checkpoint and records has a lease of its own. Nobody gives a lease
+back: it dies with the last snapshot that has it.
 
 A store outlives the generations of its database, as readers may. A page that is not what was saved
 is reported, and whoever wanted it gets the error; it is tried again when it is wanted again.
@@ -45,7 +46,6 @@ class LoggedPages:
         """Entries of saved leaves that were copied to unsaved ones."""
         self._report = report
         self._leases: list[ref[Lease]] = []
-        self._last_lease = 0
 
     # --- entries ---
 
@@ -93,21 +93,20 @@ class LoggedPages:
 
     # --- leases ---
 
-    def new_lease(self) -> Lease:
-        """Begin the lease of all snapshots from here on."""
-        self._last_lease += 1
-        lease = Lease(self._last_lease)
+    def new_lease(self, first: int, last: int | None = None) -> Lease:
+        """Begin the lease of snapshots that need pages of these versions."""
+        lease = Lease(first, last)
         self._leases.append(ref(lease))
         return lease
 
-    @property
-    def last_lease(self) -> int:
-        return self._last_lease
-
-    def is_read_before(self, lease: int) -> bool:
-        """Return whether a snapshot with an older lease is alive."""
+    def is_read_between(self, after: int, before: int) -> bool:
+        """Return whether a snapshot is alive that may need what only versions between had."""
         self._leases = [each for each in self._leases if each() is not None]
-        return any(alive.number < lease for each in self._leases if (alive := each()))
+        return any(
+            lease.first < before and (lease.last is None or lease.last > after)
+            for each in self._leases
+            if (lease := each())
+        )
 
     def close(self) -> None:
         self.cache.close(self)

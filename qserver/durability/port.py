@@ -6,10 +6,13 @@ survive any crash; of a group still being written, any number of records from th
 
 A checkpoint is a snapshot as bytes: numbered pages, and one small record that names the root pages.
 Pages are saved first, in any number of calls, and mean nothing until `save_checkpoint` makes them
-count, all at once. Only then may the records and pages before it be forgotten.
+count, all at once. Only then may records and pages before it be forgotten.
 
-    save_pages … save_pages ─► save_checkpoint ─► forget … forget
+    save_pages … save_pages ─► save_checkpoint ─► change_checkpoints ─► forget … forget
                                ^ from here on recovery begins with it
+
+The log may keep several checkpoints. It knows them by their versions; what it keeps beside each of
+them, and which are needed, is for others to say (see `kept`).
 
 Calls are served in order: when one is cancelled, the next waits until it has ended. A call that
 raises LogFailed may have done its work or not.
@@ -22,7 +25,9 @@ records that is not in the log.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
 
 from qserver.errors import DataCorrupted
 
@@ -31,6 +36,17 @@ StoredRecord: TypeAlias = tuple[int, bytes]
 
 StoredPage: TypeAlias = tuple[int, bytes]
 """A page's number, and the page."""
+
+
+class CheckpointParts(msgspec.Struct, frozen=True):
+    """What is kept beside a checkpoint and may change, see `kept`; None: it stays as it is."""
+
+    outline: bytes | None = None
+    gone: bytes | None = None
+    dead: bytes | None = None
+
+
+NO_PARTS: Final = CheckpointParts(b"", b"", b"")
 
 
 class Log(Protocol):
@@ -58,14 +74,28 @@ class Log(Protocol):
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         """Keep pages for a later checkpoint. They need not be durable before it is."""
 
-    async def save_checkpoint(self, version: int, data: bytes) -> None:
+    async def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
         """Return when this is the checkpoint, durably, with all pages that were saved before it.
 
-        A crash in the middle leaves the one before.
+        It takes the place of all with a greater version than `after`. A crash in the middle leaves
+        those.
         """
 
-    async def load_checkpoint(self) -> StoredRecord | None:
-        """Return the newest checkpoint with its version, or None."""
+    async def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
+        """Return the checkpoint of a version, or the newest, with its version; None: not there."""
+
+    async def load_outlines(self) -> list[StoredRecord]:
+        """Return the versions of all checkpoints, in order, with their outlines."""
+
+    async def load_parts(self, version: int) -> CheckpointParts | None:
+        """Return what is kept beside a checkpoint; None if it is not there."""
+
+    async def change_checkpoints(
+        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
+    ) -> None:
+        """Drop checkpoints, and change what is kept beside others: durably, as one step."""
 
     async def last_page(self) -> int:
         """Return the greatest number of a page; 0 if there is none."""

@@ -51,7 +51,7 @@ async def recover(log: Log, shards: int, store: LoggedPages | None = None) -> Re
     store = LoggedPages(log) if store is None else store
     store.copied = 0
     saved = SavedPages(store)
-    base = await load_newest(log, saved, shards) or empty_snapshot(shards, store.new_lease())
+    base = await load_newest(log, saved, shards) or empty_snapshot(shards, store.new_lease(0))
     return await recover_from(Recovered(base, saved, 0), log)
 
 

@@ -10,69 +10,108 @@ branch leads to it, or if the branch over it is there. `Save` goes through the o
 roots, stops at each page that a new branch leads to, and what it met before is dead: branches that
 were copied, and what was below them and changed. Nothing else is opened.
 
-Dead pages are named in the record of the checkpoint that they are not in, so that a crash forgets
-none of them. They are forgotten once that checkpoint is durable, and no reader of an older snapshot
-is left (see `page_store`).
+What dies is gone for the new checkpoint, and may be needed by older ones that are kept (see
+`kept`). A page that none has is forgotten once no reader of an older snapshot is left (see
+`page_store`). Both are named beside a checkpoint, so that a crash forgets none of them.
 
 The pages of an attempt that failed die with the next one that succeeds. Until then they do no harm:
 their numbers are not used again, and no confirmed checkpoint refers to them.
+
+A change of the log that failed may be there all the same. It stays in `doubt` until the log has
+been read again, and nothing else changes before that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final, TypeAlias
 
 import msgspec
 
 from qserver.durability.checkpoint import encode_checkpoint
+from qserver.durability.kept import (
+    Kept,
+    Rules,
+    empty,
+    encode_numbers,
+    encode_outline,
+    history_begins,
+    inherit,
+    is_needless,
+    next_to_drop,
+)
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import encode_page
-from qserver.durability.port import StoredPage
+from qserver.durability.port import CheckpointParts, StoredPage
 from qserver.errors import DataCorrupted
 from qserver.storage.btree import children_of
 from qserver.storage.page import Tree
 from qserver.storage.snapshot import Snapshot
 
+NO_HISTORY: Final = Rules()
+
 
 class Dead(msgspec.Struct):
-    """Pages that no checkpoint needs, and snapshots with an older lease than `lease` may."""
+    """Pages that no checkpoint has, and that only snapshots between two versions may need."""
 
-    lease: int
+    after: int
+    before: int
+    numbers: list[int]
+    pages: list[Tree]
+    """Those of them that were met."""
+
+
+class Died(msgspec.Struct):
+    """Pages that the next checkpoint has not, and the last one has, or an attempt that failed."""
+
     numbers: list[int]
     pages: list[Tree]
     """Those of them that were met."""
 
 
 class SavedPages:
-    """The pages of the newest confirmed checkpoint. Nothing waits in here."""
+    """The pages of the confirmed checkpoints. Nothing waits in here."""
 
     def __init__(self, store: LoggedPages | None = None) -> None:
         self.store = LoggedPages(MemoryLog()) if store is None else store
-        self.version = 0
+        self.kept = [empty()]
+        self.gone: list[int] = []
+        """Pages that the kept checkpoint before the newest has, and the newest has not."""
+        self.log_start = 0
+        """The log has all records behind this version."""
         self.count = 0
-        """Pages of the checkpoint."""
+        """Pages of the newest checkpoint."""
         self.last_number = 0
         self.dead: list[Dead] = []
+        self.doubt: Doubt | None = None
+        """A change that the log may have made or not."""
         self._roots: list[Tree] = []
         self._old: set[int] = set()
         """Pages of a checkpoint of an older format, none of whose branches stays."""
         self._last_confirmed = 0
 
-    def restore(
-        self, version: int, roots: list[Tree], count: int, dead: list[int], last_number: int
-    ) -> None:
-        """Begin with a loaded checkpoint, and pages that are known to be dead."""
-        self.last_number = last_number
-        self.count = count
-        if dead:
-            self.dead.append(Dead(self.store.last_lease, dead, []))
-        self._confirm(version, roots)
+    @property
+    def version(self) -> int:
+        return self.kept[-1].version
 
-    def restore_old(self, version: int, numbers: set[int], last_number: int) -> None:
-        """Begin with a checkpoint of an older format: the next one saves all branches again."""
-        self.restore(version, [], len(numbers), [], last_number)
-        self._old = numbers
+    def restore(
+        self, kept: list[Kept], gone: list[int], dead: list[int], last_number: int, log_start: int
+    ) -> None:
+        """Begin with the checkpoints of a log, and pages that are known to be dead."""
+        self.kept, self.gone, self.log_start = kept, gone, log_start
+        self.last_number = last_number
+        if dead:
+            self.dead.append(Dead(-1, self.version, dead, []))
+        self._last_confirmed = last_number
+
+    def restore_pages(self, roots: list[Tree], count: int) -> None:
+        """Begin with the newest checkpoint, which is loaded."""
+        self._roots, self.count = roots, count
+
+    def restore_old(self, numbers: set[int]) -> None:
+        """Begin with one of an older format: the next one saves all branches again."""
+        self._old, self.count = numbers, len(numbers)
 
     def begin(self, snapshot: Snapshot) -> Save:
         """Begin to save a snapshot."""
@@ -87,20 +126,69 @@ class SavedPages:
 
     def confirm(self, save: Save) -> None:
         """Make a durable snapshot the checkpoint: its new pages may be let go from now on."""
+        row = save.row
+        assert row is not None, "only what has a row can be durable"
         for page, number in save.number_of.items():
             page.number, page.store = number, self.store
         self.store.cache.keep(list(save.number_of))
         self.count = save.count
         self._old = set()
-        if save.died.numbers:
-            self.dead.append(save.died)
-        self._confirm(save.snapshot.version, save.roots)
+        self._roots = save.roots
+        self._last_confirmed = row.kept.last_page
+        self.kept = [*(each for each in self.kept if each.version <= row.after), row.kept]
+        self.gone = row.gone
+        if row.dead.numbers:
+            self.dead.append(row.dead)
+
+    # --- kept checkpoints ---
+
+    def next_to_drop(self, rules: Rules) -> int | None:
+        """Return the position of a kept checkpoint that need not be."""
+        return next_to_drop(self.kept, rules, self.log_start)
+
+    def base_of(self, version: int) -> Kept | None:
+        """Return the kept checkpoint from which the log makes a version; None if there is none."""
+        for kept in reversed(self.kept):
+            if kept.version <= version:
+                return kept if kept.version >= self.log_start else None
+        return None
+
+    def cut_log(self, horizon: float) -> int:
+        """Give up the records before history; return the version up to which there are none."""
+        begins = history_begins(self.kept, horizon, self.log_start)
+        self.log_start = max(self.log_start, self.kept[begins].version)
+        return self.log_start
+
+    def drop(self, at: int, left: list[int], gone: list[int]) -> Drop:
+        """Begin to drop a kept checkpoint; `left` and `gone`: of it and of the one behind it."""
+        return Drop(self, at, left, gone)
+
+    def dropped(self, drop: Drop) -> None:
+        """Note that a checkpoint is dropped, durably."""
+        drop.heir.gone = len(drop.gone)
+        if drop.heir is self.kept[-1]:
+            self.gone = drop.gone
+        self.kept.remove(drop.kept)
+        if drop.dead:
+            self.dead.append(Dead(drop.after, drop.heir.version, drop.dead, []))
+
+    def resolve(self, versions: set[int]) -> None:
+        """End all doubt: the log has the checkpoints of these versions."""
+        doubt, self.doubt = self.doubt, None
+        if isinstance(doubt, Save) and doubt.snapshot.version in versions:
+            self.confirm(doubt)
+        elif isinstance(doubt, Drop) and doubt.kept.version not in versions:
+            self.dropped(doubt)
+
+    # --- dead pages ---
 
     def some_to_forget(self, most: int) -> list[int]:
         """Return up to `most` numbers that nobody needs; then call `forgotten`."""
-        if not self.dead or self.store.is_read_before(self.dead[0].lease):
-            return []
-        return self.dead[0].numbers[-most:]
+        for at, each in enumerate(self.dead):
+            if not self.store.is_read_between(each.after, each.before):
+                self.dead[0], self.dead[at] = each, self.dead[0]
+                return each.numbers[-most:]
+        return []
 
     def forgotten(self, numbers: list[int]) -> None:
         if not numbers:
@@ -124,17 +212,22 @@ class SavedPages:
     def old_numbers(self) -> set[int]:
         return self._old
 
-    def _confirm(self, version: int, roots: list[Tree]) -> None:
-        self.version = version
-        self._roots = roots
-        self._last_confirmed = self.last_number
-
     def __repr__(self) -> str:
         return f"{self.count} saved pages of version {self.version}"
 
 
+class CheckpointRow(msgspec.Struct):
+    """What the log is to keep of a checkpoint, and what follows from it."""
+
+    kept: Kept
+    gone: list[int]
+    dead: Dead
+    after: int
+    """Its checkpoints behind this version go."""
+
+
 class Save:
-    """One checkpoint in the making: take all `pages`, `sort_out`, then `record`, then confirm."""
+    """One checkpoint in the making: take all `pages`, `sort_out`, `stored`, then confirm."""
 
     def __init__(self, saved: SavedPages, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -142,7 +235,8 @@ class Save:
         self.number_of: dict[Tree, int] = {}
         """Pages that are new since the last checkpoint."""
         failures = saved.numbers_of_failures()
-        self.died = Dead(saved.store.last_lease, list(failures), [])
+        self.died = Died(list(failures), [])
+        self.row: CheckpointRow | None = None
         self._known = saved.count + len(failures)
         self._saved = saved
         self._kept: set[int] = set()
@@ -184,16 +278,43 @@ class Save:
                 pass  # what is below it cannot be known, and stays
             yield
 
-    def record(self) -> bytes:
+    def stored(
+        self, rules: Rules = NO_HISTORY, log_end: int = 0
+    ) -> tuple[bytes, CheckpointParts, int]:
+        """Return the record, what is kept beside it, and behind which version others go.
+
+        The last checkpoint goes with it if neither history nor a short replay needs it.
+        """
         for _ in self._sorting:
             pass
         saved = self._saved
+        version = self.snapshot.version
+        new = Kept(version, self.snapshot.time, saved.last_number, log_end)
+        died = sorted(self.died.numbers)
+        if is_needless([*saved.kept, new], len(saved.kept) - 1, rules, saved.log_start):
+            before = saved.kept[-2] if len(saved.kept) > 1 else None
+            gone, dead = inherit(saved.gone, died, before.last_page if before else 0)
+        else:
+            before = saved.kept[-1]
+            gone, dead = inherit([], died, before.last_page)
+        new.gone = len(gone)
+        first = before.last_page if before else 0
+        after = before.version if before else -1
+        pages = [page for page in self.died.pages if page.number > first]
+        self.row = CheckpointRow(new, gone, Dead(after, version, dead, pages), after)
+        parts = CheckpointParts(
+            encode_outline(new),
+            encode_numbers(version, gone),
+            encode_numbers(version, saved.numbers_of_dead() + dead),
+        )
+        return self._record(), parts, after
+
+    def _record(self) -> bytes:
         roots = {
             number: [self._number(root) if len(root) else 0 for root in tree.roots]
             for number, tree in self.snapshot.trees.items()
         }
-        dead = saved.numbers_of_dead() + self.died.numbers
-        return encode_checkpoint(self.snapshot, roots, saved.last_number, self.count, dead)
+        return encode_checkpoint(self.snapshot, roots, self._saved.last_number, self.count)
 
     @property
     def count(self) -> int:
@@ -205,6 +326,35 @@ class Save:
 
     def __repr__(self) -> str:
         return f"a save of version {self.snapshot.version}, {len(self.number_of)} pages so far"
+
+
+class Drop:
+    """One kept checkpoint on its way out: change the log by `stored`, then call `dropped`."""
+
+    def __init__(self, saved: SavedPages, at: int, left: list[int], gone: list[int]) -> None:
+        before = saved.kept[at - 1] if at else None
+        self.kept, self.heir = saved.kept[at], saved.kept[at + 1]
+        self.after = before.version if before else -1
+        self.gone, self.dead = inherit(left, gone, before.last_page if before else 0)
+        self._saved = saved
+
+    def stored(self) -> tuple[list[int], list[tuple[int, CheckpointParts]]]:
+        """Return the version to drop, and what changes beside other checkpoints."""
+        saved, heir = self._saved, self.heir
+        newest = saved.version
+        outline = encode_outline(msgspec.structs.replace(heir, gone=len(self.gone)))
+        gone = encode_numbers(heir.version, self.gone)
+        dead = encode_numbers(newest, saved.numbers_of_dead() + self.dead)
+        return [self.kept.version], [
+            (heir.version, CheckpointParts(outline, gone)),
+            (newest, CheckpointParts(dead=dead)),
+        ]
+
+    def __repr__(self) -> str:
+        return f"the end of the checkpoint of version {self.kept.version}"
+
+
+Doubt: TypeAlias = Save | Drop
 
 
 def _roots_of_snapshot(snapshot: Snapshot) -> list[Tree]:

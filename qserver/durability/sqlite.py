@@ -18,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.port import NO_PARTS, CheckpointParts, StoredPage, StoredRecord
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.thread_pool import ThreadPool
@@ -120,11 +120,24 @@ class SqliteLog:
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         await self._queue.run(lambda: self._file.save_pages(pages))
 
-    async def save_checkpoint(self, version: int, data: bytes) -> None:
-        await self._queue.run(lambda: self._file.save_checkpoint(version, data))
+    async def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
+        await self._queue.run(lambda: self._file.save_checkpoint(version, data, parts, after))
 
-    async def load_checkpoint(self) -> StoredRecord | None:
-        return await self._queue.run(self._file.load_checkpoint)
+    async def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
+        return await self._queue.run(lambda: self._file.load_checkpoint(version))
+
+    async def load_outlines(self) -> list[StoredRecord]:
+        return await self._queue.run(self._file.load_outlines)
+
+    async def load_parts(self, version: int) -> CheckpointParts | None:
+        return await self._queue.run(lambda: self._file.load_parts(version))
+
+    async def change_checkpoints(
+        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
+    ) -> None:
+        await self._queue.run(lambda: self._file.change_checkpoints(dropped, changed))
 
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return await self._queue.run(lambda: self._file.load_pages(after, most))

@@ -1,8 +1,8 @@
 """The SQLite file of one database, driven by one thread: every call here blocks.
 
-    records      version │ bytes      the log behind the checkpoint, one row for each round
-    pages        number  │ bytes      pages of trees; which of them count, the checkpoint says
-    checkpoint   version │ bytes      one row: the newest checkpoint that is whole
+    records      version │ bytes      the log, one row for each round
+    pages        number  │ bytes      pages of trees; which of them count, the checkpoints say
+    checkpoints  version │ bytes      the checkpoints that are kept, with what changes beside them
 
 SQLite brings checksums of its write-ahead log, torn-write safety and decades of crash tests, so
 none of that is ours to write. What is ours, because SQLite would be too lenient:
@@ -26,39 +26,42 @@ recovers by reading when the cause is gone.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from shutil import copyfile
 from typing import Final, TypeVar
 
-from qserver.durability.explaining import EXPLANATIONS, explained
+from qserver.durability.data_file import (
+    FORMAT,
+    FORMAT_OF_ONE_CHECKPOINT,
+    TABLES,
+    check_head,
+    check_writable,
+    check_write_ahead_log,
+    keep_all_private,
+    make_if_absent,
+)
+from qserver.durability.explaining import explained
 from qserver.durability.files import (
     beside,
-    keep_private,
-    make_folder,
-    new_file,
-    publish_file,
     sync,
 )
 from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
-    ENDING,
     HighWaterMark,
     Mark,
     check_mark,
     checksum_of,
 )
-from qserver.durability.port import StoredPage, StoredRecord, ends_with
-from qserver.durability.write_ahead_log import is_damaged
-from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, LogTaken, QserverError
-
-APPLICATION: Final = int.from_bytes(b"qsrv", "big")
-"""SQLite's application id, which tells our files from others."""
-FORMAT: Final = 1
-"""SQLite's user version: the layout of the tables. Pages and records have formats of their own."""
+from qserver.durability.port import (
+    NO_PARTS,
+    CheckpointParts,
+    StoredPage,
+    StoredRecord,
+    ends_with,
+)
+from qserver.errors import LogFailed, LogTaken, QserverError
 
 READ_BYTES: Final = 4 << 20
 """A read ends after so many bytes, however few rows that is."""
@@ -80,20 +83,7 @@ WAL_PAGES_MOVED: Final = 256
 That commit and those behind it wait for the move, so it is a megabyte and not SQLite's four.
 """
 
-_COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)
 Result = TypeVar("Result")
-
-_TABLES: Final = (
-    ("records", 2, "CREATE TABLE records (version INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
-    ("pages", 3, "CREATE TABLE pages (number INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
-    (
-        "checkpoint",
-        4,
-        "CREATE TABLE checkpoint (only INTEGER PRIMARY KEY CHECK (only = 1),"
-        " version INTEGER NOT NULL, data BLOB NOT NULL)",
-    ),
-)
-"""Name, SQLite's number of its first page, definition."""
 
 
 class SqliteFile:
@@ -122,7 +112,7 @@ class SqliteFile:
                 check_head(self.path)
                 check_writable(self.path)
                 check_write_ahead_log(self.path)
-                _keep_all_private(self.path)
+                keep_all_private(self.path)
                 self._open = connection = _connect(self.path)
                 last = _last_version(connection)
                 if self._was_open:
@@ -261,14 +251,43 @@ class SqliteFile:
     def save_pages(self, pages: Sequence[StoredPage]) -> None:
         self._insert(_SAVE_PAGE, pages)
 
-    def save_checkpoint(self, version: int, data: bytes) -> None:
-        self._run(lambda connection: connection.execute(_SAVE_CHECKPOINT, (version, data)))
+    def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
+        row = (version, parts.outline, parts.gone, parts.dead, data)
+
+        def save(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM checkpoints WHERE version > ?", (after,))
+            connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
+
+        self._change(save)
         self.move_mark()
         self._mark.sync()
 
-    def load_checkpoint(self) -> StoredRecord | None:
-        rows = self._run(lambda connection: connection.execute(_LOAD_CHECKPOINT).fetchall())
+    def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
+        rows = self._run(
+            lambda connection: connection.execute(_LOAD_CHECKPOINT, (version, version)).fetchall()
+        )
         return rows[0] if rows else None
+
+    def load_outlines(self) -> list[StoredRecord]:
+        return self._run(lambda connection: connection.execute(_LOAD_OUTLINES).fetchall())
+
+    def load_parts(self, version: int) -> CheckpointParts | None:
+        rows = self._run(lambda connection: connection.execute(_LOAD_PARTS, (version,)).fetchall())
+        return CheckpointParts(*rows[0]) if rows else None
+
+    def change_checkpoints(
+        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
+    ) -> None:
+        def change(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "DELETE FROM checkpoints WHERE version = ?", [(each,) for each in dropped]
+            )
+            rows = [(parts.outline, parts.gone, parts.dead, each) for each, parts in changed]
+            connection.executemany(_CHANGE_PARTS, rows)
+
+        self._change(change)
 
     def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return self._run(lambda connection: _some(connection.execute(_LOAD_PAGES, (after, most))))
@@ -326,8 +345,16 @@ class SqliteFile:
 _APPEND: Final = "INSERT INTO records VALUES"
 _READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
 _SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES"
-_SAVE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)"
-_LOAD_CHECKPOINT: Final = "SELECT version, data FROM checkpoint"
+_LOAD_CHECKPOINT: Final = (
+    "SELECT version, data FROM checkpoints WHERE ? IS NULL OR version = ?"
+    " ORDER BY version DESC LIMIT 1"
+)
+_LOAD_OUTLINES: Final = "SELECT version, outline FROM checkpoints ORDER BY version"
+_LOAD_PARTS: Final = "SELECT outline, gone, dead FROM checkpoints WHERE version = ?"
+_CHANGE_PARTS: Final = (
+    "UPDATE checkpoints SET outline = coalesce(?, outline), gone = coalesce(?, gone),"
+    " dead = coalesce(?, dead) WHERE version = ?"
+)
 _SIZES: Final = (
     "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
 )
@@ -393,6 +420,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("BEGIN EXCLUSIVE")  # may we write, and does no other process?
         connection.execute("COMMIT")
         _make_durable(connection, path)
+        _keep_several_checkpoints(connection)
         _check_structure(connection)
     except BaseException:
         connection.close()
@@ -424,6 +452,29 @@ def _write_again(path: Path) -> None:
             at += len(some)
 
 
+def _keep_several_checkpoints(connection: sqlite3.Connection) -> None:
+    """Give a file of format 1, which has room for one checkpoint, the tables of this release.
+
+    The table stays where it is, so that all files are alike; only its definition changes.
+    """
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found != FORMAT_OF_ONE_CHECKPOINT:
+        return
+    name, _, definition = TABLES[-1]
+    connection.execute("BEGIN IMMEDIATE")
+    rows = connection.execute("SELECT version, data FROM checkpoint").fetchall()
+    connection.execute("DELETE FROM checkpoint")
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(
+        "UPDATE sqlite_schema SET name = ?, tbl_name = ?, sql = ? WHERE name = 'checkpoint'",
+        (name, name, definition),
+    )
+    connection.execute("PRAGMA writable_schema = RESET")
+    connection.executemany("INSERT INTO checkpoints VALUES (?, x'', x'', x'', ?)", rows)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("COMMIT")
+
+
 def _check_structure(connection: sqlite3.Connection) -> None:
     """Check the structure: records have checksums, but only the structure shows a missing end.
 
@@ -433,9 +484,9 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
     first = 1 if _can_shrink(connection) else 0  # such a file begins with a map of its pages
-    if tables != [(name, page + first, text) for name, page, text in _TABLES]:
+    if tables != [(name, page + first, text) for name, page, text in TABLES]:
         raise sqlite3.DatabaseError("its tables are not those of a data file")
-    for table in ("records", "checkpoint"):
+    for table in ("records", "checkpoints"):
         (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
@@ -444,7 +495,7 @@ def _check_structure(connection: sqlite3.Connection) -> None:
 def _last_version(connection: sqlite3.Connection) -> int:
     (last,) = connection.execute(
         "SELECT max((SELECT coalesce(max(version), 0) FROM records),"
-        " (SELECT coalesce(max(version), 0) FROM checkpoint))"
+        " (SELECT coalesce(max(version), 0) FROM checkpoints))"
     ).fetchone()
     return int(last)
 
@@ -453,113 +504,3 @@ def _record(connection: sqlite3.Connection, version: int) -> bytes | None:
     """Return the record of a version, if it is not forgotten."""
     rows = connection.execute("SELECT data FROM records WHERE version = ?", (version,)).fetchall()
     return rows[0][0] if rows else None
-
-
-# --- files ---------------------------------------------------------------------------------------
-
-
-def make_if_absent(path: Path) -> None:
-    """Make a new and empty file, unless there is one; it appears whole or not at all."""
-    if path.exists():
-        return
-    for ending, what in (("-wal", "write-ahead log"), (ENDING, "high-water mark")):
-        if beside(path, ending).exists():
-            raise DataCorrupted(
-                f"{path} is missing, but the {what} of such a file is there",
-                hint="Put the file back, or restore a backup. To begin anew, remove"
-                f" {beside(path, ending)}.",
-            )
-    make_folder(path.parent)
-    unfinished = beside(path, ".new")
-    remove_file(unfinished)
-    new_file(unfinished)
-    connection = sqlite3.connect(unfinished, isolation_level=None)
-    try:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the file has a first page
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("BEGIN")
-        for _, _, definition in _TABLES:
-            connection.execute(definition)
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
-    publish_file(unfinished, path)
-
-
-def check_head(path: Path) -> None:
-    """Refuse a file that is not ours by its first bytes, without changing it."""
-    with path.open("rb") as file:
-        head = file.read(100)
-    if not head:
-        raise DataCorrupted(f"{path} is empty", hint="It has lost its content. Restore a backup.")
-    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
-        raise DataUnknown(
-            f"{path} is not a file of qserver",
-            hint="Name another file. If this one was qserver's, it is damaged: restore a backup.",
-        )
-    if int.from_bytes(head[68:72], "big") != APPLICATION:
-        raise DataUnknown(
-            f"{path} is a SQLite file, but not one of qserver", hint="Name another file."
-        )
-    version = int.from_bytes(head[60:64], "big")
-    if version > FORMAT:
-        raise DataUnknown(
-            f"{path} has format {version}, this release knows {FORMAT}",
-            hint="The data were written by a newer release of qserver: use that one.",
-        )
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a read-only place, for which SQLite would only report an I/O error."""
-    if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)):
-        _, message, hint = EXPLANATIONS[sqlite3.SQLITE_READONLY]
-        raise LogFailed(message.format(path=path), hint=hint)
-
-
-def check_write_ahead_log(path: Path) -> None:
-    """Refuse damage that SQLite would silently cut off."""
-    beside_it = beside(path, "-wal")
-    if beside_it.exists() and is_damaged(beside_it.read_bytes()):
-        raise DataCorrupted(
-            f"{beside_it} is damaged",
-            hint="It holds the newest commits. Restore a backup, and keep both files until then.",
-        )
-
-
-def _keep_all_private(path: Path) -> None:
-    for each in (beside(path, ending) for ending in _COMPANIONS):
-        if each.exists():
-            keep_private(each)
-
-
-def remove_file(path: Path) -> None:
-    """Remove what an interrupted attempt has left, with the files beside it."""
-    for ending in _COMPANIONS:
-        try:
-            beside(path, ending).unlink(missing_ok=True)
-        except OSError:
-            pass  # the next writer there reports it
-
-
-def copy_data(source: Path, target: Path, unfinished: Path) -> None:
-    """Copy a file that no process has open, with its write-ahead log if it has one."""
-    if target.exists():
-        raise DataInUse(
-            f"{target} exists already",
-            hint="Move it away first, if you are sure that you want the backup instead.",
-        )
-    try:
-        check_head(source)
-        make_folder(target.parent)
-        remove_file(unfinished)
-        new_file(unfinished)
-        copyfile(source, unfinished)
-        if beside(source, "-wal").exists():
-            new_file(beside(unfinished, "-wal"))
-            copyfile(beside(source, "-wal"), beside(unfinished, "-wal"))
-    except OSError as error:
-        raise LogFailed(
-            f"{source} cannot be copied to {target}: {error.strerror or error}",
-            hint="See to it that the one can be read and that there is room for the other.",
-        ) from error

@@ -1,7 +1,7 @@
 """The checkpointer: the actor that saves the durable snapshot now and then, beside all commits.
 
     due: enough log, enough time, or a request
-        ─► new pages, a few at a time ─► the checkpoint's record ─► forget what precedes it
+        ─► new pages, a few at a time ─► the checkpoint's record ─► forget what nobody needs
 
 A snapshot is immutable, so commits go on while it is saved, and a checkpoint yields to everything
 else: other tasks run after each page. A step saves a bounded number of bytes with one call, so a
@@ -16,12 +16,14 @@ the failure is reported and the checkpoint tried again later, while commits go o
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 import msgspec
 import trio
 
-from qserver.durability.port import Log, StoredPage
+from qserver.durability.kept import Kept, Rules, decode_numbers, encode_outline
+from qserver.durability.port import CheckpointParts, Log, StoredPage
 from qserver.durability.recovery import Recovered
 from qserver.durability.saved_pages import Save
 from qserver.engine.mailbox import Reply
@@ -58,6 +60,8 @@ class CheckpointPolicy(msgspec.Struct, frozen=True):
     pages_at_once: int = CHECKPOINT_PAGES_AT_ONCE
     step_bytes: int = CHECKPOINT_STEP_BYTES
     time_share: float = CHECKPOINT_TIME_SHARE
+    history: float = 0.0
+    """For how many seconds older versions are kept."""
 
 
 class CheckpointerStatistics(msgspec.Struct, frozen=True):
@@ -93,6 +97,8 @@ class Checkpointer:
         """Whether nothing older is left; an earlier process may have stopped halfway."""
         self._news = trio.Event()
         self._asked: list[Reply[None]] = []
+        self._changing = trio.Lock()
+        """Held while kept checkpoints change."""
         self._hurries = False
         """Whether a caller waits for the end, so that no step pauses."""
         self.cache = self.saved.store.cache
@@ -107,7 +113,8 @@ class Checkpointer:
         while True:
             await self._wait_until_due()
             asked = self._asked.copy()
-            self.versions.renew(self.saved.store.new_lease())
+            first = self.versions.durable.version
+            self.versions.renew(self.saved.store.new_lease(first))
             try:
                 await self.checkpoint(self.versions.durable)
             except (LogFailed, DataCorrupted) as error:
@@ -181,20 +188,92 @@ class Checkpointer:
     # --- one checkpoint ---
 
     async def checkpoint(self, snapshot: Snapshot) -> None:
-        """Save a durable snapshot, and forget the log and pages before it."""
-        behind = self.saved.version
+        """Save a durable snapshot, and forget what neither it nor history needs."""
+        await self._end_doubt()
         store = self.saved.store
         logged, copied = self.logged, store.copied
-        if snapshot.version > behind:
-            await self.save(self.saved.begin(snapshot))
+        if snapshot.version > self.saved.version:
+            await self.save(self.saved.begin(snapshot), logged)
             self._checkpoints += 1
         self.logged -= logged
         store.copied -= copied
         self._must_save = False
         self.cache.note_unsaved(self, self._unsaved())
-        await self.forget(behind, snapshot.version)
+        await self._thin_out()
+        behind = self.saved.log_start
+        await self.forget(behind, self.saved.cut_log(self.rules().horizon))
 
-    async def save(self, save: Save) -> None:
+    def rules(self) -> Rules:
+        """Return which checkpoints are to be kept now."""
+        history = self._policy.history
+        return Rules(self.versions.now() - history if history else inf, self._policy.log_bytes)
+
+    async def _end_doubt(self) -> None:
+        """Read what the log has made of the last change, if that failed or was broken off."""
+        async with self._changing:
+            if self.saved.doubt is not None:
+                outlines = await self.log.load_outlines()
+                self.saved.resolve({version for version, _ in outlines})
+
+    # --- pins ---
+
+    async def pin(self, name: str, version: int) -> Kept | None:
+        """Keep the checkpoint from which a version can be made, until `unpin`; return it.
+
+        None: the version is made from the log alone, or cannot be made any more. Its records are
+        kept for as long as history goes back, and no longer.
+        """
+        await self._end_doubt()
+        async with self._changing:
+            kept = self.saved.base_of(version)
+            if kept is None or kept.version == 0:
+                return None
+            await self._name(kept, [*kept.names, name])
+            return kept
+
+    async def unpin(self, name: str) -> None:
+        """Let go of what was pinned under a name, if anything was."""
+        await self._end_doubt()
+        async with self._changing:
+            for kept in self.saved.kept:
+                if name in kept.names:
+                    await self._name(kept, [each for each in kept.names if each != name])
+
+    async def _name(self, kept: Kept, names: list[str]) -> None:
+        named = msgspec.structs.replace(kept, names=names)
+        parts = CheckpointParts(encode_outline(named))
+        await self.log.change_checkpoints([], [(kept.version, parts)])
+        kept.names = names
+
+    async def _thin_out(self) -> None:
+        """Drop the kept checkpoints that history does not need, one after the other."""
+        pace = _Pace(self.logged)
+        while await self._drop_one():
+            await self._pause(pace)
+
+    async def _drop_one(self) -> bool:
+        saved = self.saved
+        async with self._changing:
+            at = saved.next_to_drop(self.rules())
+            if at is None:
+                return False
+            drop = saved.drop(at, await self._gone(at), await self._gone(at + 1))
+            saved.doubt = drop
+            if drop.kept.version:  # the empty one has no row
+                await self.log.change_checkpoints(*drop.stored())
+            saved.dropped(drop)
+            saved.doubt = None
+            return True
+
+    async def _gone(self, at: int) -> list[int]:
+        """Return the pages that the kept checkpoint before one has, and it has not."""
+        kept = self.saved.kept[at]
+        if kept is self.saved.kept[-1]:
+            return self.saved.gone
+        parts = await self.log.load_parts(kept.version) if kept.gone else None
+        return decode_numbers(kept.version, parts.gone or b"") if parts else []
+
+    async def save(self, save: Save, logged: int = 0) -> None:
         step: list[StoredPage] = []
         size = 0
         pace = _Pace(self.logged)
@@ -213,8 +292,13 @@ class Checkpointer:
             await self._save_pages(step, size)
         for _ in save.sort_out():
             await trio.lowlevel.checkpoint()
-        await self.log.save_checkpoint(save.snapshot.version, save.record())
-        self.saved.confirm(save)
+        async with self._changing:
+            log_end = self.saved.kept[-1].log_end + logged
+            row = save.stored(self.rules(), log_end)
+            self.saved.doubt = save
+            await self.log.save_checkpoint(save.snapshot.version, *row)
+            self.saved.confirm(save)
+            self.saved.doubt = None
 
     async def _save_pages(self, pages: list[StoredPage], size: int) -> None:
         await self.log.save_pages(pages)

@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
+from qserver.durability.kept import Kept
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
@@ -316,6 +317,15 @@ class Database:
                 return await generation.checkpointer.save_now()
             except EngineRestarted:
                 pass  # the next generation can do it
+
+    async def pin_checkpoint(self, name: str, version: int) -> Kept | None:
+        """Keep the checkpoint from which a version can be made, see `Checkpointer.pin`."""
+        generation = await self._alive()
+        return await generation.checkpointer.pin(name, version)
+
+    async def unpin_checkpoint(self, name: str) -> None:
+        generation = await self._alive()
+        await generation.checkpointer.unpin(name)
 
     def save_soon(self) -> None:
         """Begin a checkpoint soon, so that what it does not need is forgotten."""

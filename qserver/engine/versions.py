@@ -42,6 +42,8 @@ class Versions:
 
     def renew(self, lease: Lease) -> None:
         """Give the newest snapshots, from the durable one on, and all later ones a new lease."""
+        if self.newest.lease is not None:
+            self.newest.lease.last = self.newest.version
         renewed = {
             each.version: msgspec.structs.replace(each, lease=lease)
             for each in (self.durable, *self._ahead)

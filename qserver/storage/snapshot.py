@@ -47,15 +47,19 @@ PICKED_MAX = 64
 
 
 class Lease:
-    """Shared by some snapshots that follow each other; dies with the last of them."""
+    """Shared by some snapshots that follow each other; dies with the last of them.
 
-    __slots__ = ("__weakref__", "number")
+    They need pages of the versions `first` to `last`; None: more of them may come.
+    """
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    __slots__ = ("__weakref__", "first", "last")
+
+    def __init__(self, first: int, last: int | None = None) -> None:
+        self.first = first
+        self.last = last
 
     def __repr__(self) -> str:
-        return f"lease {self.number}"
+        return f"a lease of versions {self.first} to {self.last or 'the newest'}"
 
 
 class Snapshot(msgspec.Struct, frozen=True, eq=False):

@@ -15,7 +15,7 @@ from qserver.errors import LogFailed
 from qserver.storage.page import Leaf, Tree
 from qserver.storage.snapshot import Snapshot
 from simulations.mutants.mutant import Mutant
-from simulations.mutants.shapes import NOBODY_KNOWS, SAVES_FAIL, SYNCS_FAIL
+from simulations.mutants.shapes import SAVES_FAIL, SYNCS_FAIL
 
 
 def _cut_before_durable(original: Any) -> Any:
@@ -48,40 +48,32 @@ def _take_similar_for_saved(original: Any) -> Any:
 
 
 def _confirm_what_failed(original: Any) -> Any:
-    async def save(self: Checkpointer, save: Save) -> None:
+    async def save(self: Checkpointer, save: Save, logged: int = 0) -> None:
         try:
-            await original(self, save)
+            await original(self, save, logged)
         except LogFailed:
             if all(True for _ in save.pages()):  # whatever was not saved, it has a number now
+                save.stored()
                 self.saved.confirm(save)
 
     return save
 
 
-def _use_numbers_again(original: Any) -> Any:
-    def begin(self: SavedPages, snapshot: Snapshot) -> Save:
-        self.last_number = self._last_confirmed
-        save: Save = original(self, snapshot)
-        return save
-
-    return begin
-
-
 def _use_numbers_of_the_dead(original: Any) -> Any:
     def restore(
-        self: SavedPages, version: int, roots: Any, count: int, dead: list[int], last_number: int
+        self: SavedPages, kept: Any, gone: Any, dead: list[int], last_number: int, log_start: int
     ) -> None:
         while last_number in dead:
             last_number -= 1
-        original(self, version, roots, count, dead, last_number)
+        original(self, kept, gone, dead, last_number, log_start)
 
     return restore
 
 
 def _forget_before_confirmed(original: Any) -> Any:
-    async def save(self: Checkpointer, save: Save) -> None:
+    async def save(self: Checkpointer, save: Save, logged: int = 0) -> None:
         await self.log.forget(0, [page.number for page in self.saved.old_roots()][:1])
-        await original(self, save)
+        await original(self, save, logged)
 
     return save
 
@@ -118,13 +110,6 @@ MUTANTS: Final = (
         ("bank", "hot_key", "registers"),
         ((checkpointer.Checkpointer, "save", _confirm_what_failed),),
         shape=SAVES_FAIL,
-    ),
-    Mutant(
-        "use_page_numbers_again",
-        "numbers of an attempt whose outcome is unknown are given to other pages",
-        ("range_sums", "sql_queue"),
-        ((saved_pages.SavedPages, "begin", _use_numbers_again),),
-        shape=NOBODY_KNOWS,
     ),
     Mutant(
         "use_numbers_of_the_dead_again",

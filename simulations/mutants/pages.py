@@ -34,7 +34,7 @@ def _give_the_entries_of_another(original: Any) -> Any:
 
 
 def _forget_in_spite_of_readers(original: Any) -> Any:
-    return lambda self, lease: False
+    return lambda self, after, before: False
 
 
 def _renew_nothing(original: Any) -> Any:
@@ -53,7 +53,7 @@ MUTANTS: Final = (
         "forget_in_spite_of_readers",
         "a page is forgotten that an open reader of an older snapshot still needs",
         ("range_sums", "sql_queue", "bank"),
-        ((LoggedPages, "is_read_before", _forget_in_spite_of_readers),),
+        ((LoggedPages, "is_read_between", _forget_in_spite_of_readers),),
         shape=COME_AND_GO,
     ),
     Mutant(

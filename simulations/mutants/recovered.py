@@ -86,9 +86,9 @@ def _keep_what_is_below(original: Any) -> Any:
 
 def _keep_what_a_crash_left(original: Any) -> Any:
     def restore(
-        self: SavedPages, version: int, roots: Any, count: int, _: Any, last_number: int
+        self: SavedPages, kept: Any, gone: Any, _: Any, last_number: int, log_start: int
     ) -> None:
-        original(self, version, roots, count, [], last_number)
+        original(self, kept, gone, [], last_number, log_start)
 
     return restore
 
@@ -124,11 +124,12 @@ def _keep_what_is_here(original: Any) -> Any:
 
 
 def _confirm_what_was_broken_off(original: Any) -> Any:
-    async def save(self: Checkpointer, save: Save) -> None:
+    async def save(self: Checkpointer, save: Save, logged: int = 0) -> None:
         try:
-            await original(self, save)
+            await original(self, save, logged)
         except trio.Cancelled:
             if all(True for _ in save.pages()):
+                save.stored()
                 self.saved.confirm(save)
             raise
 

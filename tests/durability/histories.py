@@ -103,7 +103,7 @@ async def save(log: Log, saved: SavedPages, snapshot: Snapshot, pages_at_once: i
     pages = list(made.pages())
     for first in range(0, len(pages), pages_at_once):
         await log.save_pages(pages[first : first + pages_at_once])
-    await log.save_checkpoint(snapshot.version, made.record())
+    await log.save_checkpoint(snapshot.version, *made.stored())
     saved.confirm(made)
     await log.forget(snapshot.version, [])
     while some := saved.some_to_forget(pages_at_once):

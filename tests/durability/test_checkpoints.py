@@ -69,7 +69,7 @@ class Machine:
             await self.log.save_pages(pages[:how])
             return
         await self.log.save_pages(pages)
-        await self.log.save_checkpoint(snapshot.version, made.record())
+        await self.log.save_checkpoint(snapshot.version, *made.stored())
         if what == "crashes before it forgets":
             self.saved.confirm(made)
             await self.log.forget(snapshot.version - 1, self.saved.some_to_forget(1000)[::2])

@@ -53,7 +53,7 @@ class Machine:
             snapshot.catalog,
             snapshot.trees,
             snapshot.shards,
-            self.store.new_lease(),
+            self.store.new_lease(snapshot.version),
         )
 
     async def do(self, what: str, how: Any) -> None:
@@ -122,12 +122,12 @@ async def test_whatever_comes_and_goes_every_reader_sees_its_own_snapshot(
     machine = Machine()
     for event in program:
         await machine.do(*event)
-    for reader in machine.readers:
-        machine.check_all(*reader)
+    while machine.readers:
+        machine.check_all(*machine.readers.pop())
     machine.check_all(machine.history.snapshot, machine.model)
     assert machine.cache.held == sum(machine.cache._line.values())
 
-    machine.readers.clear()  # from here on nobody reads, and nothing stays that is not needed
+    # From here on nobody reads, and nothing stays that is not needed.
     await machine.do("write", [(1, "ada")])
     await machine.do("checkpoint", 5)
     there = {number for number, _ in await machine.log.load_pages(0, 10_000)}

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from qserver.durability.data_file import APPLICATION, FORMAT
 from qserver.durability.explaining import explained
 from qserver.durability.sqlite import SqliteLog, open_log
-from qserver.durability.sqlite_file import APPLICATION, FORMAT, SqliteFile
+from qserver.durability.sqlite_file import SqliteFile
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, QserverError
 
 

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog
-from qserver.durability.port import Log, StoredPage
+from qserver.durability.port import NO_PARTS, CheckpointParts, Log, StoredPage
 from qserver.durability.sqlite import open_log
 from qserver.engine.checkpointer import CheckpointerStatistics, CheckpointPolicy
 from qserver.engine.database import Database, State
@@ -47,13 +47,16 @@ class SlowLog(MemoryLog):
             raise LogFailed("the disk is full")
         await super().save_pages(pages)
 
-    async def save_checkpoint(self, version: int, data: bytes) -> None:
+    async def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
         self.calls.append(f"checkpoint {version}")
-        await super().save_checkpoint(version, data)
+        await super().save_checkpoint(version, data, parts, after)
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         self.calls.append(f"forget {version}")
-        assert self._checkpoint is not None and version <= self._checkpoint[0]
+        newest = self._checkpoints.newest
+        assert newest is not None and version <= newest[0]
         await super().forget(version, pages)
 
 
@@ -405,3 +408,67 @@ async def test_records_that_a_failure_left_behind_are_forgotten_without_another_
     async with opened(log, NEVER) as database:  # it has forgotten how far it came
         await database.checkpoint()
     assert await log.read(0, 100) == []
+
+
+# --- history -------------------------------------------------------------------------------------
+
+
+def kept_versions(database: Database) -> list[int]:
+    generation = database._generation
+    assert generation is not None
+    return [kept.version for kept in generation.checkpointer.saved.kept]
+
+
+HOUR = CheckpointPolicy(log_bytes=1, seconds=1e9, history=3600.0)
+
+
+async def test_history_keeps_checkpoints_and_the_log_and_lets_them_go_with_time(
+    autojump_clock: MockClock,
+) -> None:
+    log, world = MemoryLog(), Laboratory()
+    async with opened(log, HOUR, world) as database:
+        await database.transact(counters.create(300))
+        for number in range(4):
+            world.time += 600
+            await database.transact(counters.increment(number))
+            await database.checkpoint()
+        assert kept_versions(database)[0] == 0 and len(kept_versions(database)) > 4
+        assert len(await log.read(0, 100)) == 5
+        world.time += 3600 - 700
+        await database.checkpoint()
+        assert (await log.read(0, 1))[0][0] <= 4
+        world.time += 3600
+        world.sent.clear()  # what was sent would be read for ever
+        await database.checkpoint()
+        assert kept_versions(database) == [5]
+        assert await log.read(0, 100) == []
+        assert len(log._pages) == statistics(database).pages
+
+
+async def test_what_is_pinned_stays_over_restarts_until_it_is_let_go(
+    autojump_clock: MockClock,
+) -> None:
+    log, world = MemoryLog(), Laboratory()
+    async with opened(log, HOUR, world) as database:
+        await database.transact(counters.create(300))
+        await database.checkpoint()
+        pinned = await database.pin_checkpoint("a branch", 1)
+        assert pinned is not None and pinned.version == 1
+        for number in range(3):
+            world.time += 7200
+            await database.transact(counters.increment(number))
+            await database.checkpoint()
+        assert kept_versions(database) == [1, 3, 4], "version 3 was the newest an hour ago"
+        world.time += 7200
+        await database.checkpoint()
+        assert kept_versions(database) == [1, 4]
+        assert await log.read(0, 100) == [], "a name keeps pages, and no log"
+        assert await database.pin_checkpoint("too late", 1) is None
+    async with opened(log, HOUR, world) as database:
+        assert kept_versions(database) == [1, 4]
+        await database.unpin_checkpoint("a branch")
+        await database.unpin_checkpoint("a branch")
+        world.sent.clear()
+        await database.checkpoint()
+        assert kept_versions(database) == [4]
+        assert len(log._pages) == statistics(database).pages

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.port import NO_PARTS, CheckpointParts, StoredPage, StoredRecord
 from qserver.engine.database import Database, State
 from qserver.engine.gateway import Outcome
 from qserver.errors import Applied, LogTaken, OutcomeUnknown, QserverError
@@ -60,12 +60,20 @@ class Owner(HeldLog):
         self.check()
         await self.shared.log.save_pages(pages)
 
-    async def save_checkpoint(self, version: int, data: bytes) -> None:
+    async def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
         self.check()
-        await self.shared.log.save_checkpoint(version, data)
+        await self.shared.log.save_checkpoint(version, data, parts, after)
 
-    async def load_checkpoint(self) -> StoredRecord | None:
-        return await self.shared.log.load_checkpoint()
+    async def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
+        return await self.shared.log.load_checkpoint(version)
+
+    async def load_outlines(self) -> list[StoredRecord]:
+        return await self.shared.log.load_outlines()
+
+    async def load_parts(self, version: int) -> CheckpointParts | None:
+        return await self.shared.log.load_parts(version)
 
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return await self.shared.log.load_pages(after, most)

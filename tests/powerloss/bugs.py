@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from qserver.durability import files, high_water_mark, sqlite_file
+from qserver.durability import data_file, files, high_water_mark, sqlite_file
 from qserver.durability.port import StoredPage, StoredRecord
 from qserver.durability.saved_pages import Save
 from qserver.durability.sqlite import SqliteLog
@@ -46,8 +46,8 @@ def trim_before_sync() -> None:
 
     save = SqliteFile.save_checkpoint
 
-    def saved(file: SqliteFile, version: int, data: bytes) -> None:
-        save(file, version, data)
+    def saved(file: SqliteFile, *row: Any) -> None:
+        save(file, *row)
         file._run(trim)
 
     SqliteFile.save_checkpoint = saved  # type: ignore[method-assign, assignment]
@@ -56,11 +56,11 @@ def trim_before_sync() -> None:
 def forget_before_saved() -> None:
     """A checkpoint lets the log be forgotten before its record is written."""
 
-    async def save(checkpointer: Checkpointer, made: Save) -> None:
+    async def save(checkpointer: Checkpointer, made: Save, logged: int = 0) -> None:
         pages: list[StoredPage] = list(made.pages())
         await checkpointer.log.save_pages(pages)
         await checkpointer.log.forget(made.snapshot.version, [])
-        await checkpointer.log.save_checkpoint(made.snapshot.version, made.record())
+        await checkpointer.log.save_checkpoint(made.snapshot.version, *made.stored())
         checkpointer.saved.confirm(made)
 
     Checkpointer.save = save  # type: ignore[method-assign, assignment]
@@ -97,7 +97,7 @@ def leave_content_unsynced() -> None:
         def __getattr__(self, name: str) -> Any:
             return connected if name == "connect" else getattr(sqlite3, name)
 
-    sqlite_file.sqlite3 = Careless()  # type: ignore[assignment, attr-defined]
+    data_file.sqlite3 = Careless()  # type: ignore[assignment, attr-defined]
     _patched_sync(Path.is_dir)
 
 

@@ -11,6 +11,8 @@ STEPS: Final = (
     "save_pages",
     "save_checkpoint",
     "load_checkpoint",
+    "load_outlines",
+    "change_checkpoints",
     "load_pages",
     "forget",
     "close",

@@ -1,0 +1,130 @@
+"""The checkpoints that are kept, so that the database can be read as it was.
+
+    kept          k1 ────────── k2 ──────── k3 ─────────── newest
+    log      ·····[ records for all versions behind k1 ················]
+    gone          -             what k1 has  what k2 has    what k3 has      and it has not
+    dead          pages that no kept checkpoint has: to be forgotten
+
+A version is the newest kept checkpoint before it and the records behind that. Three rules decide
+which are kept: as many as history goes back; of those only so many that the log between two stays
+short; and those that somebody has pinned, by a name, whose pages are needed whatever the log has.
+
+Numbers of pages only grow. So a page that is gone since checkpoint k is in an older checkpoint
+exactly if its number is not greater than the last of that checkpoint. Dropping a checkpoint
+therefore needs two lists and no tree:
+
+    drop k2:   gone(k3)  =  gone(k2)  and what of gone(k3) is not newer than k1;
+               dead      +  what of gone(k3) is newer than k1
+
+Both lists are written with the checkpoint's row, in the transaction that drops the other one. Of
+the dead pages only those in the row of the newest checkpoint count. A page that was forgotten may
+still be named there, which does no harm.
+
+Before its first checkpoint a database is empty. That counts as a checkpoint of version 0 for as
+long as the log begins with version 1; it has no row.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from math import inf
+
+import msgspec
+
+from qserver.durability.seal import sealed, unsealed
+from qserver.errors import DataCorrupted
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """What is known of a kept checkpoint without loading it."""
+
+    version: int
+    time: float
+    last_page: int
+    """No page of it has a greater number."""
+    log_end: int
+    """The bytes of log ever written, up to its version."""
+    gone: int = 0
+    """How many pages the kept checkpoint before it has, and it has not."""
+    names: list[str] = []
+    """Who has pinned it."""
+
+
+def empty() -> Kept:
+    """Return the checkpoint of version 0, which has no row."""
+    return Kept(0, 0.0, 0, 0)
+
+
+def encode_outline(kept: Kept) -> bytes:
+    return sealed(_encode(kept), kept.version)
+
+
+def decode_outline(version: int, data: bytes) -> Kept:
+    body = unsealed(data, f"the outline of the checkpoint of version {version}", version)
+    try:
+        return _decode(body)
+    except msgspec.MsgspecError as error:
+        raise DataCorrupted("an outline cannot be decoded", detail=str(error)) from error
+
+
+def encode_numbers(version: int, numbers: list[int]) -> bytes:
+    """Return numbers of pages, in order, as bytes that belong to a checkpoint."""
+    return sealed(array("Q", numbers).tobytes(), version)
+
+
+def decode_numbers(version: int, data: bytes) -> list[int]:
+    if not data:  # a release before kept checkpoints wrote the row
+        return []
+    numbers = array("Q")
+    numbers.frombytes(unsealed(data, f"pages of the checkpoint of version {version}", version))
+    return numbers.tolist()
+
+
+def inherit(left: list[int], gone: list[int], last_page: int) -> tuple[list[int], list[int]]:
+    """Drop a checkpoint: return what is gone since the one before it, and what is dead.
+
+    `left` is gone with the dropped checkpoint, `gone` with the next; `last_page` is that of the one
+    before. All are in order.
+    """
+    cut = bisect_right(gone, last_page)
+    return sorted(left + gone[:cut]), gone[cut:]
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """Which checkpoints are kept, beside those with names."""
+
+    horizon: float = inf
+    """Versions from this time on can be read."""
+    log_bytes: int = 0
+    """Of two replays that are as short together, one is enough."""
+
+
+def history_begins(kept: list[Kept], horizon: float, log_start: int) -> int:
+    """Return the position of the first checkpoint that versions from a time on need.
+
+    Of those before, the log may have no records.
+    """
+    older = [each for each in kept if each.time <= horizon]
+    without_log = [each for each in kept[:-1] if each.version < log_start]
+    return max(len(older) - 1, len(without_log), 0)
+
+
+def next_to_drop(kept: list[Kept], rules: Rules, log_start: int) -> int | None:
+    """Return the position of a checkpoint, never the newest, that need not be kept."""
+    for at in range(len(kept) - 1):
+        if is_needless(kept, at, rules, log_start):
+            return at
+    return None
+
+
+def is_needless(kept: list[Kept], at: int, rules: Rules, log_start: int) -> bool:
+    """Return whether neither history nor a short replay nor a name needs a checkpoint."""
+    begins = history_begins(kept, rules.horizon, log_start)
+    if kept[at].names or at < begins:
+        return not kept[at].names
+    return at > begins and kept[at + 1].log_end - kept[at - 1].log_end <= rules.log_bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Kept).decode
