@@ -59,6 +59,7 @@ from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
@@ -156,10 +157,11 @@ class SqlDatabase:
         max_affected: int | None = None,
         dry_run: bool = False,
         once: Once | None = None,
+        if_version: int | None = None,
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
-        options = Options(*limits, allowed, max_affected, dry_run, once)
+        options = Options(*limits, allowed, max_affected, dry_run, once, if_version)
         request = self._environment.request(timeout_ms, allowed)
         perform = self._perform if once is None else self._perform_once
         return await run(perform(request, statements, options))  # type: ignore[no-any-return]
@@ -172,12 +174,20 @@ class SqlDatabase:
         timeout_ms: float | None = None,
         max_retries: int = RETRIES_DEFAULT,
         allowed: Allowed = EVERYTHING,
+        max_affected: int | None = None,
+        if_version: int | None = None,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come, the first before the last is known.
 
         A statement that writes runs to its end first: before the commit nothing may be shown.
         """
-        options = Options(max_retries, timeout_ms, allowed=allowed)
+        options = Options(
+            max_retries,
+            timeout_ms,
+            allowed=allowed,
+            max_affected=max_affected,
+            if_version=if_version,
+        )
         request = self._environment.request(timeout_ms, allowed)
         work = self._perform(request, (Statement(sql, parameters),), options, _reading_stream)
         return await run(work)  # type: ignore[no-any-return]
@@ -329,6 +339,9 @@ class SqlDatabase:
             raise only_reads()
         if options.dry_run:
             reads, request.dry_run = False, True
+        since = options.if_version
+        if since is not None and reads:
+            check_reads(since, found, snapshot)
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if is_live:
@@ -348,11 +361,15 @@ class SqlDatabase:
                     work: Work
                     if options.dry_run:
                         work = partial(run_and_undo, planner, request, found, options)
+                        if since is not None:
+                            work = partial(run_unchanged, since, work)
                         tried = yield from writer.transacting(work, 0, request.deadline, False)
                         results, diff = tried.result
                         request.result = TransactionResult(results, tried.version, diff=diff)
                         return request.result
                     work = partial(run_statements, planner, request, found, options)
+                    if since is not None:
+                        work = partial(run_unchanged, since, work)
                     if options.once is not None:
                         work = partial(run_once, options.once, request.time, work)
                     outcome = yield from writer.transacting(

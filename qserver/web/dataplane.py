@@ -146,6 +146,7 @@ class HotCall(KeyedCall):
         if (
             not (request.max_retries is request.timeout_ms is request.max_rows is None)
             or request.max_affected is not None
+            or request.if_version is not None
             or request.dry_run
         ):
             options = _changed(options, request)
@@ -168,6 +169,10 @@ class HotCall(KeyedCall):
         assert name is not None
         if endpoint.idempotency_key is not None:
             raise no_key_inside()
+        if request.if_version is not None:
+            raise InvalidRequest(
+                "if_version is not for a step of an open transaction, which sees one version"
+            )
         held = endpoint.service.plane.open_transactions.find(grant, name)
         check_place(held, grant, endpoint.database, request.database)
         if held.transaction.read_only:
@@ -326,6 +331,8 @@ class QueryCall(HotCall):
             )
         if request.dry_run:
             raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
+        if request.if_version is not None:
+            raise InvalidRequest("if_version is not for a live query, which follows all versions")
         return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -375,6 +382,8 @@ class QueryCall(HotCall):
             timeout_ms=options.timeout_ms,
             max_retries=options.max_retries,
             allowed=options.allowed,
+            max_affected=options.max_affected,
+            if_version=options.if_version,
         )
         return self.after(beginning, self._streams)
 
@@ -535,6 +544,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         options.allowed,
         request.max_affected,
         request.dry_run,
+        if_version=request.if_version,
     )
 
 
