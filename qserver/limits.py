@@ -482,6 +482,9 @@ would store more is refused with 53100; reads, DELETE, TRUNCATE and DROP go on."
 STORED_BYTES_PRO = 100 * 1024 * 1024 * 1024
 """The same for the tier `pro`."""
 
+BRANCH_SECONDS = 3600
+"""How long a branch lives that a transaction has left, unless somebody keeps it."""
+
 SPACE_LOOK_SECONDS = 1.0
 """How often files are measured: an organization goes past its bound for that long."""
 

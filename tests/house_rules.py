@@ -91,6 +91,7 @@ HARMLESS: Final = frozenset({"uuid.UUID"})
 WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/sql/functions/regex/time_limit.py": frozenset({"time"}),
     "qserver/durability/restoring.py": frozenset({"pathlib"}),
+    "qserver/durability/branch_files.py": frozenset({"pathlib"}),
     "qserver/durability/check.py": frozenset({"pathlib"}),
     "qserver/durability/sqlite.py": frozenset({"pathlib", "time"}),
     "qserver/durability/sqlite_file.py": frozenset({"pathlib", "sqlite3"}),

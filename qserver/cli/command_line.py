@@ -66,6 +66,7 @@ _DATABASE = """\
 examples:
   qserver database list
   qserver database create shop
+  qserver database branch shop trial          trial begins as shop is now
   qserver database delete shop --yes
 """
 _BENCH = """\
@@ -140,7 +141,9 @@ def command_line() -> argparse.ArgumentParser:
     _serve(_command(commands, "serve", "serve databases over HTTP", _SERVE))
     _sql(_command(commands, "sql", "a shell, and statements from files", _SQL))
     _key(_command(commands, "key", "create, list, revoke and rotate API keys", _KEY))
-    _database(_command(commands, "database", "create, list and delete databases", _DATABASE))
+    _database(
+        _command(commands, "database", "create, branch, list and delete databases", _DATABASE)
+    )
     _bench(_command(commands, "bench", "measure a server under load", _BENCH))
     _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
     _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
@@ -245,12 +248,17 @@ def _database(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
     create = actions.add_parser("create", help="make an empty database")
     create.add_argument("name")
+    branch = actions.add_parser(
+        "branch", help="make a branch, which shares what it does not change"
+    )
+    branch.add_argument("parent", help="the database that it begins as")
+    branch.add_argument("name")
     listing = actions.add_parser("list", help="the databases of the organization")
     delete = actions.add_parser("delete", help="delete a database and everything in it")
     delete.add_argument("name")
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    _output(create, listing)
-    _connection(create, listing, delete)
+    _output(create, branch, listing)
+    _connection(create, branch, listing, delete)
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:

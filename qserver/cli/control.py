@@ -40,6 +40,7 @@ _DATABASE_COLUMNS: Final = {
     "rows": "bigint",
     "size_bytes": "bigint",
     "created_at": "text",
+    "branch_of": "text",
 }
 _ONCE = "This is the only time that the secret is shown: keep it now, the server cannot show it.\n"
 
@@ -121,6 +122,17 @@ def _create_database(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
+def _branch_database(client: Client, options: argparse.Namespace) -> int:
+    made = client.create_database(options.name, options.parent)
+    if options.json:
+        return _print_json(made)
+    sys.stdout.write(
+        f"Created the database {made['name']} ({made['id']}), a branch of {made['branch_of']} at"
+        f" version {made['branch_version']}.\n"
+    )
+    return 0
+
+
 def _list_databases(client: Client, options: argparse.Namespace) -> int:
     return _show(client.databases(), _DATABASE_COLUMNS, options)
 
@@ -141,6 +153,7 @@ _KEY_ACTIONS: Final = {
 }
 _DATABASE_ACTIONS: Final = {
     "create": _create_database,
+    "branch": _branch_database,
     "list": _list_databases,
     "delete": _delete_database,
 }

@@ -50,6 +50,8 @@ class TransactionResult:
     diff: list[dict[str, Any]] | None = None
     replayed: bool = False
     """Whether an earlier request with the same idempotency_key got this answer."""
+    database: str | None = None
+    """The branch that has the changes, with `branch=True`."""
 
 
 def success_of(status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
@@ -95,6 +97,7 @@ def transaction_of(answer: Mapping[str, Any]) -> TransactionResult:
         answer.get("timings", {}),
         answer.get("diff"),
         bool(answer.get("replayed", False)),
+        answer.get("database"),
     )
 
 

@@ -70,7 +70,7 @@ def transaction(
     """Run the statements in order, all or nothing.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `idempotency_key`.
+    `branch`, `idempotency_key`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 
@@ -88,8 +88,15 @@ def databases(_: Caller[Any]) -> Call[list[JsonObject]]:
     return (yield from _pages("databases"))
 
 
-def create_database(_: Caller[Any], name: str) -> Call[JsonObject]:
-    return record_of((yield requests.record("POST", "databases", name=name)))
+def create_database(_: Caller[Any], name: str, branch_of: str | None = None) -> Call[JsonObject]:
+    """Create a database; with `branch_of`, a branch of that one, as it is now."""
+    answer = yield requests.record("POST", "databases", name=name, branch_of=branch_of)
+    return record_of(answer)
+
+
+def keep_database(_: Caller[Any], name: str) -> Call[JsonObject]:
+    """Keep a branch that a transaction has left, and that would be deleted."""
+    return record_of((yield requests.record("PATCH", "databases", name, keep=True)))
 
 
 def delete_database(_: Caller[Any], name: str) -> Call[None]:

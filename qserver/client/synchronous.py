@@ -48,6 +48,7 @@ class Client(Caller[httpx.Client]):
     tables = _blocking(calls.tables)
     databases = _blocking(calls.databases)
     create_database = _blocking(calls.create_database)
+    keep_database = _blocking(calls.keep_database)
     delete_database = _blocking(calls.delete_database)
     keys = _blocking(calls.keys)
     create_key = _blocking(calls.create_key)

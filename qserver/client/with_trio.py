@@ -51,6 +51,7 @@ class TrioClient(Caller[httpx.AsyncClient]):
     tables = _awaited(calls.tables)
     databases = _awaited(calls.databases)
     create_database = _awaited(calls.create_database)
+    keep_database = _awaited(calls.keep_database)
     delete_database = _awaited(calls.delete_database)
     keys = _awaited(calls.keys)
     create_key = _awaited(calls.create_key)

@@ -216,7 +216,7 @@ class Access:
         else:
             raise _missing(grant, wanted)
         database_id, name, state = result.rows[0]
-        if state == "deleting":
+        if state in ("deleting", "deleted"):
             raise _missing(grant, wanted)
         if not grant.may_use(database_id):
             raise not_among_its_databases(wanted)

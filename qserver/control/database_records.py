@@ -1,7 +1,8 @@
 """Databases as records: made, listed, renamed, deleted.
 
     creating ─── its log can be opened ──► ready ─── delete ──► deleting ─── log removed ──► (gone)
-        └─────── it cannot: undone ────────────────────────────────▲
+        └─────── it cannot: undone ─────────┬──────────────────────▲
+                                            └─ delete, with branches ─► deleted ─ none is left ─┘
 
 A record changes state before files do, and after: so the record shows what a crash cut short, and
 the next start and every sweep finish it. A name is taken until its database is gone. Any database
@@ -14,12 +15,15 @@ use what it made.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.background_tasks import BackgroundTasks
+from qserver.control.branches import Branches, Origin
 from qserver.control.databases import Databases
 from qserver.control.records import TIERS, DatabaseFacts, DatabaseRecord, DatabaseState, Grant
 from qserver.control.requests import Page, checked_name, require
@@ -29,16 +33,22 @@ from qserver.control.tokens import Mint
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
+    DiskFull,
     Forbidden,
     QserverError,
-    TooManyDatabases,
     UniqueViolation,
 )
-from qserver.limits import STATEMENT_SECONDS_MAX
+from qserver.limits import BRANCH_SECONDS, NAME_LENGTH_MAX, STATEMENT_SECONDS_MAX
 from qserver.query.sql_database import Statement
 
-_COLUMNS: Final = "d.id, o.name, d.organization_id, d.name, d.state, d.created_at"
-_FROM: Final = "from databases d join organizations o on o.id = d.organization_id"
+_COLUMNS: Final = (
+    "d.id, o.name, d.organization_id, d.name, d.state, d.created_at,"
+    " d.branch_of, p.name, d.branch_version, d.expires_at"
+)
+_FROM: Final = (
+    "from databases d join organizations o on o.id = d.organization_id"
+    " left join databases p on p.id = d.branch_of"
+)
 _SET_STATE: Final = "update databases set state = $2 where id = $1"
 
 
@@ -60,6 +70,7 @@ class DatabaseRecords:
         self._mint = mint
         self._report = report
         self._space = space
+        self._branches = Branches(store, databases)
         self._under_way: set[str] = set()
         """Databases that are being made or deleted now; grows only under the store's lock."""
 
@@ -78,7 +89,7 @@ class DatabaseRecords:
             parameters.append(sorted(grant.database_ids))
         rows = await self._store.rows(
             f"select {_COLUMNS} {_FROM} where d.organization_id = $1 and d.id > $2 {only}"
-            " order by d.id limit $3",
+            " and d.state <> 'deleted' order by d.id limit $3",
             *parameters,
         )
         return page.cut(rows, record_of)
@@ -104,7 +115,8 @@ class DatabaseRecords:
     async def _find(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
         for column in ("name", "id"):
             rows = await self._store.rows(
-                f"select {_COLUMNS} {_FROM} where d.organization_id = $1 and d.{column} = $2",
+                f"select {_COLUMNS} {_FROM} where d.organization_id = $1 and d.{column} = $2"
+                " and d.state <> 'deleted'",
                 grant.organization_id,
                 name_or_id,
             )
@@ -127,27 +139,41 @@ class DatabaseRecords:
 
     # --- changing ---
 
-    async def create(self, grant: Grant, name: str) -> DatabaseRecord:
-        """Make a database; raise AlreadyExists if the name is taken."""
+    async def create(self, grant: Grant, name: str, origin: Origin | None = None) -> DatabaseRecord:
+        """Make a database, or a branch of one; raise AlreadyExists if the name is taken."""
         require(grant, "databases")
+        if origin is not None:
+            require(grant, "data:read")
         if grant.database_ids is not None:
             raise Forbidden(
                 "this key is limited to some databases and cannot make another",
                 hint="Use a key that is not limited.",
             )
         checked_name("a database", name)
-        return await self._background_tasks.run(lambda: self._create(grant, name))
+        return await self._background_tasks.run(lambda: self._create(grant, name, origin))
 
-    async def _create(self, grant: Grant, name: str) -> DatabaseRecord:
-        statement, record = self.insertion(grant.organization_id, grant.organization, name)
+    async def create_for_transaction(self, grant: Grant, database: str | None) -> DatabaseRecord:
+        """Make a branch for the changes of one transaction; it is deleted unless it is kept."""
+        parent = await self._find(grant, database or grant.database)
+        suffix = f"-branch-{self._mint.id('', self._store.now().timestamp())[-8:]}"
+        name = parent.name[: NAME_LENGTH_MAX - len(suffix)] + suffix
+        return await self.create(grant, name, Origin(parent.id, seconds=BRANCH_SECONDS))
+
+    async def _create(self, grant: Grant, name: str, origin: Origin | None) -> DatabaseRecord:
         async with self._store.changing(grant):
             await self._check_room(grant)
+            parent = None if origin is None else await self._find_ready(grant, origin.database)
+            statement, record = self.insertion(
+                grant.organization_id, grant.organization, name, parent, origin
+            )
             try:
                 await self._store.write(statement)
             except UniqueViolation:
                 raise AlreadyExists(f"there is a database {name!r} already") from None
             self._under_way.add(record.id)
         try:
+            if origin is not None:
+                await self._branches.fill(record, origin)
             return await self._finish_creation(record)
         except QserverError:
             await self._delete(record)
@@ -157,29 +183,46 @@ class DatabaseRecords:
 
     async def _check_room(self, grant: Grant) -> None:
         count = await self._store.count(
-            "select count(*) from databases where organization_id = $1", grant.organization_id
+            "select count(*) from databases where organization_id = $1 and state <> 'deleted'",
+            grant.organization_id,
         )
         most = TIERS[grant.tier].databases
         if count >= most:
-            raise TooManyDatabases(
+            raise DiskFull(
                 f"an organization of the tier {grant.tier} has at most {most} databases",
                 hint="Delete one that is not needed.",
             )
         await self._space.check_room(grant.organization_id)
 
     def insertion(
-        self, organization_id: str, organization: str, name: str
+        self,
+        organization_id: str,
+        organization: str,
+        name: str,
+        parent: DatabaseRecord | None = None,
+        origin: Origin | None = None,
     ) -> tuple[Statement, DatabaseRecord]:
         now = self._store.now()
-        database_id = self._mint.id("db", now.timestamp())
+        seconds = None if origin is None else origin.seconds
+        expires_at = None if seconds is None else now + timedelta(seconds=seconds)
+        record = DatabaseRecord(
+            self._mint.id("db", now.timestamp()),
+            organization,
+            organization_id,
+            name,
+            "creating",
+            now,
+            None if parent is None else parent.id,
+            None if parent is None else parent.name,
+            None,
+            expires_at,
+        )
         statement = Statement(
-            "insert into databases (id, organization_id, name, state, created_at)"
-            " values ($1, $2, $3, 'creating', $4)",
-            [database_id, organization_id, name, now],
+            "insert into databases (id, organization_id, name, state, created_at, branch_of,"
+            " expires_at) values ($1, $2, $3, 'creating', $4, $5, $6)",
+            [record.id, organization_id, name, now, record.parent_id, record.expires_at],
         )
-        return statement, DatabaseRecord(
-            database_id, organization, organization_id, name, "creating", now
-        )
+        return statement, record
 
     async def open_once(self, record: DatabaseRecord) -> None:
         """Prove that the database can be used: from here on its log exists."""
@@ -189,6 +232,16 @@ class DatabaseRecords:
         await self.open_once(record)
         await self._store.write(Statement(_SET_STATE, [record.id, "ready"]))
         return with_state(record, "ready")
+
+    async def keep(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
+        """Keep a branch that was to be deleted after a while."""
+        require(grant, "databases")
+        async with self._store.changing(grant):
+            record = await self._find_ready(grant, name_or_id)
+            await self._store.write(
+                Statement("update databases set expires_at = null where id = $1", [record.id])
+            )
+            return await self._find(grant, record.id)
 
     async def rename(self, grant: Grant, name_or_id: str, name: str) -> DatabaseRecord:
         """Give a database another name; its id and everything keyed by it stay."""
@@ -211,13 +264,24 @@ class DatabaseRecords:
 
     async def _mark_and_delete(self, grant: Grant, name_or_id: str) -> None:
         async with self._store.changing(grant):
-            record = await self._find_ready(grant, name_or_id)
-            await self._store.write(Statement(_SET_STATE, [record.id, "deleting"]))
+            record = await self._begin_deletion(await self._find_ready(grant, name_or_id))
             self._under_way.add(record.id)
         try:
-            await self._remove(record)
+            await self._finish(record)
         finally:
             self._under_way.remove(record.id)
+
+    async def _begin_deletion(self, record: DatabaseRecord) -> DatabaseRecord:
+        """Mark a database, under the lock: its name is free if branches need its file longer."""
+        if await self._branches.count(record.id):
+            await self._store.write(
+                Statement(
+                    "update databases set state = 'deleted', name = id where id = $1", [record.id]
+                )
+            )
+            return with_state(record, "deleted")
+        await self._store.write(Statement(_SET_STATE, [record.id, "deleting"]))
+        return with_state(record, "deleting")
 
     async def _delete(self, record: DatabaseRecord) -> None:
         """Delete a database that could not be made."""
@@ -225,16 +289,39 @@ class DatabaseRecords:
         await self._remove(record)
 
     async def _remove(self, record: DatabaseRecord) -> None:
+        """Remove the files, then let go of the parent's pages, then the record."""
         await self._databases.remove(record.id)
         self._space.forget(record.organization_id, record.id)
+        if record.parent_id is not None:
+            await self._branches.unpin(record.parent_id, record.id)
         await self._store.write(Statement("delete from databases where id = $1", [record.id]))
+        if record.parent_id is not None:
+            await self._remove_needless(record.parent_id)
+
+    async def _remove_needless(self, database_id: str) -> None:
+        """Remove a deleted database if no branch needs it any more."""
+        async with self._store.changing():
+            rows = await self._store.rows(
+                f"select {_COLUMNS} {_FROM} where d.id = $1 and d.state = 'deleted'", database_id
+            )
+            if not rows or database_id in self._under_way:
+                return
+            if await self._branches.count(database_id):
+                return
+            record = with_state(record_of(rows[0]), "deleting")
+            await self._store.write(Statement(_SET_STATE, [database_id, "deleting"]))
+            self._under_way.add(database_id)
+        try:
+            await self._remove(record)
+        finally:
+            self._under_way.remove(database_id)
 
     # --- what was cut short ---
 
     async def finish_cut_short(self) -> None:
         """Go on where a crash, or a disk that failed, has left off."""
         rows = await self._store.rows(
-            f"select {_COLUMNS} {_FROM} where d.state in ('creating', 'deleting')"
+            f"select {_COLUMNS} {_FROM} where d.state <> 'ready' order by d.id desc"
         )
         for record in map(record_of, rows):
             if await self._claim(record):
@@ -243,7 +330,27 @@ class DatabaseRecords:
                 except QserverError as error:
                     self._report(f"database {record.id} stays {record.state}", error)
                 finally:
-                    self._under_way.remove(record.id)
+                    self._under_way.discard(record.id)
+        for record in map(record_of, rows):
+            if record.state == "deleted":
+                await self._remove_needless(record.id)
+
+    async def delete_expired(self) -> None:
+        """Delete branches that nobody has kept in time."""
+        rows = await self._store.rows(
+            f"select {_COLUMNS} {_FROM} where d.state = 'ready' and d.expires_at <= $1",
+            self._store.now(),
+        )
+        for record in map(record_of, rows):
+            if await self._claim(record):
+                try:
+                    async with self._store.changing():
+                        marked = await self._begin_deletion(record)
+                    await self._finish(marked)
+                except QserverError as error:
+                    self._report(f"branch {record.id} is not deleted yet", error)
+                finally:
+                    self._under_way.discard(record.id)
 
     async def _claim(self, record: DatabaseRecord) -> bool:
         """Claim the record, unless its state has changed or another task works on it."""
@@ -255,8 +362,12 @@ class DatabaseRecords:
             return True
 
     async def _finish(self, record: DatabaseRecord) -> None:
-        if record.state == "creating":
+        if record.state == "creating" and record.parent_id is None:
             await self._finish_creation(record)
+        elif record.state == "deleted":
+            await self._branches.empty(record.id)
+        elif record.state == "creating":  # nobody knows how much of a branch is there
+            await self._delete(record)
         else:
             await self._remove(record)
 
@@ -274,11 +385,4 @@ def record_of(row: tuple[Any, ...]) -> DatabaseRecord:
 
 
 def with_state(record: DatabaseRecord, state: DatabaseState) -> DatabaseRecord:
-    return DatabaseRecord(
-        record.id,
-        record.organization,
-        record.organization_id,
-        record.name,
-        state,
-        record.created_at,
-    )
+    return msgspec.structs.replace(record, state=state)

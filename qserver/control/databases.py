@@ -18,6 +18,7 @@ durable. Only for that are hosts shielded from cancellation.
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -225,6 +226,10 @@ class Databases:
             await host.closed.wait()
         self.troubles.pop(database_id, None)
         await self._logs.remove(database_id)
+
+    def log(self, database_id: str) -> AbstractAsyncContextManager[Log]:
+        """Open the log of a database that is not ready, without the database."""
+        return self._logs.open(database_id)
 
     def size_bytes(self, database_id: str) -> int:
         return self._logs.size_bytes(database_id)

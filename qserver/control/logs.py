@@ -6,12 +6,12 @@ must not open a log twice, see `databases`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from qserver.durability.files import Disk
 from qserver.durability.memory import MemoryLog
+from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log
 
 
@@ -37,19 +37,17 @@ class MemoryLogs:
 
     def __init__(self) -> None:
         self._logs: dict[str, SizedLog] = {}
-        self._open: set[str] = set()
+        self._open = OpenLogs(self._open_one, _close_one)
 
-    @asynccontextmanager
-    async def open(self, name: str) -> AsyncIterator[Log]:
-        assert name not in self._open, f"the log {name} is open already"
-        self._open.add(name)
-        try:
-            yield self._logs.setdefault(name, SizedLog())
-        finally:
-            self._open.remove(name)
+    def open(self, name: str) -> AbstractAsyncContextManager[Log]:
+        return self._open.open(name)
+
+    async def _open_one(self, name: str, may_make: bool) -> SizedLog:
+        assert may_make or name in self._logs, f"the log {name} is missing"
+        return self._logs.setdefault(name, SizedLog())
 
     async def remove(self, name: str) -> None:
-        assert name not in self._open, f"the log {name} is open"
+        assert not self._open.is_open(name), f"the log {name} is open"
         self._logs.pop(name, None)
 
     def size_bytes(self, name: str) -> int:
@@ -66,7 +64,11 @@ class MemoryLogs:
         return sorted(self._logs)
 
     def __repr__(self) -> str:
-        return f"{len(self._logs)} logs in memory, {len(self._open)} of them open"
+        return f"{len(self._logs)} logs in memory; {self._open!r}"
+
+
+async def _close_one(name: str, log: SizedLog) -> None:
+    """Leave the log as it is: it lasts as long as `MemoryLogs`."""
 
 
 class SizedLog(MemoryLog):

@@ -74,7 +74,8 @@ class Organizations:
             "select name, tier, created_at from organizations where id = $1", organization_id
         )
         databases = await self._store.count(
-            "select count(*) from databases where organization_id = $1", organization_id
+            "select count(*) from databases where organization_id = $1 and state <> 'deleted'",
+            organization_id,
         )
         use = Use(
             self._rates.count(organization_id),

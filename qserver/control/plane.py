@@ -95,8 +95,10 @@ class ControlPlane:
         )
         self.list_databases = records.list_page
         self.create_database = records.create
+        self.create_branch = records.create_for_transaction
         self.find_database = records.find
         self.rename_database = records.rename
+        self.keep_database = records.keep
         self.delete_database = records.delete
 
         self.open_transactions = OpenTransactions(mint, world.now)
@@ -157,6 +159,7 @@ class ControlPlane:
     async def _prepare(self) -> str | None:
         await self._organizations.undo_cut_short()
         await self._records.finish_cut_short()
+        await self._records.delete_expired()
         return await self._organizations.ensure_default(self._tier, self._first_key)
 
     async def _sweep_for_ever(self) -> None:
@@ -182,6 +185,7 @@ class ControlPlane:
         await self._sessions.sweep()
         await self._keys.sweep()
         await self._records.finish_cut_short()
+        await self._records.delete_expired()
 
     def __repr__(self) -> str:
         return f"the control plane, with {self.databases!r}"

@@ -32,7 +32,8 @@ ADMIN: Final = "admin"
 SCOPES: Final = ("data:read", "data:write", "schema", "databases", "keys", ADMIN)
 """What a key may do; `admin` implies all others."""
 
-DatabaseState: TypeAlias = Literal["creating", "ready", "deleting"]
+DatabaseState: TypeAlias = Literal["creating", "ready", "deleting", "deleted"]
+"""`deleted`: gone for everybody, but branches still need pages in its file."""
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 
 
@@ -71,6 +72,13 @@ class DatabaseRecord(msgspec.Struct, frozen=True):
     name: str
     state: DatabaseState
     created_at: datetime
+    parent_id: str | None = None
+    branch_of: str | None = None
+    """The name of the database that it is a branch of; its id, if that was deleted."""
+    branch_version: int | None = None
+    """The last version that both have in common."""
+    expires_at: datetime | None = None
+    """When it is deleted, unless it is kept."""
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True):

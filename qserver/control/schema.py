@@ -59,6 +59,15 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "alter table keys add column statements text",
         "alter table sessions add column bound text",
     ),
+    (
+        "alter table databases drop constraint databases_state_check",
+        "alter table databases add constraint databases_state_check"
+        " check (state in ('creating', 'ready', 'deleting', 'deleted'))",
+        "alter table databases add column branch_of text references databases (id)",
+        "alter table databases add column branch_version bigint",
+        "alter table databases add column expires_at timestamptz",
+        "create index databases_by_parent on databases (branch_of)",
+    ),
 )
 
 

@@ -20,8 +20,10 @@ from typing import Final
 import msgspec
 import trio
 
+from qserver.durability.branch_files import open_with_parents
+from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover
-from qserver.durability.sqlite import SqliteLog, open_log
+from qserver.durability.sqlite import SqliteLog
 from qserver.errors import DataCorrupted
 from qserver.limits import PAGE_ENTRIES_MAX, SHARDS_DEFAULT
 from qserver.storage.page import EMPTY, Key, Leaf, Tree
@@ -60,9 +62,9 @@ class Report(msgspec.Struct, frozen=True):
         )
 
 
-async def check(log: SqliteLog) -> Report:
-    """Check a log that no database is open on."""
-    problems = [f"the file: {trouble}" for trouble in await log.troubles()]
+async def check(log: Log, own: SqliteLog) -> Report:
+    """Check a log that no database is open on; `own`: its file, without those of its parents."""
+    problems = [f"the file: {trouble}" for trouble in await own.troubles()]
     try:
         recovered = await recover(log, SHARDS_DEFAULT)
     except DataCorrupted as error:
@@ -88,8 +90,8 @@ async def check_file(path: Path) -> Report:
     """Check an existing file. Raises as `open_log` does if it cannot be opened."""
     if not await trio.Path(path).exists():
         raise DataCorrupted(f"{path} does not exist", hint="Name a data file of qserver.")
-    async with await open_log(path) as log:
-        return await check(log)
+    async with open_with_parents(path) as opened:
+        return await check(opened.log, opened.own)
 
 
 def _report(recovered: Recovered, problems: list[str]) -> Report:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
+import trio
+
 from qserver.durability.files import Disk, beside, disk_of, remove_files, size_of_files
 from qserver.durability.high_water_mark import ENDING
+from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.durability.thread_pool import ThreadPool
-from qserver.errors import LogFailed
+from qserver.errors import DataCorrupted, LogFailed
 
 SUFFIX: Final = ".qserver"
 COMPANIONS: Final = ("", "-wal", "-shm", "-journal", ENDING)
@@ -25,25 +27,28 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._threads = ThreadPool()
-        self._open: dict[str, SqliteLog] = {}
+        self._logs = OpenLogs(self._open_one, _close_one)
 
     def file_of(self, name: str) -> Path:
         assert name and not set(name) & {"/", "\\", "\0", "."}, "names of logs are our own"
         return self._path / f"{name}{SUFFIX}"
 
-    @asynccontextmanager
-    async def open(self, name: str) -> AsyncIterator[Log]:
-        log = await open_log(self.file_of(name), self._threads)
-        self._open[name] = log
-        try:
-            yield log
-        finally:
-            del self._open[name]
-            await log.aclose()
+    def open(self, name: str) -> AbstractAsyncContextManager[Log]:
+        """Open a log for the length of a block; of a branch, with those that it shares pages of."""
+        return self._logs.open(name)
+
+    async def _open_one(self, name: str, may_make: bool) -> SqliteLog:
+        path = self.file_of(name)
+        if not may_make and not await trio.Path(path).exists():
+            raise DataCorrupted(
+                f"{path} is missing, and a branch has pages in it",
+                hint="Put the file back, or restore a backup of the whole folder.",
+            )
+        return await open_log(path, self._threads)
 
     async def shrink(self, name: str) -> None:
         """Give what is free in the files of an open log back to the file system."""
-        log = self._open.get(name)
+        log = self._logs.own(name)
         if log is not None:
             await log.shrink()
 
@@ -52,6 +57,7 @@ class DataFolder:
 
         The companions go first: the file is whole without them, they are nothing without it.
         """
+        assert not self._logs.is_open(name), f"the log {name} is open"
         path = self.file_of(name)
         try:
             remove_files(beside(path, companion) for companion in reversed(COMPANIONS))
@@ -72,3 +78,7 @@ class DataFolder:
 
     def __repr__(self) -> str:
         return f"the data folder {self._path}"
+
+
+async def _close_one(name: str, log: SqliteLog) -> None:
+    await log.aclose()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from qserver.durability.branch_files import open_with_parents
 from qserver.durability.check import Report, check
 from qserver.durability.data_file import copy_data, remove_file
 from qserver.durability.explaining import explained
 from qserver.durability.files import beside, publish_file, remove_files
 from qserver.durability.high_water_mark import ENDING
 from qserver.durability.serial_queue import SerialQueue
-from qserver.durability.sqlite import open_log
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import DataCorrupted
 
@@ -32,8 +32,8 @@ async def restore(source: Path, target: Path) -> Report:
     queue = SerialQueue(threads, target.name)
     try:
         await queue.run(lambda: copy_data(source, target, unfinished))
-        async with await open_log(unfinished, threads) as log:
-            report = await check(log)
+        async with open_with_parents(unfinished, threads) as opened:
+            report = await check(opened.log, opened.own)
         if not report.is_sound:
             raise _unsound(source, report)
         # The mark of the earlier data would refuse the backup, which is older.

@@ -228,7 +228,9 @@ class Checkpointer:
             kept = self.saved.base_of(version)
             if kept is None or kept.version == 0:
                 return None
-            await self._name(kept, [*kept.names, name])
+            if name not in kept.names:
+                kept.names = [*kept.names, name]  # from now on, however the next step ends
+                await self._name(kept)
             return kept
 
     async def unpin(self, name: str) -> None:
@@ -237,13 +239,13 @@ class Checkpointer:
         async with self._changing:
             for kept in self.saved.kept:
                 if name in kept.names:
-                    await self._name(kept, [each for each in kept.names if each != name])
+                    names = [each for each in kept.names if each != name]
+                    await self._name(msgspec.structs.replace(kept, names=names))
+                    kept.names = names
 
-    async def _name(self, kept: Kept, names: list[str]) -> None:
-        named = msgspec.structs.replace(kept, names=names)
-        parts = CheckpointParts(encode_outline(named))
+    async def _name(self, kept: Kept) -> None:
+        parts = CheckpointParts(encode_outline(kept))
         await self.log.change_checkpoints([], [(kept.version, parts)])
-        kept.names = names
 
     async def _thin_out(self) -> None:
         """Drop the kept checkpoints that history does not need, one after the other."""

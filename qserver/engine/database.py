@@ -293,6 +293,11 @@ class Database:
         return self._gateway.transact(_nothing, 0, deadline, run=transaction)
 
     @property
+    def log(self) -> Log:
+        """The log, to read from; only the database's own actors write it."""
+        return self._log
+
+    @property
     def page_cache(self) -> PageCache:
         return self.pages.cache
 

@@ -63,12 +63,6 @@ class DiskFull(QserverError):
     code = "53100"
 
 
-class TooManyDatabases(DiskFull):
-    """The organization's fault: it has as many databases as its tier allows."""
-
-    name = "disk_full"
-
-
 class OutOfMemory(QserverError):
     """The request's fault: it needs more memory than it may have. Retrying cannot help."""
 

@@ -24,6 +24,12 @@ class Unauthorized(QserverError):
     name = "not_authorized"
 
 
+class HistoryTooOld(QserverError):
+    """The caller's fault: the version or time is from before the history that is kept."""
+
+    code = "QS004"
+
+
 class Forbidden(QserverError):
     """The caller's fault: the key is good, but not for this."""
 

@@ -215,12 +215,12 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "POST",
         "/v1/databases",
-        "make a database",
+        "make a database, or a branch of one",
         Plane.CONTROL,
         shapes.DatabaseAnswer,
         status=201,
         request=shapes.DatabaseRequest,
-        errors=(400, 403, 409, 413, 415),
+        errors=(400, 403, 404, 409, 413, 415),
     ),
     Route(
         "GET",
@@ -233,10 +233,10 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "PATCH",
         "/v1/databases/{database}",
-        "rename a database",
+        "rename a database, or keep a branch",
         Plane.CONTROL,
         shapes.DatabaseAnswer,
-        request=shapes.DatabaseRequest,
+        request=shapes.DatabaseChange,
         errors=(400, 403, 404, 409, 413, 415),
     ),
     Route(

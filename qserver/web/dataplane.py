@@ -53,6 +53,7 @@ from qserver.web.answers import (
     transaction_in_parts,
     transaction_tail,
 )
+from qserver.web.branches import run_on_branch
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.idempotency import (
@@ -490,6 +491,7 @@ class TextCall(QueryCall):
 
 class TransactionCall(HotCall):
     _no_results: list[Any] | None = None
+    _branch: str | None = None
 
     def limit(self, grant: Grant) -> None:
         self._named = Named(grant)
@@ -505,7 +507,26 @@ class TransactionCall(HotCall):
 
     def decoded(self, asked: tuple[TransactionRequest, list[Statement]]) -> Answer:
         request, self._statements = asked
-        return self.open(request, self.execute, self.execute_inside)
+        if not request.branch:
+            return self.open(request, self.execute, self.execute_inside)
+        endpoint = self.endpoint
+        if request.transaction is not None or endpoint.transaction is not None:
+            raise InvalidRequest("an open transaction commits to its own database, not to a branch")
+        if request.dry_run or endpoint.idempotency_key is not None:
+            raise InvalidRequest("a transaction on a branch takes no dry_run or Idempotency-Key")
+        return self.open(request, self._branch_off, self.execute_inside)
+
+    def _branch_off(self, opened: OpenDatabase) -> Answer:
+        """Run the transaction on a new branch of the database that it names."""
+        self._opened = opened
+        self._began = perf_counter()
+        plane = self.endpoint.service.plane
+        work = run_on_branch(plane, self.grant, opened.id, self._statements, self._options)
+        return self.after(work, self._branched)
+
+    def _branched(self, made: tuple[str, TransactionResult]) -> Answer:
+        self._branch, outcome = made
+        return self.executed(outcome)
 
     def executed(self, outcome: TransactionResult) -> Answer:
         self._ended = perf_counter()
@@ -521,13 +542,18 @@ class TransactionCall(HotCall):
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
         encoded = [(encoder, json) for (encoder, _), json in zip(every, rows, strict=True)]
-        body = transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us())
+        body = self._tail(transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us()))
         return body if outcome.diff is None else with_diff(body, outcome.diff)
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
         yield from transaction_in_parts(outcome, every, WRITERS[self._form])
-        tail = transaction_tail(outcome, self.elapsed_us(), self.exec_us())
+        tail = self._tail(transaction_tail(outcome, self.elapsed_us(), self.exec_us()))
         yield from tail_in_parts(tail, outcome.diff)
+
+    def _tail(self, tail: bytes) -> bytes:
+        """The end of an answer, with the branch that has the changes as its last field."""
+        branch = self._branch
+        return tail if branch is None else b'%b,"database":"%b"}' % (tail[:-1], branch.encode())
 
     def no_results(self) -> Sequence[Any] | None:
         return self._no_results

@@ -70,6 +70,7 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_affected: Count | None = None
     if_version: Count | None = None
     dry_run: bool = False
+    branch: bool = False
     transaction: str | None = None
 
 
@@ -180,6 +181,8 @@ class TransactionAnswer(Struct, frozen=True):
     timings: TransactionTimings
     diff: list[RowChange] | UnsetType = UNSET
     diff_truncated: bool | UnsetType = UNSET
+    database: str | UnsetType = UNSET
+    """The branch that has the changes, if one was asked for."""
 
 
 class OpenTransaction(Struct, frozen=True):
@@ -266,7 +269,17 @@ class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new database; with `branch_of`, one that begins as that database is now, or was."""
+
     name: str
+    branch_of: str | None = None
+
+
+class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to change: the name, or that a branch is kept that would be deleted."""
+
+    name: str | None = None
+    keep: Literal[True] | None = None
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -329,6 +342,12 @@ class Database(Struct, frozen=True):
     rows: int
     size_bytes: int
     created_at: datetime
+    branch_of: str | UnsetType = UNSET
+    """The database that this one is a branch of: its name, or its id if it was deleted."""
+    branch_version: int | UnsetType = UNSET
+    """The last version that both have in common."""
+    expires_at: datetime | UnsetType | None = UNSET
+    """When a branch is deleted that nobody keeps; null: never."""
 
 
 class DatabaseAnswer(Database, frozen=True):

@@ -13,6 +13,7 @@ from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
     DataCorrupted,
+    DiskFull,
     Forbidden,
     IdempotencyMismatch,
     InsufficientPrivilege,
@@ -28,7 +29,6 @@ from qserver.errors import (
     RequestTooLarge,
     SqlSyntaxError,
     StorageTestFailed,
-    TooManyDatabases,
     TooManyOpen,
     TooManyRequests,
     Unauthorized,
@@ -45,7 +45,6 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     InvalidRequest: 400,
     SqlSyntaxError: 400,
     ProtocolViolation: 400,
-    TooManyDatabases: 400,
     Unauthorized: 401,
     Forbidden: 403,
     InsufficientPrivilege: 403,
@@ -71,6 +70,8 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
 def status_of(error: QserverError) -> int:
     if type(error) is QserverError:  # a bug: see `Service.internal_error`
         return 500
+    if isinstance(error, DiskFull) and error.statement is None:
+        return 400  # a database was to be made, no statement to be run
     for cls in type(error).__mro__:
         if cls in STATUSES:
             return STATUSES[cls]

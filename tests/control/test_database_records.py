@@ -12,11 +12,11 @@ from qserver.control import DatabaseFacts, MemoryLogs
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
+    DiskFull,
     Forbidden,
     InvalidRequest,
     LogFailed,
     NotFound,
-    TooManyDatabases,
     Unauthorized,
 )
 from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, SWEEP_SECONDS
@@ -208,7 +208,7 @@ async def test_an_organization_has_a_bounded_number_of_databases() -> None:
         statements = [statement for statement, _ in insertions]
         await opened.plane._store.write(*statements)
         await opened.plane._store.write(Statement("update databases set state = 'ready'"))
-        with pytest.raises(TooManyDatabases, match="at most 1000 databases"):
+        with pytest.raises(DiskFull, match="at most 1000 databases"):
             await opened.plane.create_database(opened.grant, "more")
 
 

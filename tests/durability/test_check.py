@@ -93,7 +93,7 @@ async def test_sound_data_are_reported_as_sound(tmp_path: Path) -> None:
         await write(log, history)
         run_step(history, ("t", [(7, "seven")], "nothing"))
         await history.append_to(log)
-        report = await check(log)
+        report = await check(log, log)
     assert report.is_sound and report.problems == ()
     assert (report.version, report.checkpoint, report.ranges) == (3, 2, 8)
     assert report.rows == {"t": 200, "u": 5} and report.log_bytes > 0 and report.pages > 10
@@ -131,7 +131,7 @@ async def test_what_sql_has_made_is_sound_and_the_same_from_a_checkpoint(tmp_pat
             before = [(await database.execute(question)).rows for question in QUESTIONS]
             await database.database.checkpoint()
         assert await log.read(0, 10) == []
-        report = await check(log)
+        report = await check(log, log)
         async with opened_sql(log) as database:
             after = [(await database.execute(question)).rows for question in QUESTIONS]
             numbers = (await database.execute("SELECT nextval('s')")).rows
@@ -159,7 +159,7 @@ async def test_what_is_whole_and_wrong_is_found(
     wrong = with_tree(history.snapshot, name, change)
     async with await open_log(tmp_path / "data") as log:
         await write(log, history, wrong)
-        report = await check(log)
+        report = await check(log, log)
     assert not report.is_sound
     assert any(problem in each for each in report.problems), report.problems
     assert len(report.problems) <= PROBLEMS_MAX + 1
@@ -238,7 +238,7 @@ async def test_damage_is_a_problem_and_not_a_traceback(tmp_path: Path) -> None:
         await write(log, history)
         pages = await log.load_pages(0, 1000)
         await log.save_pages([(pages[3][0], pages[4][1])])
-        report = await check(log)
+        report = await check(log, log)
     assert not report.is_sound and report.version == history.snapshot.version
     assert "does not match its checksum" in report.problems[0]
 

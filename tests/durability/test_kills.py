@@ -96,7 +96,7 @@ async def test_what_a_killed_process_had_acknowledged_is_there_and_nothing_in_pa
     for kill in range(KILLS):
         acknowledged |= run_and_kill(path, kill * 1_000_000, chance.randrange(1, 400))
         async with await open_log(path) as log:
-            report = await check(log)
+            report = await check(log, log)
             snapshot = (await recover(log, 1)).snapshot
             accounts, transfers = (
                 snapshot.catalog.tables["accounts"],

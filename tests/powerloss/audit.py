@@ -92,7 +92,7 @@ async def _audit_copies(folder: Path, promises: Promises) -> list[str]:
 async def _audit_file(path: Path, promised: set[int] | None) -> list[str]:
     try:
         async with await open_log(path) as log:
-            report = await check(log)
+            report = await check(log, log)
             if not report.is_sound:
                 return list(report.problems)
             return list(_audit_snapshot((await recover(log, 2)).snapshot, promised))

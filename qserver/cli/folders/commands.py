@@ -28,6 +28,7 @@ from qserver.cli.folders.live_copy import copy_live
 from qserver.cli.shell.progress import Progress
 from qserver.config import IN_MEMORY, load
 from qserver.control.plane import CONTROL
+from qserver.durability.branch_files import ParentMissing
 from qserver.durability.check import Report, check_file
 from qserver.durability.data_folder import SUFFIX, DataFolder
 from qserver.durability.files import make_folder, remove_files, sync
@@ -68,9 +69,7 @@ def run_restore(options: argparse.Namespace) -> int:
         put: list[Path] = []
         try:
             for name in _with_progress(_sizes(source, sorted(names, key=_control_last))):
-                target = DataFolder(folder).file_of(name)
-                trio.run(restore, DataFolder(source).file_of(name), target)
-                put.append(target)
+                _restore_with_parents(source, folder, name, put)
         except BaseException:
             remove_files(put)
             raise
@@ -95,6 +94,22 @@ def run_check(options: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
+def _restore_with_parents(source: Path, folder: Path, name: str, put: list[Path]) -> None:
+    """Restore a database; those whose pages it shares come before it."""
+    target = DataFolder(folder).file_of(name)
+    if target in put:
+        return
+    while True:
+        try:
+            trio.run(restore, DataFolder(source).file_of(name), target)
+            put.append(target)
+            return
+        except ParentMissing as missing:
+            if missing.parent not in DataFolder(source).names():
+                raise
+            _restore_with_parents(source, folder, missing.parent, put)
+
+
 COMMANDS: Final = {"backup": run_backup, "restore": run_restore, "check": run_check}
 
 # --- files ---------------------------------------------------------------------------------------
@@ -109,7 +124,8 @@ def _copy_all(source: Path, names: list[str], unfinished: Path) -> dict[str, Rep
             for name in _with_progress(_sizes(source, sorted(names, key=_control_first))):
                 target = DataFolder(unfinished).file_of(name)
                 copy_live(DataFolder(source).file_of(name), target)
-                reports[name] = _sound(target)
+            for name in names:  # a branch is checked with the copies of its parents
+                reports[name] = _sound(DataFolder(unfinished).file_of(name))
         except LogFailed:
             if _names(source) == names:
                 raise

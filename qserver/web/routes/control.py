@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 from quart import request
 
+from qserver.control.branches import Origin
 from qserver.control.records import (
     DatabaseFacts,
     DatabaseRecord,
@@ -66,7 +67,8 @@ class ControlRoutes:
 
     async def post_v1_databases(self, admission: Admission) -> shapes.DatabaseAnswer:
         wanted = await _body(admission, shapes.DatabaseRequest)
-        record = await self._plane.create_database(admission.grant, wanted.name)
+        origin = None if wanted.branch_of is None else Origin(wanted.branch_of)
+        record = await self._plane.create_database(admission.grant, wanted.name, origin)
         return await self._shown(admission, record.id)
 
     async def get_v1_databases_database(
@@ -77,9 +79,15 @@ class ControlRoutes:
     async def patch_v1_databases_database(
         self, admission: Admission, database: str
     ) -> shapes.DatabaseAnswer:
-        wanted = await _body(admission, shapes.DatabaseRequest)
-        record = await self._plane.rename_database(admission.grant, database, wanted.name)
-        return await self._shown(admission, record.id)
+        wanted = await _body(admission, shapes.DatabaseChange)
+        if wanted.name is None and wanted.keep is None:
+            raise InvalidRequest("nothing is to change", hint="Send `name` or `keep`.")
+        if wanted.keep:
+            database = (await self._plane.keep_database(admission.grant, database)).id
+        if wanted.name is not None:
+            record = await self._plane.rename_database(admission.grant, database, wanted.name)
+            database = record.id
+        return await self._shown(admission, database)
 
     async def delete_v1_databases_database(self, admission: Admission, database: str) -> None:
         await self._plane.delete_database(admission.grant, database)
@@ -213,7 +221,16 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
         "organization": record.organization,
         "state": record.state,
         "created_at": record.created_at,
+        **({} if record.branch_of is None else _branch(record)),
         **asdict(facts),
+    }
+
+
+def _branch(record: DatabaseRecord) -> dict[str, Any]:
+    return {
+        "branch_of": record.branch_of,
+        "branch_version": record.branch_version or UNSET,
+        "expires_at": record.expires_at,
     }
 
 

@@ -172,3 +172,29 @@ def damage(source: Path, target: Path) -> str:
     data[at] ^= 1
     largest.write_bytes(data)
     return largest.name.removesuffix(".qserver")
+
+
+def test_a_backup_has_branches_with_the_pages_of_their_parents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, copy, again = (str(tmp_path / name) for name in ("data", "copy", "again"))
+    with served(Path(data)) as client:
+        client.query("CREATE TABLE t (id bigint PRIMARY KEY)")
+        client.query("INSERT INTO t SELECT * FROM generate_series(1, 3000)")
+    with served(Path(data)) as client:  # which has made a checkpoint
+        client.create_database("one", "main")
+        client.query("DELETE FROM t WHERE id > 10", database="one")
+        client.create_database("two", "one")
+        client.query("INSERT INTO t VALUES (0)")
+        client.delete_database("one")
+        assert main(["backup", "--data", data, copy]) == 0
+    assert main(["check", "--data", copy]) == 0
+    assert main(["restore", copy, "--data", again]) == 0
+    with served(Path(again)) as client:
+        counts = {
+            name: client.query("SELECT count(*) FROM t", database=name).rows
+            for name in ("main", "two")
+        }
+        assert counts == {"main": [(3001,)], "two": [(10,)]}
+        assert sorted(each["name"] for each in client.databases()) == ["main", "two"]
+    assert "4 databases" in capsys.readouterr().out

@@ -1,0 +1,97 @@
+"""Branches: databases that begin as another one at a version, and share its pages.
+
+    record: creating ─► the parent's checkpoint is pinned ─► the branch's log is written ─► ready
+    record: deleting ─► the branch's log is removed ─► the pin is let go ─► the record is gone
+
+The pin has the id of the branch as its name, so each step can be repeated. The record is there
+before the pin and goes after it: a crash leaves a record that says what to undo, never a pin that
+nobody knows of, and never a branch without its pin.
+
+A parent that is deleted before its branches keeps its file, with the pages that they need and no
+others: it is emptied by a commit that drops everything, and a checkpoint forgets what only it had.
+Its bytes go on counting for its organization. The last branch takes it along.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.records import DatabaseRecord
+from qserver.control.reset import wipe
+from qserver.control.store import Store
+from qserver.durability.branch_log import begin_branch
+from qserver.errors import HistoryTooOld
+from qserver.query.sql_database import Statement
+
+TRIES: Final = 5
+"""How often the newest version is tried, if a checkpoint lets its log go meanwhile."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What a branch is to be made of."""
+
+    database: str
+    """The parent's name or id."""
+    version: int | None = None
+    """None: the newest."""
+    seconds: float | None = None
+    """How long it lives unless somebody keeps it; None: until it is deleted."""
+
+
+class Branches:
+    def __init__(self, store: Store, databases: Databases) -> None:
+        self._store = store
+        self._databases = databases
+
+    async def count(self, database_id: str) -> int:
+        """Count the branches that need a database's file."""
+        return await self._store.count(
+            "select count(*) from databases where branch_of = $1", database_id
+        )
+
+    async def fill(self, record: DatabaseRecord, origin: Origin) -> None:
+        """Make the log of a branch whose record is there."""
+        assert record.parent_id is not None
+        with await self._databases.use(record.parent_id) as parent:
+            version = await self._written(record.id, parent, origin.version)
+        await self._store.write(
+            Statement(
+                "update databases set branch_version = $2 where id = $1", [record.id, version]
+            )
+        )
+
+    async def _written(self, branch_id: str, parent: OpenDatabase, wanted: int | None) -> int:
+        for _ in range(TRIES):
+            newest = (await parent.database.wait_durable_snapshot()).version
+            version = newest if wanted is None else wanted
+            kept = await parent.database.pin_checkpoint(branch_id, version)
+            try:
+                async with self._databases.log(branch_id) as log:
+                    await begin_branch(log, parent.database.log, parent.id, kept, version)
+                return version
+            except HistoryTooOld:
+                await self._databases.remove(branch_id)
+                await parent.database.unpin_checkpoint(branch_id)
+                if wanted is not None:
+                    raise
+                await parent.database.checkpoint()
+        raise HistoryTooOld("the newest version is gone before it can be copied", hint="Try again.")
+
+    async def unpin(self, parent_id: str, branch_id: str) -> None:
+        """Let go of what a branch has needed of its parent."""
+        with await self._databases.use(parent_id) as parent:
+            await parent.database.wait_durable_snapshot()
+            await parent.database.unpin_checkpoint(branch_id)
+            parent.database.save_soon()
+
+    async def empty(self, database_id: str) -> None:
+        """Forget all of a deleted database that no branch needs."""
+        with await self._databases.use(database_id) as opened:
+            snapshot = await opened.database.wait_durable_snapshot()
+            if snapshot.catalog.tables or snapshot.catalog.others:
+                await opened.database.transact(wipe)
+            del snapshot
+            await opened.database.checkpoint()

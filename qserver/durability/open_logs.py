@@ -1,0 +1,112 @@
+"""The logs that are open, each once: a branch uses those of its ancestors too.
+
+    acquire branch ─► its own file ─► its base names main ─► acquire main ─► BranchLog
+    release branch ─► its own file closed ─► release main ─► closed, unless somebody else uses it
+
+So a branch can load the pages of a parent that is open, closed, or deleted but for its file, and no
+file is ever opened twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+import trio
+
+from qserver.durability.branch_log import BranchLog, read_base
+from qserver.durability.port import Log
+
+Own = TypeVar("Own", bound=Log)
+
+
+class OpenLogs(Generic[Own]):
+    def __init__(
+        self,
+        open_one: Callable[[str, bool], Awaitable[Own]],
+        close_one: Callable[[str, Own], Awaitable[None]],
+    ) -> None:
+        """`open_one` is given a name, and whether the log may be made."""
+        self._open_one = open_one
+        self._close_one = close_one
+        self._entries: dict[str, _Entry[Own]] = {}
+
+    @asynccontextmanager
+    async def open(self, name: str) -> AsyncIterator[Log]:
+        """Open the log of a database; one user at a time opens it so."""
+        entry = await self._acquire(name, may_make=True)
+        assert not entry.is_used, f"the log {name} is open already"
+        entry.is_used = True
+        try:
+            assert entry.log is not None
+            yield entry.log
+        finally:
+            entry.is_used = False
+            with trio.CancelScope(shield=True):
+                await self._release(entry)
+
+    def own(self, name: str) -> Own | None:
+        """Return a log's own part if it is open."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.own
+
+    def is_open(self, name: str) -> bool:
+        return name in self._entries
+
+    async def _acquire(self, name: str, may_make: bool) -> _Entry[Own]:
+        entry = self._entries.setdefault(name, _Entry(name))
+        entry.users += 1
+        try:
+            async with entry.lock:
+                if entry.log is None:
+                    await self._open(entry, may_make)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._release(entry)
+            raise
+        return entry
+
+    async def _open(self, entry: _Entry[Own], may_make: bool) -> None:
+        if entry.own is None:
+            entry.own = await self._open_one(entry.name, may_make)
+        base = read_base(entry.own)
+        if base is None:
+            entry.log = entry.own
+            return
+        entry.parent = await self._acquire(base.parent, may_make=False)
+        assert entry.parent.log is not None
+        entry.log = BranchLog(entry.own, base, entry.parent.log)
+
+    async def _release(self, entry: _Entry[Own]) -> None:
+        entry.users -= 1
+        async with entry.lock:
+            if entry.users:
+                return
+            own, parent = entry.own, entry.parent
+            entry.own = entry.parent = entry.log = None
+            try:
+                if own is not None:
+                    await self._close_one(entry.name, own)
+            finally:
+                if not entry.users:
+                    self._entries.pop(entry.name, None)
+                if parent is not None:
+                    await self._release(parent)
+
+    def __repr__(self) -> str:
+        return f"{len(self._entries)} open logs"
+
+
+class _Entry(Generic[Own]):
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.users = 0
+        """The database, and branches of it; those that wait for it to open are among them."""
+        self.is_used = False
+        """Whether the database itself is among them."""
+        self.lock = trio.Lock()
+        """Held while it is opened or closed."""
+        self.own: Own | None = None
+        self.log: Log | None = None
+        self.parent: _Entry[Own] | None = None

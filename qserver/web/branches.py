@@ -1,0 +1,37 @@
+"""A transaction whose changes go to a new branch, and not to the database that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import trio
+
+from qserver.control.plane import ControlPlane
+from qserver.control.records import Grant
+from qserver.query.sql_database import Options, Statement, TransactionResult
+
+
+async def run_on_branch(
+    plane: ControlPlane,
+    grant: Grant,
+    database: str,
+    statements: Sequence[Statement],
+    options: Options,
+) -> tuple[str, TransactionResult]:
+    """Return the name of the branch, and what the transaction came to; no branch if it failed."""
+    branch = await plane.create_branch(grant, database)
+    try:
+        with await plane.database(grant, branch.id) as opened:
+            return branch.name, await opened.sql.transaction(
+                statements,
+                max_retries=options.max_retries,
+                timeout_ms=options.timeout_ms,
+                max_rows=options.max_rows,
+                cut_rows=options.cut_rows,
+                allowed=options.allowed,
+                max_affected=options.max_affected,
+            )
+    except BaseException:
+        with trio.CancelScope(shield=True):
+            await plane.delete_database(grant, branch.id)
+        raise

@@ -1,0 +1,107 @@
+"""What a branch costs: counted in operations and bytes, on real files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from qserver.control.branches import Origin
+from qserver.durability.data_folder import DataFolder
+from qserver.durability.sqlite import SqliteLog
+from tests.control.planes import Opened, opened_plane
+
+TABLE = "create table t (id integer primary key, n integer, text text)"
+FILL = "insert into t select n, n, repeat('x', 80) from generate_series({}, {}) n"
+
+
+class CountingFolder(DataFolder):
+    """Counts the calls of all logs, and the bytes of what they read and write."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.calls = self.bytes = 0
+
+    async def _open_one(self, name: str, may_make: bool) -> SqliteLog:
+        log = await super()._open_one(name, may_make)
+        for each in ("read", "append", "save_pages", "save_checkpoint", "load", "load_checkpoint"):
+            setattr(log, each, self._counting(getattr(log, each)))
+        return log
+
+    def _counting(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            self.calls += 1
+            for argument in arguments:
+                self.bytes += sum(
+                    len(data) for pair in as_pairs(argument) for data in pair if is_data(data)
+                )
+            return call(*arguments)
+
+        return counted
+
+
+def as_pairs(argument: Any) -> list[Any]:
+    pairs = [each for each in argument if isinstance(each, tuple)] if is_list(argument) else []
+    return [(argument,)] if is_data(argument) else pairs
+
+
+def is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def is_data(value: Any) -> bool:
+    return isinstance(value, bytes)
+
+
+async def filled(opened: Opened, database: str, rows: int) -> None:
+    await opened.run(opened.grant, TABLE, database)
+    for first in range(1, rows, 5000):
+        await opened.run(opened.grant, FILL.format(first, min(first + 4999, rows)), database)
+    with await opened.plane.database(opened.grant, database) as used:
+        await used.database.checkpoint()
+
+
+async def test_a_branch_of_a_large_database_takes_what_one_of_a_small_one_takes(
+    tmp_path: Path,
+) -> None:
+    folder = CountingFolder(tmp_path)
+    async with opened_plane(folder) as opened:
+        counts = []
+        for name, rows in (("small", 100), ("large", 20_000)):
+            await opened.plane.create_database(opened.grant, name)
+            await filled(opened, name, rows)
+            folder.calls = folder.bytes = 0
+            made = await opened.plane.create_database(opened.grant, f"b-{name}", Origin(name))
+            counts.append((folder.calls, folder.bytes))
+            assert folder.size_bytes(made.id) < 200_000
+            assert await opened.run(
+                opened.grant, f"select n from t where id = {rows}", f"b-{name}"
+            ) == [(rows,)]
+        (few, few_bytes), (many, many_bytes) = counts
+        assert many <= few + 2 and many_bytes <= 1.2 * few_bytes
+
+
+async def test_branches_cost_what_they_change(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    async with opened_plane(folder) as opened:
+        await filled(opened, "main", 20_000)
+        main = (await opened.plane.find_database(opened.grant, "main"))[0].id
+        whole = folder.size_bytes(main)
+        sizes = []
+        for number in range(5):
+            name = f"b{number}"
+            made = await opened.plane.create_database(opened.grant, name, Origin("main"))
+            first = number * 1000
+            change = f"update t set n = -n where id > {first} and id <= {first + 1000}"
+            await opened.run(opened.grant, change, name)
+            with await opened.plane.database(opened.grant, name) as used:
+                await used.database.checkpoint()
+                host = opened.plane.databases._hosts[used.id]
+            opened.plane.databases._begin_close(host)
+            await host.closed.wait()
+            sizes.append(folder.size_bytes(made.id))
+        assert max(sizes) < whole / 4
+        assert folder.size_bytes(main) < 1.1 * whole + 200_000
+        sums = "select sum(n) from t where n < 0"
+        assert await opened.run(opened.grant, sums, "b3") == [(-(3001 + 4000) * 500,)]
+        assert await opened.run(opened.grant, sums) == [(None,)]

@@ -1,0 +1,166 @@
+"""Branches: what they share, what they cost, and what is left when one of a family is deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qserver.control.branches import Origin
+from qserver.control.logs import Logs, MemoryLogs
+from qserver.durability.data_folder import DataFolder
+from qserver.errors import AlreadyExists, Forbidden, NotFound
+from tests.control.planes import Opened, opened_plane
+
+TABLE = "create table t (id integer primary key, n integer)"
+FILL = "insert into t select n, n from generate_series({}, {}) n"
+SUM = "select count(*), sum(n) from t"
+
+
+@pytest.fixture(params=["files", "memory"])
+def logs(request: pytest.FixtureRequest, tmp_path: Path) -> Logs:
+    return DataFolder(tmp_path) if request.param == "files" else MemoryLogs()
+
+
+async def branch(opened: Opened, name: str, of: str = "main") -> str:
+    return (await opened.plane.create_database(opened.grant, name, Origin(of))).id
+
+
+async def checkpoint(opened: Opened, database: str = "main") -> None:
+    with await opened.plane.database(opened.grant, database) as used:
+        await used.database.checkpoint()
+
+
+async def close(opened: Opened, database: str) -> None:
+    """Close a database as one is that nobody uses."""
+    with await opened.plane.database(opened.grant, database) as used:
+        host = opened.plane.databases._hosts[used.id]
+    opened.plane.databases._begin_close(host)
+    await host.closed.wait()
+
+
+async def test_a_branch_and_its_parent_change_apart(logs: Logs) -> None:
+    async with opened_plane(logs) as opened:
+        run, grant = opened.run, opened.grant
+        await run(grant, TABLE)
+        await run(grant, FILL.format(1, 1000))
+        await checkpoint(opened)
+        await run(grant, "update t set n = 0 where id <= 10")
+        await branch(opened, "trial")
+        first = await run(grant, SUM)
+        assert await run(grant, SUM, "trial") == first
+        await run(grant, "delete from t where id > 500", "trial")
+        await run(grant, "insert into t values (5000, 7)")
+        for _ in range(2):
+            await checkpoint(opened)
+            await checkpoint(opened, "trial")
+            assert await run(grant, SUM) == [(1001, first[0][1] + 7)]
+            assert (await run(grant, SUM, "trial"))[0][0] == 500
+            await run(grant, "update t set n = n")
+            await run(grant, "update t set n = n", "trial")
+
+
+async def test_a_branch_loads_pages_of_a_parent_that_is_closed_or_restarted(logs: Logs) -> None:
+    async with opened_plane(logs) as opened:
+        await opened.run(opened.grant, TABLE)
+        await opened.run(opened.grant, FILL.format(1, 2000))
+        await checkpoint(opened)
+        await branch(opened, "one")
+        await branch(opened, "two", of="one")
+        await opened.run(opened.grant, "update t set n = 0 where id % 2 = 0")
+        await close(opened, "main")
+        await close(opened, "two")
+        assert await opened.run(opened.grant, SUM, "two") == [(2000, 2001000)]
+        await opened.run(opened.grant, "delete from t where id > 100", "two")
+    async with opened_plane(logs) as opened:
+        assert await opened.run(opened.grant, SUM, "one") == [(2000, 2001000)]
+        assert await opened.run(opened.grant, SUM, "two") == [(100, 5050)]
+        assert await opened.run(opened.grant, SUM) == [(2000, 1000000)]
+
+
+async def test_a_branch_outlives_its_parent_whose_name_is_free(logs: Logs) -> None:
+    async with opened_plane(logs) as opened:
+        plane, grant = opened.plane, opened.grant
+        await opened.run(grant, TABLE)
+        await opened.run(grant, FILL.format(1, 1000))
+        await checkpoint(opened)
+        trial = await branch(opened, "trial")
+        main = (await plane.find_database(grant, "main"))[0].id
+        await opened.run(grant, FILL.format(10_001, 12_000))
+        await checkpoint(opened)
+        before = await pages_of(opened, main)
+        await plane.delete_database(grant, "main")
+        with pytest.raises(NotFound):
+            await plane.database(grant, main)
+        assert [each.name for each in (await plane.list_databases(grant))[0]] == ["trial"]
+        assert 0 < await pages_of(opened, main) < before
+        await plane.create_database(grant, "main")
+        assert await opened.run(
+            grant, "select count(*) from information_schema.tables where table_schema = 'public'"
+        ) == [(0,)]
+        assert await opened.run(grant, SUM, "trial") == [(1000, 500500)]
+    async with opened_plane(logs) as opened:
+        plane, grant = opened.plane, opened.grant
+        assert await opened.run(grant, SUM, "trial") == [(1000, 500500)]
+        assert (await plane.find_database(grant, "trial"))[0].branch_of == main
+        await plane.delete_database(grant, "trial")
+        assert not {main, trial} & set(logs.names())  # type: ignore[attr-defined]
+
+
+async def test_a_deleted_branch_frees_what_only_it_needed(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    async with opened_plane(folder) as opened:
+        plane, grant = opened.plane, opened.grant
+        await opened.run(grant, TABLE)
+        await opened.run(grant, FILL.format(1, 20_000))
+        await checkpoint(opened)
+        main = (await plane.find_database(grant, "main"))[0].id
+        pages = await pages_of(opened, main)
+        await branch(opened, "trial")
+        await opened.run(grant, "update t set n = n + 1")
+        await checkpoint(opened)
+        assert await pages_of(opened, main) > 1.9 * pages
+        await plane.delete_database(grant, "trial")
+        await checkpoint(opened)
+        assert await pages_of(opened, main) < 1.1 * pages
+
+
+async def pages_of(opened: Opened, database_id: str) -> int:
+    """How many pages a file has."""
+    with await opened.plane.databases.use(database_id) as used:
+        found = await used.database.log.load_pages(0, 10**9)
+        count = 0
+        while found:
+            count += len(found)
+            found = await used.database.log.load_pages(found[-1][0], 10**9)
+        return count
+
+
+async def test_what_a_branch_needs_of_its_caller(logs: Logs) -> None:
+    async with opened_plane(logs) as opened:
+        plane = opened.plane
+        await opened.run(opened.grant, TABLE)
+        reader = await opened.limited("databases")
+        with pytest.raises(Forbidden):
+            await plane.create_database(reader, "trial", Origin("main"))
+        with pytest.raises(NotFound):
+            await plane.create_database(opened.grant, "trial", Origin("nothing"))
+        with pytest.raises(NotFound):
+            await plane.create_database(await opened.stranger(), "trial", Origin("nothing"))
+        await branch(opened, "trial")
+        with pytest.raises(AlreadyExists):
+            await branch(opened, "trial")
+
+
+async def test_a_branch_that_nobody_keeps_is_deleted(logs: Logs) -> None:
+    async with opened_plane(logs) as opened:
+        plane, grant = opened.plane, opened.grant
+        await opened.run(grant, TABLE)
+        for name in ("kept", "not-kept"):
+            made = await plane.create_database(grant, name, Origin("main", seconds=3600))
+            assert made.expires_at is not None
+        assert (await plane.keep_database(grant, "kept")).expires_at is None
+        opened.world.time += 3601
+        await plane.sweep()
+        names = [each.name for each in (await plane.list_databases(grant))[0]]
+        assert sorted(names) == ["kept", "main"]

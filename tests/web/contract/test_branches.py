@@ -1,0 +1,86 @@
+"""Section 16: branches over HTTP, made by name or by a transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from tests.web.contract.servers import Client, error_of
+
+
+@pytest.fixture
+def main(organization: Client) -> Client:
+    organization.query("create table t (id integer primary key, n integer)")
+    organization.query("insert into t select n, n from generate_series(1, 100) n")
+    return organization
+
+
+def on(client: Client, database: str) -> Client:
+    return Client(client.server, client.token, database=database)
+
+
+def count(client: Client) -> int:
+    return int(client.query("select count(*) as n from t")["rows"][0]["n"])
+
+
+def test_a_branch_is_made_shown_changed_and_outlives_its_parent(main: Client) -> None:
+    answer = main.post("/v1/databases", {"name": "trial", "branch_of": "main"})
+    assert answer.status_code == 201
+    record = answer.json()
+    assert record["branch_of"] == "main" and record["expires_at"] is None
+    assert record["branch_version"] == record["version"] and record["rows"] == 100
+    trial = on(main, "trial")
+    trial.query("delete from t where id > 10")
+    main.query("insert into t values (1000, 0)")
+    assert (count(main), count(trial)) == (101, 10)
+    assert main.delete("/v1/databases/main").status_code == 204
+    error_of(main.query_response("select 1"), 404, "QS006")
+    assert main.post("/v1/databases", {"name": "main"}).status_code == 201
+    assert count(trial) == 10
+    listed = main.get("/v1/databases").json()["databases"]
+    assert sorted(each["name"] for each in listed) == ["main", "trial"]
+    assert main.get("/v1/organization").json()["use"]["databases"] == 2
+    assert main.delete("/v1/databases/trial").status_code == 204
+
+
+def test_what_is_refused(main: Client) -> None:
+    for body, status, code in (
+        ({"name": "x", "branch_of": "nothing"}, 404, "QS006"),
+        ({"name": "main", "branch_of": "main"}, 409, "QS008"),
+        ({"name": "x", "branch_of": 7}, 400, "QS001"),
+    ):
+        error_of(main.post("/v1/databases", body), status, code)
+    key = main.post("/v1/keys", {"name": "k", "scopes": ["databases"]}).json()["key"]
+    narrow = Client(main.server, key)
+    error_of(narrow.post("/v1/databases", {"name": "x", "branch_of": "main"}), 403, "QS005")
+    error_of(main.patch("/v1/databases/main", {}), 400, "QS001")
+    error_of(main.patch("/v1/databases/main", {"keep": False}), 400, "QS001")
+    body = {"statements": ["select 1"], "branch": True, "dry_run": True}
+    error_of(main.post("/v1/transaction", body), 400, "QS001")
+
+
+def test_a_transaction_leaves_its_changes_on_a_branch(main: Client) -> None:
+    statements = ["delete from t where id <= 60", "select count(*) as n from t"]
+    answer = main.post("/v1/transaction", {"statements": statements, "branch": True}).json()
+    assert answer["success"] and answer["affected_rows"] == 60
+    assert answer["results"][1]["rows"] == [{"n": 40}]
+    name = answer["database"]
+    assert name.startswith("main-branch-")
+    assert (count(main), count(on(main, name))) == (100, 40)
+    record = main.get(f"/v1/databases/{name}").json()
+    lives = datetime.fromisoformat(record["expires_at"]) - datetime.fromisoformat(
+        record["created_at"]
+    )
+    assert lives.total_seconds() == 3600
+    kept = main.patch(f"/v1/databases/{name}", {"keep": True, "name": "kept"}).json()
+    assert kept["expires_at"] is None and kept["name"] == "kept"
+    assert count(on(main, "kept")) == 40
+
+
+def test_a_transaction_that_fails_leaves_no_branch(main: Client) -> None:
+    statements = ["delete from t", "insert into t values (1, 1), (1, 1)"]
+    answer = main.post("/v1/transaction", {"statements": statements, "branch": True})
+    assert error_of(answer, 200, "23505")["statement"] == 1
+    assert [each["name"] for each in main.get("/v1/databases").json()["databases"]] == ["main"]
+    assert count(main) == 100
