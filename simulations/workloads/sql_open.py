@@ -1,7 +1,8 @@
 """Open transactions: clients read, wait, decide, write, take back a part of it, and commit.
 
-A transfer is decided by balances that were read long before they are written, sometimes inside of
-something that was rolled back. So whatever the commit does not compare is an update that gets lost.
+A transfer is decided by balances that were read long before, sometimes inside of something that was
+rolled back; the balance of a third account, its witness, decides the amount. At the end all
+transfers are made again, in the order of their commits: each must decide as it did.
 In between, the transaction makes money and takes it back by savepoints, fails and goes on, or is
 left behind. It sees one version and its own writes, and nobody sees any of that before its commit.
 
@@ -11,6 +12,8 @@ transfer is, with the version that its client was told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import trio
@@ -34,7 +37,7 @@ SUM = "SELECT sum(balance) FROM accounts"
 READ = "SELECT balance FROM accounts WHERE id = $1"
 SET = "UPDATE accounts SET balance = $1 WHERE id = $2"
 MAKE = "UPDATE accounts SET balance = balance + 1000 WHERE id = $1"
-NOTE = "INSERT INTO transfers VALUES ($1, $2, $3, $4)"
+NOTE = "INSERT INTO transfers VALUES ($1, $2, $3, $4, $5)"
 FAIL = "SELECT 1 / (id - id) FROM accounts"
 
 
@@ -47,7 +50,7 @@ class SqlOpen(SqlWorkload):
     tables = (
         "CREATE TABLE accounts (id integer PRIMARY KEY, balance integer NOT NULL)",
         """CREATE TABLE transfers (number integer PRIMARY KEY, source integer, target integer,
-            amount integer)""",
+            amount integer, witness integer)""",
         f"INSERT INTO accounts SELECT n, {BALANCE} FROM generate_series(0, {ACCOUNTS - 1}) AS g(n)",
     )
 
@@ -96,22 +99,23 @@ class SqlOpen(SqlWorkload):
             return outcome.results[0].rows
 
         source, target = chance.sample(range(ACCOUNTS), 2)
-        amount = chance.randrange(1, 50)
+        witness = chance.randrange(ACCOUNTS)
         looks = chance.random() < 0.4
         """Whether it adds up all balances, and so conflicts with every other transfer."""
         await inside("SAVEPOINT a")
         if looks:
             self.expect(await inside(SUM) == [(TOTAL,)], f"{number} sees another sum at first")
-        balances = [(await inside(READ, account))[0][0] for account in (source, target)]
+        read = [(await inside(READ, account))[0][0] for account in (source, target, witness)]
+        amount = amount_by(read[2])
         await self._make_and_take_back(inside, target)
         if looks:
             self.expect(await inside(SUM) == [(TOTAL,)], f"{number} has made money")
         if chance.random() < 0.3:
             await self._fail(service, database, open_, number)
             await inside("ROLLBACK TO a")
-        await inside(SET, balances[0] - amount, source)
-        await inside(SET, balances[1] + amount, target)
-        await inside(NOTE, number, source, target, amount)
+        await inside(SET, read[0] - amount, source)
+        await inside(SET, read[1] + amount, target)
+        await inside(NOTE, number, source, target, amount, witness)
         if looks:
             self.expect(await inside(SUM) == [(TOTAL,)], f"{number} sees another sum at last")
         if chance.random() < 0.15:
@@ -140,7 +144,7 @@ class SqlOpen(SqlWorkload):
         self, service: Service, database: SqlDatabase, open_: OpenTransaction, number: int
     ) -> None:
         """Let a step fail after it has written; then nothing but a rollback may be accepted."""
-        statements = [Statement(MAKE, [0]), Statement(NOTE, [-number, 0, 0, 0]), Statement(FAIL)]
+        statements = [Statement(MAKE, [0]), Statement(NOTE, [-number, 0, 0, 0, 0]), Statement(FAIL)]
         for expected in (DivisionByZero, FailedTransaction):
             try:
                 await database.inside(open_, statements, Options())
@@ -158,17 +162,17 @@ class SqlOpen(SqlWorkload):
 
     async def check_rows(self, service: Service) -> None:
         accounts = await self.must(service, "SELECT id, balance FROM accounts")
-        transfers = await self.must(service, "SELECT number, source, target, amount FROM transfers")
+        transfers = await self.must(service, "SELECT * FROM transfers")
         expected = dict.fromkeys(range(ACCOUNTS), BALANCE)
-        for _, source, target, amount in transfers.rows:
-            expected[source] -= amount
-            expected[target] += amount
+        for row in transfers.rows:
+            move(expected, row)
         balances: dict[int, int] = dict(accounts.rows)
         self.expect(balances == expected, f"balances {balances}, the transfers say {expected}")
         there = {row[0] for row in transfers.rows}
         self.expect(min(there, default=0) >= 0, f"a failed step left something: {there}")
         self.problems += self.book.compare(sorted(there), service)
         await self.complain(service, lambda transaction: self._answers(transaction, there))
+        await self.complain(service, lambda transaction: _replayed(transaction, transfers.rows))
 
     def _answers(self, transaction: Transaction, there: set[int]) -> list[str]:
         """Compare the stored answers with what clients were told, and with the transfers."""
@@ -181,6 +185,44 @@ class SqlOpen(SqlWorkload):
             elif number in self.told and version != self.told[number]:
                 problems.append(f"{number} was told {self.told[number]}, its answer says {version}")
         return problems
+
+
+def _replayed(transaction: Transaction, rows: list[Any]) -> list[str]:
+    """Make all transfers again, in the order of their commits: each must decide as it did.
+
+    Transfers of one version came in some order.
+    """
+    by_version: dict[int, list[Any]] = {}
+    for row in rows:
+        answer = find_answer(transaction, _name(row[0]), 0.0)
+        by_version.setdefault(0 if answer is None else answer.version, []).append(row)
+    balances = dict.fromkeys(range(ACCOUNTS), BALANCE)
+    for version, together in sorted(by_version.items()):
+        fits = [order for order in permutations(together) if _decides(dict(balances), order)]
+        if not fits:
+            return [f"the transfers {together} of version {version} do not follow from {balances}"]
+        for row in together:
+            move(balances, row)
+    return []
+
+
+def _decides(balances: dict[int, int], rows: Sequence[Any]) -> bool:
+    for row in rows:
+        if row[3] != amount_by(balances[row[4]]):
+            return False
+        move(balances, row)
+    return True
+
+
+def move(balances: dict[int, int], row: Any) -> None:
+    _, source, target, amount, _ = row
+    balances[source] -= amount
+    balances[target] += amount
+
+
+def amount_by(balance: int) -> int:
+    """Return the amount of a transfer, which the balance of its witness decides."""
+    return 1 + balance % 11
 
 
 def _name(number: int) -> bytes:
