@@ -248,6 +248,16 @@ which only changed rows are looked at keeps none."""
 LIVE_EVERY_MS_MIN, LIVE_EVERY_MS_MAX = 100, 60_000
 """Milliseconds between two changes that a live query reports; the least is the default."""
 
+FEED_VERSIONS_MAX = 1000
+"""The newest versions that a database keeps in memory for readers of its changes, if there are any;
+older ones come from the log."""
+
+FEED_CHANGES_MAX = 100_000
+"""Changed entries of these versions together."""
+
+FEED_PAUSE_SECONDS = 0.1
+"""A stream of changes sends at most so often, and then all versions that have come meanwhile."""
+
 LIVE_TESTS_MAX = 256
 """Changed keys of one tree in a round that are tested against live queries, one by one. After a
 larger round all live queries that read the tree look for themselves, each in its own time."""

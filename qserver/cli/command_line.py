@@ -51,7 +51,7 @@ examples:
   qserver sql --format csv -c 'SELECT * FROM users' > users.csv
 
 A file stops at the first error, which names its line, unless --keep-going is given. The statements
-between BEGIN and COMMIT are sent as one transaction.
+between BEGIN and COMMIT are sent as one transaction; at the prompt they run as they are typed.
 """
 _KEY = """\
 examples:

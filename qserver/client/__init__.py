@@ -25,8 +25,8 @@ from qserver.client.answers import Result, TransactionResult
 from qserver.client.failures import ConnectionFailed, ConnectionLost, UnexpectedAnswer
 from qserver.client.live import Change
 from qserver.client.requests import Named, Statement
-from qserver.client.synchronous import Client, Live, Stream
-from qserver.client.with_trio import TrioClient, TrioLive, TrioStream
+from qserver.client.synchronous import Client, Live, Stream, Transaction
+from qserver.client.with_trio import TrioClient, TrioLive, TrioStream, TrioTransaction
 
 __all__ = [
     "Change",
@@ -38,9 +38,11 @@ __all__ = [
     "Result",
     "Statement",
     "Stream",
+    "Transaction",
     "TransactionResult",
     "TrioClient",
     "TrioLive",
     "TrioStream",
+    "TrioTransaction",
     "UnexpectedAnswer",
 ]

@@ -59,7 +59,7 @@ def query(
     """Run one statement.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `idempotency_key`.
+    `idempotency_key`, `transaction`.
     """
     return result_of((yield requests.query(sql, params, client.database, options)))
 
@@ -70,9 +70,28 @@ def transaction(
     """Run the statements in order, all or nothing.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `branch`, `idempotency_key`.
+    `branch`, `idempotency_key`, `transaction`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
+
+
+def open_transaction(client: Caller[Any], /, **options: Any) -> Call[JsonObject]:
+    """Open a transaction that stays open between requests; its id is an option of other calls.
+
+    The options are `database`, `read_only`, `idle_ms`.
+    """
+    given = {"database": client.database, **options}
+    return dict((yield requests.record("POST", "transaction", "open", **given))["transaction"])
+
+
+def commit_transaction(_: Caller[Any], transaction_id: str) -> Call[JsonObject]:
+    """Commit an open transaction; `version` and `affected_rows` of the commit."""
+    answer = yield requests.record("POST", "transaction", transaction_id, "commit")
+    return record_of(answer)
+
+
+def roll_back_transaction(_: Caller[Any], transaction_id: str) -> Call[None]:
+    yield requests.record("DELETE", "transaction", transaction_id)
 
 
 def tables(client: Caller[Any]) -> Call[JsonObject]:

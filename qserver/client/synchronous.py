@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import wraps
 from itertools import chain
-from typing import Any, Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, cast
 
 import httpx
 
 from qserver.client import calls, requests
-from qserver.client.answers import Row, success_of
+from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
-from qserver.client.live import LiveResult, LiveRows
-from qserver.client.requests import Parameters, Request, Text
+from qserver.client.live import Change, LiveResult, LiveRows
+from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import trouble_named
+from qserver.errors import QserverError
 
 Arguments = ParamSpec("Arguments")
 
@@ -45,6 +46,9 @@ class Client(Caller[httpx.Client]):
 
     query = _blocking(calls.query)
     transaction = _blocking(calls.transaction)
+    open_transaction = _blocking(calls.open_transaction)
+    commit_transaction = _blocking(calls.commit_transaction)
+    roll_back_transaction = _blocking(calls.roll_back_transaction)
     tables = _blocking(calls.tables)
     databases = _blocking(calls.databases)
     create_database = _blocking(calls.create_database)
@@ -71,9 +75,14 @@ class Client(Caller[httpx.Client]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`,
+        `transaction`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
+
+    def begin(self, **options: Any) -> Transaction:
+        """Open a transaction for the length of a `with`; options as of `open_transaction`."""
+        return Transaction(self, options)
 
     def live(self, sql: Text, params: Parameters | None = None, **options: Any) -> Live:
         """Keep the result of a query up to date: it yields each change, and has the rows.
@@ -147,3 +156,51 @@ class Live(LiveResult, Stream):
 
     def __init__(self, client: Client, request: Request) -> None:
         super().__init__(client, request, LiveRows())
+
+    def __iter__(self) -> Iterator[Change]:
+        return cast(Iterator[Change], super().__iter__())
+
+
+class Transaction:
+    """An open transaction: `with client.begin() as transaction: transaction.query(…)`.
+
+    The end of the block commits it, an exception rolls it back. A commit that meets a conflict
+    raises `SerializationFailure`: run the whole block again.
+    """
+
+    def __init__(self, client: Client, options: dict[str, Any]) -> None:
+        self._client = client
+        self._options = options
+        self._is_over = False
+        self.id = ""
+
+    def __enter__(self) -> Self:
+        self.id = (self._client.open_transaction(**self._options))["id"]
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._is_over:
+            return
+        if kind is None:
+            self.commit()
+        else:
+            with suppress(QserverError):  # the exception of the block matters
+                self.roll_back()
+
+    def query(self, sql: Text, params: Parameters | None = None, **options: Any) -> Result:
+        return self._client.query(sql, params, **options, transaction=self.id)
+
+    def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
+        return self._client.stream(sql, params, **options, transaction=self.id)
+
+    def together(self, statements: Sequence[Text | Statement], **options: Any) -> TransactionResult:
+        """Run statements as one step: all or none of them."""
+        return self._client.transaction(statements, **options, transaction=self.id)
+
+    def commit(self) -> JsonObject:
+        self._is_over = True
+        return self._client.commit_transaction(self.id)
+
+    def roll_back(self) -> None:
+        self._is_over = True
+        self._client.roll_back_transaction(self.id)

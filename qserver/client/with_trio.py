@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, suppress
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, cast
 
 import httpx
 import trio
 
 from qserver.client import calls, requests
-from qserver.client.answers import Row, success_of
+from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
-from qserver.client.live import LiveResult, LiveRows
-from qserver.client.requests import Parameters, Request, Text
+from qserver.client.live import Change, LiveResult, LiveRows
+from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import trouble_named
+from qserver.errors import QserverError
 
 Arguments = ParamSpec("Arguments")
 
@@ -48,6 +49,9 @@ class TrioClient(Caller[httpx.AsyncClient]):
 
     query = _awaited(calls.query)
     transaction = _awaited(calls.transaction)
+    open_transaction = _awaited(calls.open_transaction)
+    commit_transaction = _awaited(calls.commit_transaction)
+    roll_back_transaction = _awaited(calls.roll_back_transaction)
     tables = _awaited(calls.tables)
     databases = _awaited(calls.databases)
     create_database = _awaited(calls.create_database)
@@ -74,9 +78,14 @@ class TrioClient(Caller[httpx.AsyncClient]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioStream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`,
+        `transaction`.
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
+
+    def begin(self, **options: Any) -> TrioTransaction:
+        """Open a transaction for the length of a `async with`; options as of `open_transaction`."""
+        return TrioTransaction(self, options)
 
     def live(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioLive:
         """Keep the result of a query up to date: it yields each change, and has the rows.
@@ -191,3 +200,53 @@ class TrioLive(LiveResult, TrioStream):
 
     def __init__(self, client: TrioClient, request: Request) -> None:
         super().__init__(client, request, LiveRows())
+
+    async def __anext__(self) -> Change:
+        return cast(Change, await super().__anext__())
+
+
+class TrioTransaction:
+    """An open transaction: `async with client.begin() as transaction: await transaction.query(…)`.
+
+    The end of the block commits it, an exception rolls it back. A commit that meets a conflict
+    raises `SerializationFailure`: run the whole block again.
+    """
+
+    def __init__(self, client: TrioClient, options: dict[str, Any]) -> None:
+        self._client = client
+        self._options = options
+        self._is_over = False
+        self.id = ""
+
+    async def __aenter__(self) -> Self:
+        self.id = (await self._client.open_transaction(**self._options))["id"]
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        if self._is_over:
+            return
+        if kind is None:
+            await self.commit()
+        else:
+            with suppress(QserverError):  # the exception of the block matters
+                await self.roll_back()
+
+    async def query(self, sql: Text, params: Parameters | None = None, **options: Any) -> Result:
+        return await self._client.query(sql, params, **options, transaction=self.id)
+
+    def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioStream:
+        return self._client.stream(sql, params, **options, transaction=self.id)
+
+    async def together(
+        self, statements: Sequence[Text | Statement], **options: Any
+    ) -> TransactionResult:
+        """Run statements as one step: all or none of them."""
+        return await self._client.transaction(statements, **options, transaction=self.id)
+
+    async def commit(self) -> JsonObject:
+        self._is_over = True
+        return await self._client.commit_transaction(self.id)
+
+    async def roll_back(self) -> None:
+        self._is_over = True
+        await self._client.roll_back_transaction(self.id)

@@ -35,6 +35,7 @@ from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import CheckpointPolicy
+from qserver.engine.feed import Feed
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.messages import Work
@@ -122,7 +123,8 @@ class Database:
         """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
         self.watches = Watches(self.snapshots)
-        self._observers: tuple[Observer, ...] = (self.watches,)
+        self.feed = Feed(self.snapshots)
+        self._observers: tuple[Observer, ...] = (self.watches, self.feed)
         self._generation: Generation | None = None
         self._changed = trio.Event()
         self._restarts = 0

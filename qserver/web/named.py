@@ -158,6 +158,13 @@ def _sent(asked: Any) -> dict[str, Any]:
     return sent
 
 
+def refuse_options(request: msgspec.Struct) -> None:
+    """Raise Forbidden for a decoded request with an option that is refused."""
+    for name in NAMED_REFUSED:
+        if getattr(request, name, None) not in (None, False):
+            raise _refused(name)
+
+
 def _text(name: Any) -> str:
     if not isinstance(name, str):
         raise InvalidRequest("the name of a statement is a text")

@@ -53,7 +53,7 @@ from qserver.web.answers import error_body
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.json_values import encode_json
-from qserver.web.named import hide_rows
+from qserver.web.named import hide_rows, refuse_options
 from qserver.web.places import check_place
 from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
 from qserver.web.service import allowed_of
@@ -114,6 +114,8 @@ class OpenCall(TransactionRouteCall):
         if body.strip():
             check_media_type(self.endpoint.content_type, JSON_TYPES, "application/json")
             self._request = decode(_open_decoder, body)
+            if self._is_limited:
+                refuse_options(self._request)
         plane, grant = self.endpoint.service.plane, self.grant
         plane.open_transactions.check_room(grant)
         allowed = allowed_of(grant)

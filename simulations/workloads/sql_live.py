@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import trio
 
+from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.errors import DatabaseUnavailable
 from qserver.query.live_query import LiveQuery
@@ -68,6 +69,16 @@ CHANGES: Final = (
 )
 
 
+class _Reading(NamedTuple):
+    """One live query that is followed, and what its reader has made of it."""
+
+    service: Service
+    database: Database
+    sql: str
+    live: LiveQuery
+    result: Counter[bytes]
+
+
 class SqlLive(SqlWorkload):
     name = "sql_live"
     tables = (
@@ -96,30 +107,28 @@ class SqlLive(SqlWorkload):
         async def send(database: SqlDatabase) -> Outcome:
             live = await database.live(sql, lines_of=lambda _: _lines)
             try:
-                await self._read(service, database, sql, live)
+                await self._read(_Reading(service, database.database, sql, live, Counter()))
             finally:
                 await live.close()
             return Outcome(None, live.version)
 
         await self._sent(service.ask_sql(send), service, None, (DatabaseUnavailable,))
 
-    async def _read(
-        self, service: Service, database: SqlDatabase, sql: str, live: LiveQuery
-    ) -> None:
-        result: Counter[bytes] = Counter()
+    async def _read(self, reading: _Reading) -> None:
+        service, database, sql, live, result = reading
         async for page in live.rows:
             lines = live.lines(page)
             live.first(lines)
             result.update(lines)
             await self._dawdle()
         live.begin()
-        self._judge(service, database, sql, live, result)
-        restarts = database.database.statistics().restarts
+        self._judge(reading)
+        restarts = database.statistics().restarts
         with trio.move_on_after(self.chance.uniform(0.05, 3.0)):
             for _ in range(8):
                 while not live.is_ready:
                     await live.wait()
-                    self._judge_idle(service, database, sql, live, result)
+                    self._judge_idle(reading)
                 await self._dawdle()
                 before = live.version
                 async for deleted, inserted in live.changes():
@@ -128,50 +137,35 @@ class SqlLive(SqlWorkload):
                     result.subtract(deleted)
                     result.update(inserted)
                     await self._dawdle()
-                self._judge(service, database, sql, live, result)
+                self._judge(reading)
                 if live.version > before + 1:
                     service.world.reach("a live query merged several versions")
-                if database.database.statistics().restarts > restarts:
+                if database.statistics().restarts > restarts:
                     service.world.reach("a live query went on after a restart")
-            self._judge_idle(service, database, sql, live, result)
+            self._judge_idle(reading)
 
     async def _dawdle(self) -> None:
         if self.chance.random() < 0.3:
             await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
 
-    def _judge(
-        self,
-        service: Service,
-        database: SqlDatabase,
-        sql: str,
-        live: LiveQuery,
-        result: Counter[bytes],
-    ) -> None:
+    def _judge(self, reading: _Reading) -> None:
         """Compare with the result at the version that the live query names."""
-        durable = database.database.durable_snapshot()
+        durable, version = reading.database.durable_snapshot(), reading.live.version
         self.expect(
-            durable is None or live.version <= durable.version,
-            f"{sql} shows version {live.version}, which is not durable",
+            durable is None or version <= durable.version,
+            f"{reading.sql} shows version {version}, which is not durable",
         )
-        self._compare(service, sql, live.version, result, "names")
+        self._compare(reading, version, "names")
 
-    def _judge_idle(
-        self,
-        service: Service,
-        database: SqlDatabase,
-        sql: str,
-        live: LiveQuery,
-        result: Counter[bytes],
-    ) -> None:
+    def _judge_idle(self, reading: _Reading) -> None:
         """Compare with the newest result, if no commit has woken the query."""
-        durable = database.database.durable_snapshot()
-        if durable is not None and not live.is_stale:
-            self._compare(service, sql, durable.version, result, "was not woken at")
+        durable = reading.database.durable_snapshot()
+        if durable is not None and not reading.live.is_stale:
+            self._compare(reading, durable.version, "was not woken at")
 
-    def _compare(
-        self, service: Service, sql: str, version: int, result: Counter[bytes], how: str
-    ) -> None:
-        published = service.world.published.get(version)
+    def _compare(self, reading: _Reading, version: int, how: str) -> None:
+        sql, result = reading.sql, reading.result
+        published = reading.service.world.published.get(version)
         if published is None:
             return  # two processes published it
         tables = published.catalog.tables

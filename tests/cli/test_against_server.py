@@ -11,8 +11,18 @@ from pathlib import Path
 import pytest
 
 from qserver.cli import main
-from qserver.client import Client, Statement, TrioClient
-from qserver.errors import DivisionByZero, NotFound, Unauthorized, UniqueViolation
+from qserver.cli.shell.commands import run_command
+from qserver.cli.shell.prompt import run_text
+from qserver.cli.shell.shell import Shell
+from qserver.client import Client, Named, Statement, TrioClient
+from qserver.errors import (
+    DivisionByZero,
+    Forbidden,
+    NotFound,
+    SerializationFailure,
+    Unauthorized,
+    UniqueViolation,
+)
 from tests.cli.real_server import KEY, ROOT
 
 
@@ -87,6 +97,75 @@ def test_commands_make_use_and_delete_a_database(
     assert "(owner) references users (id)" in printed
     assert main(["database", "delete", "shop", "--yes"]) == 0
     assert main(["sql", "--database", "shop", "-c", "SELECT 1"]) == 1
+
+
+def test_a_browsers_session_runs_named_statements(url: str) -> None:
+    with Client(url, KEY) as client:
+        client.query("CREATE TABLE todos (id SERIAL PRIMARY KEY, owner INTEGER, title TEXT)")
+        statements = {
+            "mine": "SELECT title FROM todos WHERE owner = :user ORDER BY id",
+            "add": "INSERT INTO todos (owner, title) VALUES (:user, :title)",
+        }
+        made = client.create_key("browsers", statements=statements)
+        with Client(url, made["key"]) as server:
+            tokens = [server.open_session(bind={"user": n})["token"] for n in (1, 2)]
+        with Client(url, tokens[0]) as one, Client(url, tokens[1]) as two:
+            one.query(Named("add"), {"title": "a"})
+            with two.live(Named("mine"), every_ms=100) as live:
+                two.transaction([Statement(Named("add"), {"title": "b"}), Named("mine")])
+                assert next(iter(live)).inserted == [("b",)]
+            assert one.query(Named("mine")).rows == [("a",)]
+            with two.stream(Named("mine")) as rows:
+                assert list(rows) == [("b",)]
+            with pytest.raises(Forbidden):
+                one.query("SELECT 1")
+            with pytest.raises(Forbidden):
+                one.query(Named("nothing"))
+        client.change_key(made["id"], statements={"one": "SELECT 1 AS n WHERE :user = :user"})
+        with Client(url, tokens[0]) as one:
+            assert one.query(Named("one")).rows == [(1,)]
+        client.query("DROP TABLE todos")
+
+
+def test_an_open_transaction_commits_rolls_back_and_conflicts(url: str) -> None:
+    with Client(url, KEY) as client:
+        client.query("CREATE TABLE counters (id INTEGER PRIMARY KEY, n INTEGER)")
+        client.query("INSERT INTO counters VALUES (1, 0)")
+        read, add = "SELECT n FROM counters", "UPDATE counters SET n = n + 1"
+        with client.begin() as opened:
+            opened.query(add)
+            assert (opened.query(read).rows, client.query(read).rows) == ([(1,)], [(0,)])
+        with pytest.raises(ZeroDivisionError), client.begin() as opened:
+            opened.query(add)
+            raise ZeroDivisionError
+        with pytest.raises(SerializationFailure), client.begin() as opened:
+            opened.query(read)
+            client.query(add)
+            opened.query(add)
+        assert client.query(read).rows == [(2,)]
+        dry = client.query(add, dry_run=True)
+        assert dry.diff is not None and dry.diff[0]["after"] == {"id": 1, "n": 3}
+        client.query("DROP TABLE counters")
+
+
+def test_at_the_prompt_a_transaction_is_open_between_statements(url: str) -> None:
+    printed: list[str] = []
+    with Client(url, KEY) as client:
+        shell = Shell(client, run_command, printed.append, printed.append)
+        shell.opens_transactions = True
+        run_text(shell, "CREATE TABLE p (id int primary key); BEGIN; INSERT INTO p VALUES (1);")
+        assert client.query("SELECT id FROM p").rows == []
+        run_text(shell, "SAVEPOINT a; INSERT INTO p VALUES (2); ROLLBACK TO a; TABLE p;")
+        assert "(1 row)" in "".join(printed)
+        run_text(shell, "SELECT 1 / 0;")
+        run_text(shell, "SELECT 1;")
+        assert "25P02" in "".join(printed) and shell.in_transaction
+        run_text(shell, "ROLLBACK TO a; COMMIT;")
+        assert not shell.in_transaction
+        assert client.query("SELECT id FROM p").rows == [(1,)]
+        run_text(shell, "BEGIN; DELETE FROM p; ROLLBACK; BEGIN;")
+        assert shell.leave_transaction() and not shell.in_transaction
+        assert client.query("DROP TABLE p").affected_rows == 0
 
 
 def test_the_bench_runs_and_leaves_nothing_behind(

@@ -33,7 +33,7 @@ from qserver.errors import (
     Unauthorized,
     UndefinedTable,
 )
-from qserver.web.shapes import QueryRequest, TransactionRequest
+from qserver.web.shapes import OpenRequest, QueryRequest, TransactionRequest
 from tests.client.fake_server import (
     KEY,
     Answer,
@@ -382,7 +382,12 @@ def test_a_silent_server_is_given_up_on() -> None:
         ("query", QueryRequest, {"live", "every_ms"}),
         ("transaction", TransactionRequest, set()),
         ("stream", QueryRequest, {"max_rows", "dry_run", "live", "every_ms"}),
-        ("live", QueryRequest, {"max_rows", "dry_run", "live", "max_retries", "max_affected"}),
+        (
+            "live",
+            QueryRequest,
+            {"max_rows", "dry_run", "live", "max_retries", "max_affected", "transaction"},
+        ),
+        ("open_transaction", OpenRequest, set()),
     ],
 )
 def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
@@ -390,7 +395,7 @@ def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
 ) -> None:
     offered = set(re.findall(r"`(\w+)`", getattr(flavour, method).__doc__))
     arguments = {"sql", "params", "statements", "format"}
-    if method not in ("stream", "live"):
+    if method in ("query", "transaction"):
         offered.remove("idempotency_key")  # which is a header
     assert offered == set(shape.__struct_fields__) - arguments - ignored
 
@@ -509,3 +514,48 @@ async def test_a_live_query_that_is_cut_off_says_so(server: FakeServer) -> None:
     with Client(server.url, KEY) as blocking, pytest.raises(UndefinedTable):
         with blocking.live("SELECT n"):
             pass
+
+
+def open_routes(server: FakeServer) -> None:
+    opened = {"success": True, "transaction": {"id": "txn_1", "version": 3}}
+    server.route("POST", "/v1/transaction/open", Answer(opened, 201))
+    committed = {"success": True, "version": 4, "affected_rows": 1, "timings": {}}
+    server.route("POST", "/v1/transaction/txn_1/commit", Answer(committed))
+    server.route("DELETE", "/v1/transaction/txn_1", Answer(status=204))
+    server.route("POST", "/v1/transaction", Answer({**changed(1).body, "results": []}))
+
+
+async def test_an_open_transaction_commits_at_the_end_of_its_block(server: FakeServer) -> None:
+    open_routes(server)
+    with Client(server.url, KEY, "shop") as client, client.begin(read_only=False) as one:
+        one.query("SELECT 1")
+        one.together(["SELECT 2"])
+        with one.stream("SELECT 3") as found:
+            assert list(found) == []
+    sent = [(each.method, each.path, each.body) for each in server.requests]
+    server.requests.clear()
+    async with TrioClient(server.url, KEY, "shop") as trio_client:
+        async with trio_client.begin(read_only=False) as two:
+            await two.query("SELECT 1")
+            await two.together(["SELECT 2"])
+            async with two.stream("SELECT 3") as also:
+                assert [row async for row in also] == []
+    assert [(each.method, each.path, each.body) for each in server.requests] == sent
+    assert sent[0] == ("POST", "/v1/transaction/open", {"database": "shop", "read_only": False})
+    assert [each[2]["transaction"] for each in sent[1:4]] == ["txn_1"] * 3
+    assert sent[4:] == [("POST", "/v1/transaction/txn_1/commit", None)]
+
+
+async def test_an_exception_rolls_an_open_transaction_back(server: FakeServer) -> None:
+    open_routes(server)
+    with Client(server.url, KEY) as client, pytest.raises(KeyError), client.begin():
+        raise KeyError
+    assert [each.method for each in server.requests] == ["POST", "DELETE"]
+    server.route("DELETE", "/v1/transaction/txn_1", error("QS030", "gone", "gone", status=404))
+    async with TrioClient(server.url, KEY) as trio_client:
+        with pytest.raises(KeyError):
+            async with trio_client.begin():
+                raise KeyError
+        async with trio_client.begin() as left:
+            assert (await left.commit())["version"] == 4
+    assert [each.method for each in server.requests[2:]] == ["POST", "DELETE", "POST", "POST"]

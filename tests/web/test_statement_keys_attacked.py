@@ -10,6 +10,7 @@ from urllib.parse import quote
 import trio
 
 from qserver.web.catalogue import ROUTES
+from qserver.web.open_transactions import KINDS
 from tests.http1.serving import Answer
 from tests.web.served import ADMIN, message
 from tests.web.todos import OTHER, OWN, SECRET, STATEMENTS, Todos, error_of, todos
@@ -20,6 +21,10 @@ OPEN_ROUTES: Final = {
     ("POST", "/v1/session"),
     ("POST", "/v1/session/refresh"),
     ("DELETE", "/v1/session"),
+    ("POST", "/v1/transaction/open"),
+    ("POST", "/v1/transaction/{id}/commit"),
+    ("GET", "/v1/transaction/{id}"),
+    ("DELETE", "/v1/transaction/{id}"),
 }
 """The routes that are for such a token; any other needs none, or refuses it."""
 
@@ -62,7 +67,8 @@ async def test_every_other_route_refuses_the_key_and_its_sessions() -> None:
 
 async def test_the_routes_for_it_are_these_and_no_others() -> None:
     declared = {(each.method, each.path) for each in ROUTES if each.for_statement_keys}
-    assert declared | {("POST", "/v1/query"), ("POST", "/v1/transaction")} == OPEN_ROUTES
+    hot = {("POST", "/v1/query"), ("POST", "/v1/transaction")}
+    assert declared | hot | set(KINDS) == OPEN_ROUTES
 
 
 async def test_other_methods_and_paths_lead_nowhere() -> None:
@@ -246,6 +252,31 @@ async def test_an_unknown_name_and_a_known_one_are_told_apart_by_nothing_else() 
 
 
 # --- while it runs -------------------------------------------------------------------------------
+
+
+async def test_an_open_transaction_belongs_to_its_session_and_runs_its_statements() -> None:
+    async with todos() as opened:
+        other = await opened.session_of({"user": OTHER})
+        answer = await opened.ask("POST", "/v1/transaction/open")
+        name = json.loads(answer.body)["transaction"]["id"]
+        inside = {"transaction": name}
+        assert (await opened.run("add", {"id": 9, "title": "x"}, **inside))["affected_rows"] == 1
+        assert len((await opened.run("everything", **inside))["rows"]) == 3
+        assert len((await opened.run("everything"))["rows"]) == 2
+        for body in ({"sql": "SELECT 1"}, {"statement": "everything", "params": {"user": OTHER}}):
+            for headers in ({}, {"X-Transaction": name}):
+                sent = {**body, **({} if headers else inside)}
+                assert (await opened.ask("POST", "/v1/query", sent, **headers)).status == 403
+        text = await opened.ask("POST", "/query", b"SELECT 1", X_Transaction=name)
+        assert text.status == 403
+        path = f"/v1/transaction/{name}"
+        for token in (other, opened.key, await opened.session_of({"user": OWN})):
+            assert (await opened.run("everything", token=token, **inside))["status"] == 404
+            for method, where in (("GET", path), ("DELETE", path), ("POST", f"{path}/commit")):
+                assert (await opened.ask(method, where, token=token)).status == 404
+        assert (await opened.ask("POST", "/v1/transaction/open", {"as_of": 1})).status in (400, 403)
+        assert (await opened.ask("POST", f"{path}/commit")).status == 200
+        assert len((await opened.run("everything"))["rows"]) == 3
 
 
 async def test_a_stream_ends_when_its_key_or_its_statement_goes() -> None:

@@ -44,7 +44,7 @@ def _databases(shell: Shell, argument: str) -> None:
 def _connect(shell: Shell, argument: str) -> None:
     if not argument:
         raise InvalidRequest("\\c needs the name of a database", hint="\\l lists them.")
-    if shell.block is not None:
+    if shell.in_transaction:
         raise InvalidRequest("a transaction is open", hint="End it with COMMIT or ROLLBACK first.")
     before, shell.client.database = shell.client.database, _name(argument)
     try:
@@ -89,6 +89,16 @@ def _output(shell: Shell, argument: str) -> None:
     shell.say(f"Results go to {argument or 'the terminal'}.\n")
 
 
+def _watch(shell: Shell, argument: str) -> None:
+    sql = argument or shell.last_query
+    if not sql:
+        raise InvalidRequest("\\watch needs a query", hint="\\watch SELECT …, or run one before.")
+    try:
+        shell.watch(sql)
+    except KeyboardInterrupt:
+        shell.say("\n")
+
+
 def _quit(shell: Shell, argument: str) -> None:
     shell.is_over = True
 
@@ -108,6 +118,9 @@ COMMANDS: Final = {
     "\\format": Command("\\format [name]", "aligned, csv, json or ndjson", _format),
     "\\i": Command("\\i file", "run the statements of a file", _include),
     "\\o": Command("\\o [file]", "write results to a file; alone: to the terminal", _output),
+    "\\watch": Command(
+        "\\watch [query]", "the query, or the last one, and then its changes; Ctrl-C ends", _watch
+    ),
     "\\q": Command("\\q", "leave", _quit),
     "\\?": Command("\\?", "this list", _help),
 }

@@ -45,18 +45,23 @@ def converse(shell: Shell, environ: Mapping[str, str]) -> int:
         prompt_continuation="...> ",
         enable_history_search=False,
     )
+    shell.opens_transactions = True
     shell.say(f"qserver {__version__} at {shell.client.url}. \\? for help, \\q to leave.\n")
     while not shell.is_over:
         try:
             _learn_names(shell, names)
-            text = session.prompt(f"{shell.database}{'*' if shell.block else ''}> ")
+            text = session.prompt(f"{shell.database}{'*' if shell.in_transaction else ''}> ")
         except KeyboardInterrupt:
             continue
         except EOFError:
             break
         run_text(shell, _SPOKEN.get(text.strip().rstrip(";").lower(), text))
-    if shell.block is not None:
-        shell.say("The open transaction was dropped: nothing of it was sent.\n")
+    try:
+        was_open = shell.leave_transaction()
+    except QserverError:  # the server rolls it back when it has been idle
+        was_open = True
+    if was_open:
+        shell.say("The open transaction was rolled back.\n")
     return 0
 
 

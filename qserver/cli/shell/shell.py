@@ -2,30 +2,39 @@
 
         take(statement)
           ├─ \\command      commands.py
-          ├─ BEGIN         block = []
+          ├─ BEGIN         block = []; at the prompt, client.open_transaction
           ├─ in a block    block.append
           ├─ COMMIT        client.transaction(block)
           └─ else          client.stream or client.query ─► layout ─► write
 
 The shell streams a statement that reads, whatever its size: it prints rows in batches and drops
-them. BEGIN opens a block, which the shell only collects; COMMIT sends it as one transaction
-request, ROLLBACK drops it. No statement of a block runs before its COMMIT, so leaving the shell
-loses no applied change.
+them.
+
+At the prompt, BEGIN opens a transaction on the server: statements run in it as they are typed. In a
+script, BEGIN begins a block that the shell only collects: COMMIT sends it as one request, which the
+server runs again after a conflict, and which counts as one request for the rate limit. Nothing of
+either is applied before its COMMIT.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TextIO, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 from qserver.cli.layouts import LAYOUTS, Expanded, Layout, Row, Write
 from qserver.cli.shell.failures import StatementFailed
 from qserver.cli.splitting import Statement
 from qserver.client import Client, Result
-from qserver.errors import InvalidRequest, ProgramLimitExceeded, QserverError, RateLimited
+from qserver.errors import (
+    InvalidRequest,
+    NotFound,
+    ProgramLimitExceeded,
+    QserverError,
+    RateLimited,
+)
 from qserver.limits import SCRIPT_DEPTH_MAX, TRANSACTION_STATEMENTS_MAX
 
 _Answer = TypeVar("_Answer")
@@ -33,6 +42,11 @@ _Answer = TypeVar("_Answer")
 BATCH_ROWS: Final = 1000
 BATCH_SECONDS: Final = 0.25
 """The longest delay before slowly arriving rows are shown."""
+
+IDLE_MS: Final = 600_000
+"""How long the server keeps an open transaction while a person thinks."""
+
+TRANSACTION_GONE: Final = "QS030"
 
 _READS: Final = frozenset({"select", "with", "values", "table", "explain", "show", ""})
 """The first words of statements that are streamed; the empty word is a parenthesis."""
@@ -64,7 +78,11 @@ class Shell:
         """Statements without rows print nothing, as files want."""
         self.is_patient = False
         """Wait when the server asks to, instead of failing: for scripts."""
+        self.opens_transactions = False
+        """BEGIN opens a transaction at once, instead of collecting a block: for people."""
         self.is_over = False
+        self.last_query = ""
+        """The last statement that read, for \\watch."""
         self.names_are_stale = True
         self._run_command = run_command
         self._write = write
@@ -74,6 +92,12 @@ class Shell:
         self._scripts = 0
         self._file: TextIO | None = None
         self._block: list[Statement] | None = None
+        self._transaction: str | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Is there a block, or an open transaction?"""
+        return self._block is not None or self._transaction is not None
 
     @property
     def block(self) -> list[Statement] | None:
@@ -104,19 +128,20 @@ class Shell:
         """Run a script quietly and patiently, and clear its progress bar before output."""
         if self._scripts == SCRIPT_DEPTH_MAX:
             raise InvalidRequest(f"files include each other more than {SCRIPT_DEPTH_MAX} deep")
-        if self._block is not None:
+        if self.in_transaction:
             raise InvalidRequest(
                 "a transaction is open", hint="End it with COMMIT or ROLLBACK first."
             )
-        kept = self.is_quiet, self.is_patient, self._before_output
-        self.is_quiet, self.is_patient, self._before_output = True, True, before_output
+        kept = self.is_quiet, self.is_patient, self.opens_transactions, self._before_output
+        self.is_quiet, self.is_patient, self.opens_transactions = True, True, False
+        self._before_output = before_output
         self._scripts += 1
         try:
             yield
         finally:
             self._block = None
             self._scripts -= 1
-            self.is_quiet, self.is_patient, self._before_output = kept
+            self.is_quiet, self.is_patient, self.opens_transactions, self._before_output = kept
 
     def take(self, statement: Statement) -> None:
         """Run one statement or command; raises `StatementFailed` with the statement and error."""
@@ -132,13 +157,13 @@ class Shell:
             self.say(f"Time: {(time.perf_counter() - started) * 1000:.3f} ms\n")
 
     def _take_statement(self, statement: Statement) -> None:
-        words = statement.words(2)
-        first, second = (*words, "", "")[:2]
-        if (first,) in _BEGINS or words in _BEGINS:
+        words = statement.words(3)
+        first = words[0] if words else ""
+        if (first,) in _BEGINS or words[:2] in _BEGINS:
             self._begin(statement)
         elif first in _COMMITS:
             self._commit()
-        elif first in _DROPS and second != "to":
+        elif first in _DROPS and "to" not in words[1:]:
             self._drop()
         elif self._block is not None:
             self._collect(statement, self._block)
@@ -148,11 +173,16 @@ class Shell:
     # --- a block ---------------------------------------------------------------------------------
 
     def _begin(self, statement: Statement) -> None:
-        if self._block is not None:
+        if self.in_transaction:
             raise InvalidRequest(
                 "a transaction is open already",
                 hint="End it with COMMIT or ROLLBACK; blocks do not nest.",
             )
+        if self.opens_transactions:
+            opened = self.client.open_transaction(idle_ms=IDLE_MS)
+            self._transaction = opened["id"]
+            self._note("BEGIN\n")
+            return
         self._block = [statement]
         self._note("BEGIN: what follows is sent together at COMMIT.\n")
 
@@ -167,6 +197,11 @@ class Shell:
         block.append(statement)
 
     def _commit(self) -> None:
+        if self._transaction is not None:
+            transaction, self._transaction = self._transaction, None
+            self.client.commit_transaction(transaction)
+            self._note("COMMIT\n")
+            return
         if self._block is None:
             self.say("There is no transaction to commit.\n")
             return
@@ -182,19 +217,45 @@ class Shell:
         self._note("COMMIT\n")
 
     def _drop(self) -> None:
+        if self._transaction is not None:
+            self.leave_transaction()
+            self._note("ROLLBACK\n")
+            return
         if self._block is None:
             self.say("There is no transaction to roll back.\n")
             return
         self._block = None
         self._note("ROLLBACK: nothing of it was sent.\n")
 
+    def leave_transaction(self) -> bool:
+        """Roll back the open transaction, if there is one; it may be gone already."""
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            with suppress(NotFound):
+                self.client.roll_back_transaction(transaction)
+        return transaction is not None
+
     # --- one statement ---------------------------------------------------------------------------
 
     def _run(self, statement: Statement, first: str) -> None:
+        try:
+            self._run_one(statement, first)
+        except QserverError as error:
+            if error.code == TRANSACTION_GONE:
+                self._transaction = None
+                self._say("The transaction is gone: nothing of it was applied.\n")
+            raise
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {} if self._transaction is None else {"transaction": self._transaction}
+
+    def _run_one(self, statement: Statement, first: str) -> None:
         if first in _READS:
+            self.last_query = statement.text
             self._call(lambda: self._stream(statement))
         else:
-            result = self._call(lambda: self.client.query(statement.text))
+            result = self._call(lambda: self.client.query(statement.text, **self._options))
             self._print(statement, result)
 
     def _call(self, call: Callable[[], _Answer]) -> _Answer:
@@ -210,7 +271,7 @@ class Shell:
                 self._pause(float(seconds))
 
     def _stream(self, statement: Statement) -> None:
-        with self.client.stream(statement.text) as rows:
+        with self.client.stream(statement.text, **self._options) as rows:
             if not rows.columns:
                 for _ in rows:
                     raise AssertionError("rows without columns")
@@ -225,13 +286,29 @@ class Shell:
             layout.end(count)
         self._finish_result()
 
+    def watch(self, sql: str) -> None:
+        """Print a live query: its rows, then whatever changes, until it fails."""
+        with self.client.live(sql) as query:
+            self._print_rows(query.columns, query.types, query.rows)
+            for version, deleted, inserted in query:
+                self.say(f"Version {version}:\n")
+                rows = [("delete", *row) for row in deleted] + [
+                    ("insert", *row) for row in inserted
+                ]
+                self._print_rows(("op", *query.columns), ("text", *query.types), rows)
+
+    def _print_rows(
+        self, columns: tuple[str, ...], types: tuple[str, ...], rows: list[Row]
+    ) -> None:
+        layout = self._layout()
+        layout.begin(columns, types)
+        layout.rows(rows)
+        layout.end(len(rows))
+        self._finish_result()
+
     def _print(self, statement: Statement, result: Result) -> None:
         if result.columns:
-            layout = self._layout()
-            layout.begin(result.columns, result.types)
-            layout.rows(result.rows)
-            layout.end(len(result.rows))
-            self._finish_result()
+            self._print_rows(result.columns, result.types, result.rows)
         else:
             self._tag(statement, result.affected_rows)
 

@@ -21,7 +21,16 @@ from prompt_toolkit.output import DummyOutput
 
 from qserver.cli.shell.prompt import converse, history_path
 from tests.cli.shell.shells import TABLES, Talk, talk
-from tests.client.fake_server import KEY, Answer, FakeServer, event, stream, streamed
+from tests.client.fake_server import (
+    KEY,
+    Answer,
+    FakeServer,
+    changed,
+    error,
+    event,
+    stream,
+    streamed,
+)
 
 ROOT = Path(__file__).parent.parent.parent.parent
 PATIENCE_SECONDS = 240.0
@@ -64,11 +73,46 @@ def test_names_are_read_again_after_a_definition_only(server: FakeServer, tmp_pa
     assert [each.path for each in server.requests].count("/tables") == 2
 
 
-def test_an_open_block_is_dropped_with_a_word(server: FakeServer, tmp_path: Path) -> None:
+def opened_by(server: FakeServer) -> None:
+    opened = {"success": True, "transaction": {"id": "txn_1", "version": 3}}
+    server.route("POST", "/v1/transaction/open", Answer(opened, 201))
+    committed = {"success": True, "version": 4, "affected_rows": 1, "timings": {}}
+    server.route("POST", "/v1/transaction/txn_1/commit", Answer(committed))
+    server.route("DELETE", "/v1/transaction/txn_1", Answer(status=204))
+
+
+def test_begin_opens_a_transaction_in_which_statements_run_as_they_are_typed(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    opened_by(server)
+    server.answer("DELETE FROM t", changed(2))
+    text = "BEGIN;\rDELETE FROM t;\rROLLBACK TO SAVEPOINT a;\rCOMMIT;\rSELECT 1;\r\\q\r"
+    with talk(server) as person:
+        printed = typed(person, text, tmp_path)
+    assert printed.index("BEGIN\n") < printed.index("DELETE 2\n") < printed.index("COMMIT\n")
+    sent = [(each.path, each.body) for each in server.requests if each.path != "/tables"]
+    assert sent[0] == ("/v1/transaction/open", {"idle_ms": 600_000})
+    assert [body.get("transaction") for _, body in sent[1:3]] == ["txn_1"] * 2
+    assert sent[3] == ("/v1/transaction/txn_1/commit", None)
+    assert "transaction" not in sent[4][1]
+
+
+def test_an_open_transaction_is_rolled_back_with_a_word(server: FakeServer, tmp_path: Path) -> None:
+    opened_by(server)
     with talk(server) as person:
         printed = typed(person, "BEGIN;\rDELETE FROM t;\r\x04", tmp_path)
-    assert "nothing of it was sent" in printed
-    assert server.statements() == []
+    assert "rolled back" in printed
+    assert server.requests[-1].method == "DELETE"
+
+
+def test_a_transaction_that_is_gone_is_left(server: FakeServer, tmp_path: Path) -> None:
+    opened_by(server)
+    gone = error("QS030", "transaction_not_found", "there is no open transaction", status=404)
+    server.answer("DELETE FROM t", gone)
+    with talk(server) as person:
+        printed = typed(person, "BEGIN;\rDELETE FROM t;\rSELECT 1;\r\\q\r", tmp_path)
+    assert "nothing of it was applied" in printed and "QS030" in printed
+    assert "transaction" not in server.requests[-1].body
 
 
 def test_the_history_lasts_and_only_its_owner_may_read_it(

@@ -29,6 +29,28 @@ def test_a_select_is_streamed_and_printed(server: FakeServer) -> None:
     assert server.requests[0].headers["accept"] == "text/event-stream"
 
 
+def test_watch_prints_a_live_query_and_its_changes(server: FakeServer) -> None:
+    columns = event("columns", {"columns": ["n"], "types": ["integer"], "version": 1})
+    ready = event("ready", {"version": 1, "row_count": 1})
+    changes = event("delete", {"n": 1}) + event("insert", {"n": 2})
+    gone = event("error", {"error": {"code": "42P01", "name": "undefined_table", "message": "t"}})
+    version = event("version", {"version": 2})
+    server.answer(
+        "SELECT n", stream(columns, event("row", {"n": 1}), ready, changes, version, gone)
+    )
+    with talk(server) as person:
+        assert "needs a query" in person.run("\\watch")
+        printed = person.run("\\watch SELECT n")
+        assert printed.startswith(" n\n---\n 1\n(1 row)\n\n   op   | n\n")
+        assert " delete | 1\n insert | 2\n(2 rows)\n" in printed
+        assert "Version 2:" in printed and "42P01" in printed
+        assert server.requests[-1].body == {"sql": "SELECT n", "live": True}
+        server.answer("SELECT m", streamed(["n"], ["integer"], [[1]]))
+        person.run("SELECT m;")
+        assert "ERROR" in person.run("\\watch")
+        assert server.requests[-1].body == {"sql": "SELECT m", "live": True}
+
+
 def test_a_change_is_counted_and_a_definition_named(server: FakeServer) -> None:
     server.answer("INSERT INTO t VALUES (1)", changed(3))
     with talk(server) as person:

@@ -1,0 +1,180 @@
+"""The versions of a database one after the other, for readers of its changes.
+
+    a round is durable ─► window: the newest versions ─► every reader that has kept up
+                          past: from the log          ─► a reader that begins, or was away
+
+A version is made into changes once, and into bytes once for each filter, however many read it. The
+window is filled while somebody reads. A version that it lacks comes from the past, which the caller
+brings: it rolls an older snapshot forward by the records of the log.
+
+A reader goes from version to version, by their numbers, so it can leave none out and see none
+twice, wherever each comes from.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from contextlib import aclosing
+from typing import Protocol, TypeVar
+
+import msgspec
+import trio
+
+from qserver.engine.messages import Append
+from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.yielding import in_steps
+from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
+from qserver.storage.changes import Changes, net_changes
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
+from qserver.storage.writes import Writes, count_changes
+from qserver.values.relations import Definition
+
+Encoded = TypeVar("Encoded")
+
+
+class FedVersion:
+    """One version: what has changed since the one before, and what was made of that."""
+
+    __slots__ = ("_changes", "_encoded", "_lock", "_making", "size", "time", "version")
+
+    def __init__(
+        self,
+        before: Snapshot,
+        snapshot: Snapshot,
+        writes: Writes,
+        catalog_changes: Mapping[str, Definition | None],
+    ) -> None:
+        self.version = snapshot.version
+        self.time = snapshot.time
+        self.size = 1 + count_changes(writes)
+        made = Transaction(before)
+        made.writes, made.catalog = writes, snapshot.catalog
+        made.catalog_changes = catalog_changes
+        self._making: Transaction | None = made
+        self._changes: Changes = []
+        self._encoded: dict[Hashable, object] = {}
+        self._lock = trio.Lock()
+
+    async def changes(self) -> Changes:
+        """Return the changes of rows and definitions; made when somebody first asks."""
+        if self._making is not None:
+            async with self._lock:  # one makes them, the others wait
+                if self._making is not None:
+                    steps = net_changes(self._making, lambda row: None, self.size)
+                    self._changes = await in_steps(steps)
+                    self._making = None  # the snapshots are no longer needed
+        return self._changes
+
+    async def encoded(self, key: Hashable, encode: Callable[[Changes], Encoded]) -> Encoded:
+        """Return what `encode` makes of the changes; made once for each key."""
+        if key not in self._encoded:
+            self._encoded[key] = encode(await self.changes())
+        return self._encoded[key]  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"version {self.version} of a feed"
+
+
+class Past(Protocol):
+    def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
+        """Yield the versions behind this one, in order; raise if they are no longer kept."""
+
+
+class FeedStatistics(msgspec.Struct, frozen=True):
+    readers: int
+    versions: int
+
+
+class Feed:
+    """The window of the newest versions, and those who wait for the next."""
+
+    def __init__(self, snapshots: SnapshotSource, versions_most: int = FEED_VERSIONS_MAX) -> None:
+        self._snapshots = snapshots
+        self._most = versions_most
+        self._window: deque[FedVersion] = deque()
+        self._size = 0
+        self._readers = 0
+        self._grown = trio.Event()
+
+    # --- as an observer ---
+
+    def committed(self, before: Snapshot, append: Append) -> None:
+        if not self._readers:
+            return
+        fed = FedVersion(before, append.snapshot, append.writes, append.catalog_changes)
+        if self._window and self._window[-1].version + 1 != fed.version:
+            self._clear()  # versions in between came into the log when a generation ended
+        self._window.append(fed)
+        self._size += fed.size
+        while len(self._window) > self._most or (
+            self._size > FEED_CHANGES_MAX and len(self._window) > 1
+        ):
+            self._size -= self._window.popleft().size
+        self._tell()
+
+    def restarting(self, durable: Snapshot) -> None:
+        """Nothing to do: a version that is missed leaves a gap, which the past fills."""
+
+    def changed(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        self._grown.set()
+        self._grown = trio.Event()
+
+    def _clear(self) -> None:
+        self._window.clear()
+        self._size = 0
+
+    # --- for readers ---
+
+    def open(self) -> None:
+        """Begin to fill the window; a reader calls `close` at its end."""
+        self._readers += 1
+
+    def close(self) -> None:
+        self._readers -= 1
+        if not self._readers:
+            self._clear()
+
+    def newest(self) -> int:
+        """Return the newest durable version; 0 while it is unknown."""
+        snapshot = self._snapshots.take()
+        return 0 if snapshot is None else snapshot.version
+
+    def find(self, version: int) -> FedVersion | None:
+        window = self._window
+        if not window or not window[0].version <= version <= window[-1].version:
+            return None
+        return window[version - window[0].version]
+
+    async def wait(self, version: int) -> None:
+        """Return when this version is durable, or may be; the caller looks again."""
+        if self.newest() < version:
+            await self._grown.wait()
+
+    async def after(self, since: int, past: Past) -> AsyncGenerator[FedVersion, None]:
+        """Yield the versions behind `since` without an end: each once, in order, none left out."""
+        while True:
+            found = self.find(since + 1)
+            if found is not None:
+                since = found.version
+                yield found
+            elif self.newest() <= since:
+                await self._grown.wait()
+            else:
+                async with aclosing(past.after(since)) as earlier:
+                    async for version in earlier:
+                        assert version.version == since + 1, "the past leaves nothing out"
+                        since = version.version
+                        yield version
+                        if self.find(since + 1) is not None:
+                            break
+
+    def statistics(self) -> FeedStatistics:
+        return FeedStatistics(self._readers, len(self._window))
+
+    def __repr__(self) -> str:
+        return f"a feed of {len(self._window)} versions for {self._readers} readers"

@@ -1,0 +1,153 @@
+"""The changes of a database as JSON: some at a time, or as Server-Sent Events without an end.
+
+    {"changes": [{"version", "time", "table", "op", …} …], "next", "newest"}
+
+    change … change ─► version (id: its number) ─► change …
+                                                └─► error
+
+Whole versions only, in commit order. A version is encoded once for each filter, and all readers
+with that filter send the same bytes. Each sends at most every `FEED_PAUSE_SECONDS`, and then all
+versions that have come meanwhile, so that a hundred readers cost little beside the commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+import trio
+
+from qserver.engine.feed import FedVersion, Feed, Past
+from qserver.limits import ANSWER_PART_BYTES, FEED_PAUSE_SECONDS
+from qserver.storage.changes import Changes
+from qserver.web.changes import ChangeEncoder
+from qserver.web.json_values import encode_json
+from qserver.web.readers import Reader
+
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+
+class TableFilter(msgspec.Struct, frozen=True):
+    """The names of the tables whose changes are wanted; None: all of them."""
+
+    tables: frozenset[str] | None = None
+
+    def wants(self, table: str) -> bool:
+        return self.tables is None or table in self.tables
+
+
+class VersionLines(msgspec.Struct, frozen=True):
+    """The changes of a version that pass a filter, each as JSON, and all of them as events."""
+
+    lines: list[bytes]
+    events: bytes
+
+
+async def lines_of(version: FedVersion, wanted: TableFilter) -> VersionLines:
+    """Return the encoded changes of a version; encoded once, for all readers with that filter."""
+
+    def encode(changes: Changes) -> VersionLines:
+        time = datetime.fromtimestamp(version.time, UTC).isoformat().replace("+00:00", "Z")
+        head = b'{"version":%d,"time":"%b",' % (version.version, time.encode())
+        encoder = ChangeEncoder()
+        lines = []
+        for change in changes:
+            table = change.table if isinstance(change.table, str) else ".".join(change.table.path)
+            if wanted.wants(table):
+                lines.append(head + encode_json(encoder.encoded(change))[1:])
+        events = b"".join([b"event: change\ndata: %b\n\n" % line for line in lines])
+        if lines:
+            events += version_event(version.version)
+        return VersionLines(lines, events)
+
+    return await version.encoded(wanted, encode)
+
+
+def version_event(version: int) -> bytes:
+    return b'event: version\nid: %d\ndata: {"version":%d}\n\n' % (version, version)
+
+
+async def some_changes(
+    feed: Feed, past: Past, since: int, wanted: TableFilter, limit: int, wait_seconds: float
+) -> bytes:
+    """Return the body of an answer: versions behind `since` until there are `limit` changes.
+
+    If there is none yet, wait for the first. A version larger than the limit comes whole.
+    """
+    lines: list[bytes] = []
+    deadline = trio.current_time() + wait_seconds
+    feed.open()
+    try:
+        async with aclosing(feed.after(since, past)) as versions:
+            while len(lines) < limit:
+                if since >= feed.newest():
+                    if lines or trio.current_time() >= deadline:
+                        break
+                    with trio.move_on_at(deadline):
+                        await feed.wait(since + 1)
+                    continue
+                version = await anext(versions)
+                more = (await lines_of(version, wanted)).lines
+                if lines and len(lines) + len(more) > limit:
+                    break
+                lines += more
+                since = version.version
+    finally:
+        feed.close()
+    newest = max(since, feed.newest())
+    return b'{"success":true,"changes":[%b],"next":%d,"newest":%d}' % (
+        b",".join(lines),
+        since,
+        newest,
+    )
+
+
+class FeedParts:
+    """The parts of a stream of changes."""
+
+    def __init__(
+        self, feed: Feed, past: Past, since: int, wanted: TableFilter, reader: Reader
+    ) -> None:
+        self._feed = feed
+        self._past = past
+        self._since = since
+        self._wanted = wanted
+        self._reader = reader
+
+    async def events(
+        self, still_allowed: Callable[[], Awaitable[None]]
+    ) -> AsyncGenerator[bytes, None]:
+        """`still_allowed` runs before each part; an exception from it ends the stream."""
+        feed, reader = self._feed, self._reader
+        told = since = self._since
+        feed.open()
+        try:
+            async with aclosing(feed.after(since, self._past)) as versions:
+                while True:
+                    part: list[bytes] = []
+                    size = 0
+                    while not part or (since < feed.newest() and size < ANSWER_PART_BYTES):
+                        if since >= feed.newest():
+                            await feed.wait(since + 1)
+                            break
+                        version = await anext(versions)
+                        events = (await lines_of(version, self._wanted)).events
+                        since = version.version
+                        if events:
+                            part.append(events)
+                            size += len(events)
+                            told = since
+                    await still_allowed()
+                    if part:
+                        yield b"".join(part)
+                        reader.sent_at = trio.current_time()
+                        await trio.sleep(FEED_PAUSE_SECONDS)
+                    elif reader.is_silent:
+                        yield KEEP_ALIVE if told == since else version_event(since)
+                        told = since
+                        reader.sent_at = trio.current_time()
+        finally:
+            feed.close()

@@ -1,0 +1,245 @@
+"""The feed: every version once, in order, from the window and from the past alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+import trio.lowlevel
+
+from qserver.engine import feed as engine_feed
+from qserver.engine.feed import Feed
+from qserver.query.sql_database import SqlDatabase, Statement
+from qserver.storage.changes import net_changes
+from qserver.web import feed as web_feed
+from qserver.web.feed import FeedParts, TableFilter, some_changes
+from qserver.web.readers import Readers
+from tests.engine.pasts import NotedPast
+from tests.sql.databases import opened_sql
+
+ALL = TableFilter()
+
+
+@asynccontextmanager
+async def fed() -> AsyncIterator[tuple[SqlDatabase, Feed, NotedPast]]:
+    async with opened_sql() as database:
+        past = NotedPast()
+        engine = database.database
+        engine._observers = (*engine._observers, past)
+        assert engine._generation is not None
+        engine._generation._log_writer._observers = engine._observers
+        await database.execute("CREATE TABLE a (id INT PRIMARY KEY, v NUMERIC)")
+        await database.execute("CREATE TABLE b (x TEXT)")
+        yield database, engine.feed, past
+
+
+async def read(
+    feed: Feed, past: NotedPast, since: int, limit: int = 1000, wait: float = 0.0, **tables: Any
+) -> dict[str, Any]:
+    wanted = TableFilter(**tables)
+    answer: dict[str, Any] = json.loads(await some_changes(feed, past, since, wanted, limit, wait))
+    return answer
+
+
+async def test_changes_have_rows_before_and_after() -> None:
+    async with fed() as (database, feed, past):
+        await database.execute("INSERT INTO a VALUES (1, 1.50), (2, NULL)")
+        await database.execute("UPDATE a SET v = 2 WHERE id = 1")
+        await database.execute("UPDATE a SET id = 3 WHERE id = 2")
+        await database.execute("UPDATE a SET v = v")
+        await database.execute("DELETE FROM a WHERE id = 1")
+        await database.execute("INSERT INTO b VALUES ('x')")
+        answer = await read(feed, past, 2)
+        found = [
+            (each["table"], each["op"], each["key"], each["before"], each["after"])
+            for each in answer["changes"]
+        ]
+        assert found == [
+            ("a", "insert", {"id": 1}, None, {"id": 1, "v": "1.50"}),
+            ("a", "insert", {"id": 2}, None, {"id": 2, "v": None}),
+            ("a", "update", {"id": 1}, {"id": 1, "v": "1.50"}, {"id": 1, "v": "2"}),
+            ("a", "delete", {"id": 2}, {"id": 2, "v": None}, None),
+            ("a", "insert", {"id": 3}, None, {"id": 3, "v": None}),
+            ("a", "delete", {"id": 1}, {"id": 1, "v": "2"}, None),
+            ("b", "insert", None, None, {"x": "x"}),
+        ]
+        versions = [each["version"] for each in answer["changes"]]
+        assert versions == sorted(versions) and versions[0] == 3
+        assert answer["changes"][0]["time"] == "2023-11-14T22:13:20Z"
+        assert answer["next"] == answer["newest"] == feed.newest()
+        schema = await read(feed, past, 0, limit=1)
+        assert [(each["table"], each["op"]) for each in schema["changes"]] == [("a", "schema")]
+        assert schema["next"] == 1
+
+
+async def test_a_filter_and_a_limit_leave_whole_versions() -> None:
+    async with fed() as (database, feed, past):
+        await database.execute("INSERT INTO a SELECT n, n FROM generate_series(1, 5) n")
+        await database.execute("INSERT INTO b VALUES ('x'), ('y')")
+        await database.execute("INSERT INTO a VALUES (6, 6)")
+        whole = await read(feed, past, 2, limit=1)
+        assert len(whole["changes"]) == 5 and whole["next"] == 3
+        two = await read(feed, past, 2, limit=7)
+        assert len(two["changes"]) == 7 and two["next"] < two["newest"]
+        only = await read(feed, past, 2, tables=frozenset({"b"}))
+        assert [each["table"] for each in only["changes"]] == ["b", "b"]
+        assert only["next"] == only["newest"]
+        none = await read(feed, past, only["newest"])
+        assert none["changes"] == [] and none["next"] == only["newest"]
+
+
+async def test_waiting_ends_with_the_first_change_that_passes() -> None:
+    async with fed() as (database, feed, past):
+        since = feed.newest()
+        answers: list[Any] = []
+
+        async def ask() -> None:
+            answers.append(await read(feed, past, since, wait=30, tables=frozenset({"b"})))
+
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                await trio.testing.wait_all_tasks_blocked()
+                await database.execute("INSERT INTO a VALUES (1, 1)")
+                await trio.testing.wait_all_tasks_blocked()
+                assert answers == []
+                await database.execute("INSERT INTO b VALUES ('x')")
+        assert [each["table"] for each in answers[0]["changes"]] == ["b"]
+        assert answers[0]["next"] == feed.newest()
+
+
+def parsed(parts: list[bytes]) -> list[tuple[str, Any]]:
+    events = []
+    for block in b"".join(parts).decode().split("\n\n")[:-1]:
+        if block == ": keep-alive":
+            continue
+        lines = block.split("\n")
+        data = json.loads(lines[-1].removeprefix("data: "))
+        kind = lines[0].removeprefix("event: ")
+        assert ("id: " in block) == (kind == "version")
+        events.append((kind, data))
+    return events
+
+
+async def allowed() -> None:
+    await trio.lowlevel.checkpoint()
+
+
+def stream(
+    feed: Feed, past: NotedPast, since: int, wanted: TableFilter = ALL
+) -> AsyncGenerator[bytes, None]:
+    reader = Readers("feeds", lambda: 1).open("o")
+    return FeedParts(feed, past, since, wanted, reader).events(allowed)
+
+
+async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(web_feed, "FEED_PAUSE_SECONDS", 0.0)
+    chance = Random(3)
+    async with fed() as (database, feed, past):
+        feed._most = 3  # so that slow readers fall back to the past
+        done = trio.Event()
+        last = [0]
+
+        async def write() -> None:
+            for number in range(120):
+                await database.transaction(
+                    [
+                        Statement("INSERT INTO a VALUES ($1, 1)", [number]),
+                        Statement("DELETE FROM a WHERE id = $1 - 7", [number]),
+                    ]
+                )
+                if chance.random() < 0.3:
+                    await trio.lowlevel.checkpoint()
+            last[0] = feed.newest()
+            done.set()
+
+        async def follow(seed: int) -> None:
+            own = Random(seed)
+            if seed == 0:
+                await done.wait()  # it begins when the window has only the last versions
+            since, versions = 2, list[int]()
+            seen: dict[int, list[Any]] = {}
+            while since < 122 or not done.is_set() or since < last[0]:
+                async with aclosing(stream(feed, past, since)) as parts:
+                    for _ in range(own.randrange(1, 9)):
+                        with trio.move_on_after(1.0) as scope:
+                            part = await anext(parts)
+                        if scope.cancelled_caught:
+                            break
+                        for kind, data in parsed([part]):
+                            if kind == "version":
+                                since = data["version"]
+                                versions.append(since)
+                            else:
+                                seen.setdefault(data["version"], []).append(data)
+                        if own.random() < 0.3:
+                            await trio.sleep(0.03)
+            assert versions == list(range(3, last[0] + 1))
+            for version, changes in seen.items():
+                before, append = past.noted[version]
+                assert len(changes) == sum(map(len, append.writes.values())), before
+
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                for seed in range(4):
+                    nursery.start_soon(follow, seed)
+                nursery.start_soon(write)
+        assert past.reads >= 1
+        assert feed.statistics().readers == 0 and feed.statistics().versions == 0
+
+
+async def test_a_version_is_encoded_once_for_each_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with fed() as (database, feed, past):
+        made: list[object] = []
+        original = net_changes
+
+        def counted(*given: Any) -> Any:
+            made.append(given)
+            return original(*given)
+
+        monkeypatch.setattr(engine_feed, "net_changes", counted)
+        received: list[list[tuple[str, Any]]] = []
+        since = feed.newest()
+
+        async def follow(wanted: TableFilter) -> None:
+            async with aclosing(stream(feed, past, since, wanted)) as parts:
+                received.append(parsed([await anext(parts)]))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(follow, ALL)
+                nursery.start_soon(follow, TableFilter(frozenset({"a"})))
+            await trio.testing.wait_all_tasks_blocked()
+            await database.execute("INSERT INTO a VALUES (1, 1)")
+        assert len(made) == 1
+        assert len(received) == 20
+        for events in received:
+            assert [kind for kind, _ in events] == ["change", "version"]
+
+
+async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
+    async with fed() as (database, feed, past):
+        reader = Readers("feeds", lambda: 1).open("o")
+        wanted = TableFilter(frozenset({"b"}))
+        events = FeedParts(feed, past, feed.newest(), wanted, reader).events(allowed)
+        async with aclosing(events):
+            async with trio.open_nursery() as nursery:
+
+                async def write() -> None:
+                    await trio.testing.wait_all_tasks_blocked()
+                    await database.execute("INSERT INTO a VALUES (1, 1)")
+                    await trio.testing.wait_all_tasks_blocked()
+                    reader.sent_at = float("-inf")  # it has been silent for long
+                    feed.changed()
+
+                nursery.start_soon(write)
+                with trio.fail_after(10):
+                    part = await anext(events)
+        assert parsed([part]) == [("version", {"version": feed.newest()})]
