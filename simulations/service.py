@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
+from qserver.engine.answer_sweeper import SweepPolicy, sweep_answers
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics, State
 from qserver.engine.gateway import Outcome
@@ -51,6 +52,8 @@ from simulations.pages import FickleCache
 from simulations.web.exchange import ConnectionLost
 from simulations.web.front import Front
 from simulations.world import ACTOR, SimulatedWorld
+
+SWEEPS: Final = SweepPolicy(seconds=1.0, at_once=3, pause=0.01)
 
 SECONDS_TO_REST: Final = 2.0
 """After this long without a request nothing is under way in a process any more."""
@@ -113,6 +116,7 @@ class Service:
                 nursery.start_soon(self._crash_when_wanted, process)
                 nursery.start_soon(self._step_aside_when_wanted, database, process, over)
                 nursery.start_soon(self._inspect, database)
+                nursery.start_soon(sweep_answers, database, self.world, SWEEPS)
         over.set()
 
     async def _step_aside_when_wanted(
@@ -289,6 +293,15 @@ class Service:
             return await send(self._front)
 
         return await self._noted(send_on, (), nothing)
+
+    async def repeat(self, send: Callable[[Front], Awaitable[Outcome]]) -> Outcome:
+        """Ask the front for what may have been answered before, at an older version."""
+
+        async def send_on(_: Database) -> Outcome:
+            assert self._front is not None
+            return await send(self._front)
+
+        return await self._request(send_on, self._next_number())  # type: ignore[no-any-return]
 
     async def take_numbers(self, sequence: Sequence, count: int) -> list[int]:
         return await self._request(  # type: ignore[no-any-return]

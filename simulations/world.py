@@ -71,7 +71,7 @@ class SimulatedWorld:
         self.newest: Snapshot | None = None
         self.published: dict[int, Published] = {}
         """What the last published snapshot of each version said, of any process."""
-        self.shelf: Shelf | None = None
+        self.shelf = Shelf()
         """Where the pages of the one database are."""
         self.cache: FickleCache | None = None
         """The cache of the process that began last."""

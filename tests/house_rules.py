@@ -102,6 +102,7 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/high_water_mark.py": frozenset({"os", "pathlib"}),
     "qserver/durability/serial_queue.py": frozenset({"threading"}),
     "qserver/durability/thread_pool.py": frozenset({"threading"}),
+    "qserver/durability/wal_sync.py": frozenset({"os", "pathlib", "threading"}),
     "qserver/durability/folder.py": frozenset({"os", "pathlib"}),
     "qserver/durability/data_folder.py": frozenset({"pathlib"}),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,9 @@ from qserver.errors import DataCorrupted, DataInUse, LogFailed, QserverError
 def explained(error: sqlite3.Error | OSError, path: Path) -> QserverError:
     """Return the error as the engine knows it, with a hint what to do."""
     if isinstance(error, OSError):
+        if error.errno in _CAUSES:
+            kind, message, hint = EXPLANATIONS[_CAUSES[error.errno]]
+            return kind(message.format(path=path), detail=str(error), hint=hint)
         return LogFailed(
             f"{path} cannot be used: {error.strerror or error}",
             hint="See to it that the folder exists and that qserver may write to it.",
@@ -21,6 +25,13 @@ def explained(error: sqlite3.Error | OSError, path: Path) -> QserverError:
     name = getattr(error, "sqlite_errorname", None) or type(error).__name__
     return kind(message.format(path=path), detail=f"{error} ({name})", hint=hint)
 
+
+_CAUSES: Final = {
+    errno.ENOSPC: sqlite3.SQLITE_FULL,
+    errno.EDQUOT: sqlite3.SQLITE_FULL,
+    errno.EIO: sqlite3.SQLITE_IOERR,
+}
+"""What the system reports when our own sync fails, as SQLite would have called it."""
 
 EXPLANATIONS: Final[dict[int, tuple[type[QserverError], str, str]]] = {
     sqlite3.SQLITE_FULL: (

@@ -35,6 +35,9 @@ STEPS_OF_LOAD: Final = 64
 NEWEST_SHARE: Final = 0.05
 """The weight of the newest page in the moving average of the size of entries."""
 
+SHARE_OF_HOLES: Final = 4
+"""1 / 2**4 of the memory is left free: for holes between what is used, and errors of estimates."""
+
 SHARE_OF_OTHERS: Final = 3
 """Another cache keeps 1 / 2**3 of the memory while pages can go in its place."""
 
@@ -148,7 +151,8 @@ class PageCache:
 
     def make_room(self, wanted: int = 0) -> None:
         """Let go of pages until so many bytes fit in, or none is left."""
-        room = self.most - self.unsaved - wanted - sum([each.held for each in self.users])
+        room = self.most - (self.most >> SHARE_OF_HOLES) - self.unsaved - wanted
+        room -= sum([each.held for each in self.users])
         kept = sum([each.bytes for each in self.others])
         if self.held + kept <= room:
             return

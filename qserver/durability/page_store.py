@@ -44,6 +44,8 @@ class LoggedPages:
         """Why the last load failed, until one succeeds; damage stays until the process ends."""
         self.copied = 0
         """Entries of saved leaves that were copied to unsaved ones."""
+        self.loads = 0
+        """Pages loaded, of this database."""
         self._report = report
         self._leases: list[ref[Lease]] = []
 
@@ -67,6 +69,7 @@ class LoggedPages:
                 page.keys_here, page.values_here = some, others
             else:
                 page.separators_here, page.children_here = some, others
+        self.loads += len(pages)
         self.cache.load(pages)
 
     def _note(self, error: DataCorrupted | PageUnreadable) -> None:

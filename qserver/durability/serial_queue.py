@@ -8,7 +8,9 @@ Syncing a file blocks, so it needs a thread. `trio.to_thread` takes about 90 µs
 a call; this takes 40, as long as the sync itself on a good disk.
 
 `run_here` does a short call without a thread, but only while the queue is empty: so calls never
-overtake each other. When nothing was done for a moment, `idle` is called once, for work that no
+overtake each other. `run_between` does a short read at once, whatever waits: it only waits for the
+call that is being done, and not for the part of that which it does `freely`. When nothing was done
+for a moment, `idle` is called once, for work that no
 task waits for.
 
 A task that is cancelled stops waiting; its job is done all the same. So the next call comes after
@@ -77,6 +79,19 @@ class SerialQueue:
             if self._is_closed:
                 raise LogFailed("the log is closed", hint="Its database is: open it again.")
             return call()
+
+    def freely(self, call: Callable[[], None]) -> None:
+        """Do a part of the call that is being done, and let calls of `run_between` come in."""
+        self._working.release()
+        try:
+            call()
+        finally:
+            self._working.acquire()
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Queue a call whose end nobody waits for."""
+        if not self._is_closed:
+            self._begin(call)
 
     async def aclose(self, end: Callable[[], None]) -> None:
         """Do one last job, after those of this queue and none of another."""

@@ -4,10 +4,10 @@
 from the event loop. This module decides only where an append runs.
 
 Each append is one SQLite transaction with one sync, however many records it holds. While it syncs
-in a thread, the log writer gathers the next group. As long as a sync takes less time than waking
-a thread and being woken by it, small groups are synced without one. Only syncs without a thread
-tell how long that is: one in a thread also waits for the interpreter. So a disk that has not
-stalled is tried now and then.
+in a thread, the log writer gathers the next group, and pages are loaded. As long as a sync takes
+less time than waking a thread and being woken by it, small groups are synced without one. Only
+syncs without a thread tell how long that is: one in a thread also waits for the interpreter. So a
+disk that has not stalled is tried now and then.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from qserver.durability.port import NO_PARTS, CheckpointParts, StoredPage, Store
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.thread_pool import ThreadPool
+from qserver.errors import LogFailed
 
 SYNC_HERE_SECONDS_MAX: Final = 0.0003
 """Syncs are made without a thread while they take no longer than this."""
@@ -46,7 +47,9 @@ async def open_log(path: Path, threads: ThreadPool | None = None) -> SqliteLog:
     second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
     """
     file = SqliteFile(path)
-    log = SqliteLog(file, SerialQueue(threads or ThreadPool(), path.name, file.move_mark))
+    queue = SerialQueue(threads or ThreadPool(), path.name, file.move_mark)
+    file.freely = queue.freely
+    log = SqliteLog(file, queue)
     try:
         await log.open()
     except BaseException:
@@ -146,7 +149,16 @@ class SqliteLog:
         return await self._queue.run(self._file.last_page)
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
-        return self._queue.run_between(lambda: self._file.load(numbers))
+        """Read pages in this thread, which never opens the file: that may take long."""
+        return self._queue.run_between(lambda: self._load(numbers))
+
+    def _load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        if self._file.can_load:
+            return self._file.load(numbers)
+        self._queue.post(self._file.open)
+        raise LogFailed(
+            f"{self.path} is being opened again after a failure", hint="Try again in a moment."
+        )
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         done = await self._queue.run(lambda: self._file.forget(version, pages))
@@ -163,7 +175,7 @@ class SqliteLog:
 
     async def aclose(self) -> None:
         """Write everything into the one file and close it."""
-        await self._queue.aclose(self._file.close)
+        await self._queue.aclose(self._file.end)
 
     async def __aenter__(self) -> SqliteLog:
         return self

@@ -45,7 +45,6 @@ from qserver.durability.data_file import (
 from qserver.durability.explaining import explained
 from qserver.durability.files import (
     beside,
-    sync,
 )
 from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
@@ -61,6 +60,7 @@ from qserver.durability.port import (
     StoredRecord,
     ends_with,
 )
+from qserver.durability.wal_sync import WalSync
 from qserver.errors import LogFailed, LogTaken, QserverError
 
 READ_BYTES: Final = 4 << 20
@@ -98,6 +98,9 @@ class SqliteFile:
         """Checksums of the records of an append that has not succeeded, by version."""
         self._was_open = False
         self._foreign = ForeignWrites(path)
+        self._wal = WalSync(path)
+        self.freely: Callable[[Callable[[], None]], None] = lambda call: call()
+        """Does a sync; reads may come in meanwhile, if they may at all."""
         self._taken: LogTaken | None = None
 
     # --- opening and closing ---
@@ -106,6 +109,12 @@ class SqliteFile:
         """Open the file, and make it if necessary; raise what prevents that."""
         if self._taken is not None:
             raise self._taken.again()
+        if self._open is not None and self._wal.has_failed:
+            try:
+                self._wal.mend()
+            except OSError as error:
+                raise explained(error, self.path) from error
+            self.close()
         if self._open is None:
             try:
                 make_if_absent(self.path)
@@ -119,6 +128,7 @@ class SqliteFile:
                     self._check_end(connection, last)
                 self._last, self._was_open = last, True
                 self._compare_mark(connection)
+                self._wal.open()
                 self._foreign.leave()
             except (sqlite3.Error, OSError) as error:
                 self.close()
@@ -141,6 +151,7 @@ class SqliteFile:
         """Leave the file alone for good: it belongs to another process."""
         self._taken = taken
         self._mark.close()
+        self._wal.close()
         connection, self._open = self._open, None
         abandon(connection)
 
@@ -156,6 +167,10 @@ class SqliteFile:
 
     @property
     def is_open(self) -> bool:
+        return self._open is not None and not self._wal.has_failed
+
+    @property
+    def can_load(self) -> bool:
         return self._open is not None
 
     def move_mark(self) -> None:
@@ -164,10 +179,27 @@ class SqliteFile:
             self._mark.move(Mark(self._last, self._last_checksum))
             self._unmarked = 0
 
+    def end(self) -> None:
+        """Close the file for good."""
+        self.close()
+        connection, self._open = self._open, None
+        if connection is not None:
+            abandon(connection)
+
     def close(self) -> None:
+        """Close the file, unless a sync has failed and the log cannot be mended now.
+
+        Then SQLite has to keep it: it would move a log that is not durable.
+        """
         self.move_mark()
+        if self._open is not None and self._wal.has_failed:
+            try:
+                self._wal.mend()
+            except OSError:
+                return
         self._mark.close()
         self._foreign.rest()
+        self._wal.close()
         connection, self._open = self._open, None
         if connection is not None:
             try:
@@ -175,14 +207,20 @@ class SqliteFile:
             except sqlite3.Error:
                 pass  # it is given up anyway; opening the file again says what is wrong
 
-    def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    def _run(self, work: Callable[[sqlite3.Connection], Result], *, syncs: bool = False) -> Result:
+        """Do the work; if it `syncs`, all that was changed is durable when this returns."""
         self.open()
+        return self._use(work, syncs)
+
+    def _use(self, work: Callable[[sqlite3.Connection], Result], syncs: bool = False) -> Result:
         connection = self._open
         assert connection is not None
         try:
             self._foreign.check(self._last + 1)
             result = work(connection)
             self._foreign.leave()
+            if syncs:
+                self.freely(self._wal.sync)
             return result
         except LogTaken as taken:
             self._give_up(taken)
@@ -200,7 +238,7 @@ class SqliteFile:
             connection.execute("COMMIT")
             return result
 
-        return self._run(change)
+        return self._run(change, syncs=True)
 
     def _insert(self, statement: str, rows: Sequence[tuple[int, bytes]]) -> None:
         """Insert all rows as one transaction, which one statement is by itself.
@@ -212,11 +250,13 @@ class SqliteFile:
             self._change(lambda connection: connection.executemany(f"{statement} (?, ?)", rows))
             return
         if len(rows) == 1:  # a lone commit
-            self._run(lambda connection: connection.execute(f"{statement} (?, ?)", rows[0]))
+            one = f"{statement} (?, ?)"
+            self._run(lambda connection: connection.execute(one, rows[0]), syncs=True)
             return
         places = ", ".join(["(?, ?)"] * len(rows))
         values = tuple(chain.from_iterable(rows))
-        self._run(lambda connection: connection.execute(f"{statement} {places}", values))
+        many = f"{statement} {places}"
+        self._run(lambda connection: connection.execute(many, values), syncs=True)
 
     # --- records ---
 
@@ -297,9 +337,10 @@ class SqliteFile:
         return int(rows[0][0])
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Return pages of a file that is open, also of one whose last sync has failed."""
         places = ", ".join("?" * len(numbers))
         text = f"SELECT number, data FROM pages WHERE number IN ({places})"
-        return self._run(lambda connection: dict(connection.execute(text, numbers).fetchall()))
+        return self._use(lambda connection: dict(connection.execute(text, numbers).fetchall()))
 
     def forget(self, version: int, pages: Sequence[int]) -> bool:
         """Drop pages, and records up to a version as far as that is a short step.
@@ -412,7 +453,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # see `wal_sync`
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED}")
         # Otherwise forgetting a page or a record would write all of it again, as zeros.
@@ -430,26 +471,15 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
     """Make everything that can be read from here on durable, whichever process wrote it."""
+    log = beside(path, "-wal")
+    if log.exists() and log.stat().st_size:
+        WalSync(path).mend()  # a sync may have failed before the other process ended
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
             raise
-        # There is no room to move the log into the main file. It can be read where it is. A sync
-        # that has failed leaves pages that no later sync writes, so all are written again.
-        log = beside(path, "-wal")
-        _write_again(log)
-        sync(log)
-
-
-def _write_again(path: Path) -> None:
-    """Write the same bytes in the same place, so that the next sync has to write them."""
-    with path.open("r+b", buffering=0) as file:
-        at = 0
-        while some := file.read(READ_BYTES):
-            file.seek(at)
-            file.write(some)
-            at += len(some)
+        # There is no room to move the log into the main file. It can be read where it is.
 
 
 def _keep_several_checkpoints(connection: sqlite3.Connection) -> None:

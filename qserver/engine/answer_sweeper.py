@@ -17,7 +17,7 @@ import trio
 from qserver.engine.database import Database
 from qserver.engine.stored_answers import StoredAnswer, forget_answers
 from qserver.engine.world import World
-from qserver.errors import QserverError
+from qserver.errors import Applied, QserverError
 from qserver.limits import ANSWERS_SWEPT_AT_ONCE, ANSWERS_SWEPT_SECONDS
 from qserver.storage.page import Key
 from qserver.storage.writes import ANSWERS_TREE
@@ -43,6 +43,8 @@ async def sweep_answers(
         try:
             await _pass(database, world, policy)
         except QserverError as error:
+            if error.retryable or error.applied is Applied.UNKNOWN:
+                continue  # the load is high, or the database restarts
             world.report(f"expired answers of database {database.name} were not deleted", error)
 
 

@@ -375,7 +375,8 @@ class Coordinator:
             transaction.retries = commit.transaction.retries + 1
         try:
             result = run_at_once(commit.work, transaction)
-            transaction.load_written()
+            for _ in transaction.load_written():
+                pass  # there is not much: the work was short
         except WouldYield:
             return Conflicted(Conflict("the work is not short"))
         except Exception as error:  # a bug in one request's work must not end all others'

@@ -82,6 +82,8 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     generation: GenerationStatistics | None
     log_failed: bool
     """Whether it restarted because the log failed, and has written nothing since."""
+    page_loads: int
+    """Pages that were read because a statement wanted them."""
     pages_trouble: str | None
     """Why a page could not be read, until one could; damage stays."""
     watches: WatchesStatistics = WatchesStatistics(0, 0)
@@ -360,6 +362,7 @@ class Database:
             self._gateway.statistics(),
             living,
             isinstance(self.trouble, LogFailed) and (living is None or living.log.groups == 0),
+            self.pages.loads,
             None if self.pages.trouble is None else str(self.pages.trouble),
             self.watches.statistics(),
         )

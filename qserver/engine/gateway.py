@@ -204,7 +204,7 @@ class Gateway:
             result, rest = begin(attempt.work(transaction))
             if rest is not None:
                 result = yield from rest.go_on(attempt.deadline)
-            transaction.load_written()
+            yield from transaction.load_written()
         except Exception:
             if snapshot.version > generation.versions.durable.version:
                 yield _durable(generation, snapshot.version, attempt.deadline)

@@ -28,7 +28,7 @@ UNSTAMPED = -1
 """The version of an answer before its commit."""
 
 
-class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
+class StoredAnswer(msgspec.Struct, frozen=True, gc=False):
     fingerprint: bytes
     """A digest of the request."""
     expires: float

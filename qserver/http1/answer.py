@@ -66,7 +66,7 @@ class HeadRenderer:
             chunked = head is not None and framing_of(response, head) is Framing.CHUNKS
             framing = b"transfer-encoding: chunked\r\n" if chunked else b""
         else:
-            framing = b"" if status == 204 else b"content-length: %d\r\n" % length
+            framing = b"" if status in BODILESS else b"content-length: %d\r\n" % length
         if not keep_alive:
             framing += CLOSE
         elif head is not None and not head.modern:

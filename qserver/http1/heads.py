@@ -2,9 +2,17 @@
 
 Clients send the same head again, byte for byte. The parsed head and its endpoint are pure functions
 of those bytes (see `application`).
+
+A header whose value is another in each request would defeat this. The application may name one
+(`varying`, in lower case): such a head is kept with `*` as the value, and `with_value` of its
+endpoint is given the value of each request. A value with characters other than visible ASCII, or a
+header that is there twice, is left to the parser.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Final
 
 from qserver.http1.application import Application, Endpoint
 from qserver.http1.head import Head, parse_head
@@ -15,14 +23,36 @@ HEAD_KEPT_BYTES_MAX = 2048
 """A longer head is parsed each time: long heads are rare, and the cache stores whole heads."""
 
 
+PLAIN_VALUE: Final = re.compile(rb"[\x21-\x7e]{1,255}")
+
+
 class Heads:
     def __init__(self, application: Application, options: ServerOptions) -> None:
         self._application = application
         self._options = options
         self.kept: dict[bytes, tuple[Head, Endpoint]] = {}
+        varying: bytes | None = getattr(application, "varying", None)
+        self._varying = None if varying is None else b"\r\n%b:" % varying
 
     def find(self, raw: bytes) -> tuple[Head, Endpoint]:
-        """Parse a head that is not cached; raises `Refusal` if it is invalid."""
+        """Return the head and endpoint of bytes that are not cached as they are; raises `Refusal`
+        if they are invalid."""
+        if self._varying is None:
+            return self._parsed(raw)
+        lowered = raw.lower()
+        start = lowered.find(self._varying) + len(self._varying)
+        if start < len(self._varying) or lowered.find(self._varying, start) >= 0:
+            return self._parsed(raw)
+        end = raw.index(b"\r\n", start)
+        value = raw[start:end].strip(b" \t")
+        if PLAIN_VALUE.fullmatch(value) is None:
+            return self._parsed(raw)
+        usual = b"%b*%b" % (raw[:start], raw[end:])
+        head, endpoint = self.kept.get(usual) or self._parsed(usual)
+        made: Endpoint = endpoint.with_value(value)  # type: ignore[attr-defined]
+        return head, made
+
+    def _parsed(self, raw: bytes) -> tuple[Head, Endpoint]:
         head = parse_head(raw, self._options)
         found = head, self._application.endpoint(head.request)
         if len(raw) <= HEAD_KEPT_BYTES_MAX:

@@ -212,6 +212,29 @@ async def bound_on_changes(run: Run) -> None:
     await run.perform(gives("SELECT count(*) FROM t", "3"))
 
 
+async def known_results(run: Run) -> None:
+    """That a result still holds is known without running the query, until its table changes."""
+    await run.perform(*COUNTER, does("CREATE TABLE other (a INTEGER)"))
+    seen: list[Any] = []
+
+    def is_known(basis: Any) -> bool:
+        seen.append(basis)
+        return len(seen) > 1 and seen[-1] == seen[-2]
+
+    async def read() -> str:
+        query = Statement("SELECT n FROM counter")
+        found = await run.database.read(query, Options(), is_known)
+        return "known" if found is None else f"n = {found.results[0].rows[0][0]}"
+
+    outcomes = [await read(), await read()]
+    await run.perform(changes("INSERT INTO other VALUES (1)", 1))
+    outcomes.append(await read())
+    await run.perform(changes("UPDATE counter SET n = 1", 1))
+    outcomes.append(await read())
+    expected = ["n = 0", "known", "known", "n = 1"]
+    run.check("Four reads", outcomes == expected, ", ".join(outcomes))
+
+
 PROBES: Final = (
     Probe(
         "transaction",
@@ -309,5 +332,11 @@ PROBES: Final = (
         CATEGORY,
         "A request with an Idempotency-Key is applied once, however often it is sent.",
         exactly_once,
+    ),
+    Probe(
+        "query_etag",
+        CATEGORY,
+        "GET /v1/query has an ETag that holds until a table that the query reads changes.",
+        known_results,
     ),
 )

@@ -31,12 +31,14 @@ from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, r
 from qserver.engine.world import World
 from qserver.errors import (
     InvalidRequest,
+    MethodNotAllowed,
     ProgramLimitExceeded,
     QserverError,
     ReadOnlyTransaction,
     RequestInProgress,
 )
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
+from qserver.query.basis import Basis, basis_of
 from qserver.query.body import (
     COST_BETWEEN_PAUSES,
     Found,
@@ -192,6 +194,19 @@ class SqlDatabase:
         work = self._perform(request, (Statement(sql, parameters),), options, _reading_stream)
         return await run(work)  # type: ignore[no-any-return]
 
+    async def read(
+        self, statement: Statement, options: Options, is_known: Callable[[Basis | None], bool]
+    ) -> TransactionResult | None:
+        """Run a query; None if its result is known, as `is_known` can tell by its basis."""
+        request = self._environment.request(options.timeout_ms, options.allowed)
+        work = self._perform(request, (statement,), options, _planned, refused=_not_a_query)
+        found, snapshot = await run(work)
+        request.allowed.check_read()
+        if is_known(basis_of(found, snapshot)):
+            return None
+        results = await run(run_statements(self.planner, request, [found], options, snapshot))
+        return TransactionResult(results, snapshot.version)
+
     async def live(
         self,
         sql: str,
@@ -210,7 +225,7 @@ class SqlDatabase:
         request = self._environment.request(timeout_ms, allowed)
         statements = (Statement(sql, parameters),)
         options = Options(allowed=allowed)
-        work = self._perform(request, statements, options, open_live, is_live=True)
+        work = self._perform(request, statements, options, open_live, refused=_not_live)
         return await run(work)  # type: ignore[no-any-return]
 
     async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
@@ -292,12 +307,13 @@ class SqlDatabase:
         options: Options,
         opens: Callable[[Found, Snapshot, Request], Any] | None = None,
         *,
-        is_live: bool = False,
+        refused: Callable[[], QserverError] | None = None,
     ) -> Generator[Step, Any, Any]:
         """Find the plans of statements, then read, or run and commit.
 
         Return the result, which is also set on the request. For one statement with `opens`, return
-        what that makes of a reading statement, or the stream of a writing one.
+        what that makes of a reading statement, or the stream of a writing one; with `refused`, a
+        writing one is refused.
         """
         if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
@@ -344,8 +360,8 @@ class SqlDatabase:
             check_reads(since, found, snapshot)
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
-        if is_live:
-            raise InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
+        if refused is not None:
+            raise refused()
         if writer is None and not reads:
             raise _only_reads(found)
         try:
@@ -451,6 +467,22 @@ class SqlDatabase:
 
     def __repr__(self) -> str:
         return f"SQL on {self._database!r}, with {self.planner.cache!r}"
+
+
+def _planned(found: Found, snapshot: Snapshot, _: Request) -> tuple[Found, Snapshot]:
+    return found, snapshot
+
+
+def _not_a_query() -> MethodNotAllowed:
+    return MethodNotAllowed(
+        "GET runs only queries: SELECT, VALUES and TABLE",
+        hint="Send other statements with POST.",
+        allowed=("POST",),
+    )
+
+
+def _not_live() -> InvalidRequest:
+    return InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
 
 
 def _are_short(found: list[Found]) -> bool:

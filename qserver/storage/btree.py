@@ -142,10 +142,11 @@ def entries_at(tree: Tree, keys: list[Key]) -> dict[Key, Value]:
     return found
 
 
-def load_at(tree: Tree, keys: list[Key]) -> None:
-    """Load the leaves where the ascending keys belong, if they are gone."""
-    for _ in _leaves_at(tree, keys):
-        pass
+def load_at(tree: Tree, keys: list[Key]) -> Iterator[None]:
+    """Load the leaves where the ascending keys belong, if they are gone. Yields between runs."""
+    for count, _ in enumerate(_leaves_at(tree, keys), start=1):
+        if count % LEAVES_OF_RUN == 0:
+            yield
 
 
 def _leaves_at(tree: Tree, keys: list[Key]) -> Iterator[tuple[Leaf, int, int]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -26,7 +27,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.columns import Part, chunks, pieces
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Page, Predicate, Snapshot
-from qserver.storage.writes import TreeWrites, Writes, count_changes, merge_writes
+from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table
@@ -426,18 +427,31 @@ class Transaction:
         self.writes = {}
         self.catalog, self.catalog_changes, self.dropped = self.catalog_before, {}, ()
 
-    def load_written(self) -> None:
+    def load_written(self) -> Iterator[None]:
         """Load the pages that the writes will change, so that a page that cannot be read fails
-        this transaction and not the shard that installs it. Keys that were read are loaded."""
+        this transaction and not the shard that installs it. Keys that were read are loaded.
+
+        Yields now and then, where others may run.
+        """
         for tree, changes in self.writes.items():
-            unread = changes.keys() - self.keys.get(tree, {}).keys()
-            if unread:
-                keys = sorted(unread)
-                for root, low, high in self.snapshot.trees.tree(tree).pieces(keys[0], None):
-                    first = 0 if low is None else bisect_left(keys, low)
-                    last = len(keys) if high is None else bisect_left(keys, high)
-                    if first < last:
-                        load_at(root, keys[first:last])
+            read = self.keys.get(tree, {})
+            if changes.keys() <= read.keys():
+                continue
+            rest = iter(changes)
+            for start in range(0, len(changes), CHANGES_AT_ONCE):
+                if start:
+                    yield
+                keys = [key for key in islice(rest, CHANGES_AT_ONCE) if key not in read]
+                if keys:
+                    keys.sort()
+                    yield from self._load_at(tree, keys)
+
+    def _load_at(self, tree: int, keys: list[Key]) -> Iterator[None]:
+        for root, low, high in self.snapshot.trees.tree(tree).pieces(keys[0], None):
+            first = 0 if low is None else bisect_left(keys, low)
+            last = len(keys) if high is None else bisect_left(keys, high)
+            if first < last:
+                yield from load_at(root, keys[first:last])
 
     @property
     def changes_anything(self) -> bool:

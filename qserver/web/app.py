@@ -25,6 +25,7 @@ from qserver.errors import (
     UnsupportedMediaType,
 )
 from qserver.http1 import Request
+from qserver.web.cached_reads import ReadEndpoint
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
 from qserver.web.catalogue import BODILESS, find_route, routes_of
 from qserver.web.compression import negotiate
@@ -48,6 +49,8 @@ _ONCE: Final = (
 
 
 class Application:
+    varying = b"idempotency-key"
+
     def __init__(
         self,
         service: Service,
@@ -101,6 +104,9 @@ class Application:
         hot = HOT.get(request.path)
         if hot is not None and request.method == "POST" and place is not Place.CONTROL:
             return hot(facts, request.path, self._encoders)
+        is_read = request.path == "/v1/query" and request.method in ("GET", "HEAD")
+        if is_read and place is not Place.CONTROL:
+            return ReadEndpoint(facts, f"GET {request.path}", self._encoders)
         return self._cold(facts, place)
 
     def _cold(self, facts: Facts, place: Place) -> Endpoint:

@@ -66,7 +66,7 @@ class AsgiApplication:
         start = {"type": "http.response.start", "status": response.status}
         pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
         if isinstance(response.body, bytes):
-            if response.status != 204:
+            if response.status not in (204, 304):
                 pairs.append((b"content-length", b"%d" % len(response.body)))
             await send({**start, "headers": pairs})
             await send({"type": "http.response.body", "body": response.body})

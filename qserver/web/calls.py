@@ -84,17 +84,41 @@ class Endpoint:
         self.plain_bytes_max = maxsize if self.compression is None else self.compression.bytes_min
         """The length of the longest body that is sent as it is."""
 
+    def with_value(self, value: bytes) -> Endpoint | EndpointOnce:
+        """The same endpoint, for a request with this Idempotency-Key."""
+        return EndpointOnce(self, value)
+
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
-        call = self.kind(self, body, client, respond)
-        try:
-            return call.begin()
-        except Exception as error:
-            return call.failed(error)
+        return begun(self.kind(self, body, client, respond))
+
+
+class EndpointOnce:
+    """An endpoint, for one request with an Idempotency-Key."""
+
+    __slots__ = ("_endpoint", "_key")
+
+    def __init__(self, endpoint: Endpoint, key: bytes) -> None:
+        self._endpoint = endpoint
+        self._key = key
+
+    def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
+        call = self._endpoint.kind(self._endpoint, body, client, respond)
+        call.idempotency_key = self._key
+        return begun(call)
+
+
+def begun(call: Call) -> Answer:
+    try:
+        return call.begin()
+    except Exception as error:
+        return call.failed(error)
 
 
 class Call(ABC):
     """One request. Steps raise errors; `failed` turns them into answers."""
 
+    idempotency_key: bytes | None = None
+    """Set if the endpoint is one of several requests with different keys."""
     _limits: Sequence[Pair] = ()
     """The rate limit headers of the answer."""
 

@@ -94,6 +94,23 @@ ROUTES: Final[tuple[Route, ...]] = (
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
+        "GET",
+        "/v1/query",
+        "run a query by its URL, with an ETag",
+        Plane.DATA,
+        shapes.QueryAnswer,
+        errors=(400, 403, 404, 405),
+        queries=(
+            Query("sql", str, "The query."),
+            Query("statement", str, "Its name, for a key that can only run its statements."),
+            Query("params", str, "Its parameters, as a JSON array or object."),
+            Query("database", str, "Which database; else X-Database, else the key's own."),
+            Query("format", str, "Rows as `objects` or `arrays`."),
+            Query("max_rows", int, "Give the first so many."),
+            Query("timeout_ms", int, "Give up after so long."),
+        ),
+    ),
+    Route(
         "POST",
         "/query",
         "run one statement, sent as plain text",

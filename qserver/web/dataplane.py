@@ -140,6 +140,8 @@ class HotCall(KeyedCall):
         If the request is part of an open transaction, take `step_inside` with that.
         """
         endpoint, grant = self.endpoint, self.grant
+        if self._named is not None:
+            self._named.check(request, self._statements)
         self._form = request.format
         known, options = endpoint.options
         if known is not grant:

@@ -14,7 +14,7 @@ from qserver.errors import InvalidRequest
 from qserver.http1 import Answer
 from qserver.limits import ANSWER_STORED_BYTES_MAX, ANSWER_STORED_SECONDS
 from qserver.query.once import too_long
-from qserver.query.results import Once, Result
+from qserver.query.results import Once, Options, Result
 from qserver.query.sql_database import TransactionResult
 from qserver.web.answers import WRITERS, query_around_version, transaction_around_version
 from qserver.web.calls import JSON
@@ -26,6 +26,8 @@ from qserver.web.idempotency import (
     no_key_for_streams,
 )
 from qserver.web.rows import RowEncoder
+
+_ENDED: Final = Options()
 
 
 class CallOnce(HotCall):
@@ -41,7 +43,9 @@ class CallOnce(HotCall):
         return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
 
     def execute(self, opened: OpenDatabase) -> Answer:
-        key = self.endpoint.idempotency_key
+        key = self.idempotency_key
+        if key is None:
+            key = self.endpoint.idempotency_key
         assert key is not None
         self._opened = opened
         if self._options.dry_run:
@@ -56,6 +60,10 @@ class CallOnce(HotCall):
         raise no_key_for_streams()
 
     live = stream
+
+    def release(self) -> None:
+        super().release()
+        self._options = _ENDED  # they refer to `render`, and so to this call: no cycle is left
 
     @abstractmethod
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:

@@ -310,6 +310,11 @@ _COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
         "Times that a commit mattered to a live query",
         lambda each: each.database.watches.wakeups,
     ),
+    (
+        "qserver_page_loads",
+        "Pages read because a statement wanted them",
+        lambda each: each.database.page_loads,
+    ),
     ("qserver_log_groups", "Groups written to the log", _of_log("groups")),
     ("qserver_log_records", "Records written to the log", _of_log("records")),
     ("qserver_log_bytes", "Bytes written to the log", _of_log("bytes")),

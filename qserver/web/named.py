@@ -9,6 +9,7 @@ errors. What could show more than the statement does is refused: SQL text, dry r
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -80,6 +81,22 @@ class Named:
         if found is None:
             raise Forbidden(f"this key has no statement {name!r}")
         return found
+
+    def check(self, request: msgspec.Struct, statements: Sequence[Statement]) -> None:
+        """Check once more, where every request passes, that it is one of this grant's.
+
+        A way to decode a request that forgets this grant would otherwise run any SQL.
+        """
+        refuse_options(request)
+        texts = {each.sql: each for each in self._statements.values()}
+        for statement in statements:
+            known = texts.get(statement.sql)
+            given = statement.parameters or {}
+            if known is None or not isinstance(given, Mapping):
+                raise _refused("sql")
+            for name in known.parameters:
+                if name in self._bound and given.get(name, _ABSENT) != self._bound[name]:
+                    raise Forbidden(f"the session binds the parameter :{name}")
 
     async def transaction(
         self, content_type: bytes, body: bytes

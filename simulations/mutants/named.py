@@ -56,6 +56,13 @@ def _take_text(original: Any) -> Any:
     return limit
 
 
+def _check_nothing(original: Any) -> Any:
+    return lambda self, request, statements: None
+
+
+UNCHECKED: Final = (Named, "check", _check_nothing)
+"""Two checks stand behind each other, so a leak takes two mistakes."""
+
 MUTANTS: Final = (
     Mutant(
         "share_bound_parameters_of_a_key",
@@ -67,19 +74,19 @@ MUTANTS: Final = (
         "let_sent_parameters_win",
         "a bound parameter that is sent replaces the bound value",
         ("sql_owners",),
-        ((Named, "_merged", _let_sent_parameters_win),),
+        ((Named, "_merged", _let_sent_parameters_win), UNCHECKED),
     ),
     Mutant(
         "bind_the_first_statement_alone",
         "in a transaction only the first statement cannot send a bound parameter",
         ("sql_owners",),
-        ((Named, "_statement", _bind_the_first_alone),),
+        ((Named, "_statement", _bind_the_first_alone), UNCHECKED),
     ),
     Mutant(
         "take_text_of_a_session",
         "a statement that is sent as text is not compared with those of the key",
         ("sql_owners",),
-        ((TextCall, "limit", _take_text),),
+        ((TextCall, "limit", _take_text), UNCHECKED),
     ),
     Mutant(
         "run_sql_beside_a_name",
@@ -92,6 +99,7 @@ MUTANTS: Final = (
                 '{**options, "sql": statement.sql}',
                 '{"sql": statement.sql, **options}',
             ),
+            UNCHECKED,
         ),
     ),
     Mutant(

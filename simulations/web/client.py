@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.errors import OutcomeUnknown, QserverError, RateLimited, TooManyRequests, Unauthorized
-from qserver.query.results import Options, Statement, TransactionResult
+from qserver.query.results import Answered, Options, Statement, TransactionResult
 from simulations.observations import REQUEST
 from simulations.web.answers import read_answer
 from simulations.web.exchange import Exchange, Reply, head
@@ -55,6 +55,23 @@ class SqlClient:
         (statement,) = statements
         accept = EVENTS if chance.random() < STREAMED_WRITES else None
         return await self._ask(front, "/v1/query", _fields(statement), options, accept)
+
+    async def write_once(
+        self, front: Front, statements: Sequence[Statement], name: str, *, single: bool
+    ) -> tuple[Answered, int]:
+        """Send statements with an Idempotency-Key, always as the same bytes."""
+        path = "/v1/query" if single else "/v1/transaction"
+        every = [_fields(each) for each in statements]
+        headers = {
+            b"content-type": JSON,
+            b"authorization": b"Bearer " + ORDINARY.encode(),
+            b"idempotency-key": name.encode(),
+        }
+        body = encode(every[0] if single else {"statements": every})
+        exchange = Exchange(front, REQUEST.get(), head(path, headers), self._pause)
+        reply = await exchange.send(body, None)
+        version = self._read(front, reply, ORDINARY, REQUEST.get()).version
+        return Answered(reply.body, b"idempotency-replayed" in reply.headers), version
 
     async def read(self, front: Front, statement: Statement) -> TransactionResult:
         chance = self._chance

@@ -25,6 +25,7 @@ from simulations.workloads.sql_keys import SqlKeys
 from simulations.workloads.sql_live import SqlLive
 from simulations.workloads.sql_migrations import SqlMigrations
 from simulations.workloads.sql_moves import SqlMoves
+from simulations.workloads.sql_once import SqlOnce
 from simulations.workloads.sql_open import SqlOpen
 from simulations.workloads.sql_owners import SqlOwners
 from simulations.workloads.sql_predicates import SqlPredicates
@@ -62,6 +63,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlUpserts,
         SqlMoves,
         SqlMigrations,
+        SqlOnce,
         SqlOwners,
         BlindWrites,
         Turns,

@@ -56,10 +56,13 @@ def saved_leaves(count: int, store: Store, rows: int = 10) -> list[Leaf]:
     ]
 
 
+SIZE = size_of_page(saved_leaves(1, Store(PageCache()))[0])
+
+
 def filled(most_in_leaves: int, leaves: int = 100) -> tuple[PageCache, list[Leaf]]:
     cache = PageCache(1 << 40)
     pages = saved_leaves(leaves, Store(cache))
-    cache.most = most_in_leaves * size_of_page(pages[0])
+    cache.most = most_in_leaves * SIZE * 16 // 15 + 16
     cache.keep(pages)
     return cache, pages
 
@@ -79,10 +82,10 @@ def test_other_caches_give_way_to_pages_down_to_their_share() -> None:
 
 def test_pages_go_before_another_cache_loses_its_share() -> None:
     cache, pages = filled(100)
-    plans = Kept(cache.most // 10)
+    plans = Kept(10 * SIZE)
     cache.others.append(plans)
     cache.make_room()
-    assert plans.bytes == cache.most // 10
+    assert plans.bytes == 10 * SIZE
     assert count_here(pages) == 90
 
 
@@ -100,9 +103,10 @@ def test_pages_make_room_for_what_statements_hold() -> None:
     pool = MemoryPool(cache.most)
     pool.make_room = cache.make_room
     cache.users.append(pool)
-    pool.take(cache.most // 2)
+    half = 50 * SIZE
+    pool.take(half)
     assert count_here(pages) == 50
-    pool.give_back(cache.most // 2)
+    pool.give_back(half)
     cache.make_room()
     assert count_here(pages) == 50, "what is gone comes back when it is wanted"
 

@@ -166,5 +166,6 @@ async def test_what_a_transaction_writes_unread_is_loaded_before_it_commits() ->
     for number in (3, 150):
         transaction.put_entry(table.id, (number,), (number, "bob", None))
     before = machine.cache.loads
-    transaction.load_written()
+    for _ in transaction.load_written():
+        pass
     assert machine.cache.loads > before

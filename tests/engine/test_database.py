@@ -476,6 +476,7 @@ async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
             gateway=GatewayStatistics(transactions=3, retries=0, exclusive=0, restarts=0),
             generation=statistics.generation,
             log_failed=False,
+            page_loads=0,
             pages_trouble=None,
         )
         generation = statistics.generation

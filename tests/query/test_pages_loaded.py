@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
+import pytest
 import trio
 
 from qserver.durability.memory import MemoryLog
@@ -13,8 +14,11 @@ from qserver.durability.page_cache import PageCache
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
 from qserver.query.sql_database import SqlDatabase
+from qserver.storage.btree import LEAVES_OF_RUN
 
 ROWS = 6000
+LOADS_AT_ONCE = 2 * LEAVES_OF_RUN + 3
+"""Two runs of leaves, which a page of vectors has, and what is above them."""
 
 
 @asynccontextmanager
@@ -47,6 +51,36 @@ async def test_explain_analyze_tells_the_pages_that_were_loaded() -> None:
         assert "Pages loaded: 3" in await plan_of(sql, "SELECT other FROM t WHERE id = 4711")
         again = await plan_of(sql, "SELECT other FROM t WHERE id = 4711")
         assert again[-1] == "Actual rows: 1"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT count(*) FROM t WHERE other % 7 = 3",
+        "SELECT sum(other) FROM t",
+        "SELECT id FROM t WHERE other < 10 ORDER BY id DESC",
+        "UPDATE t SET other = other + 1 WHERE other % 3 = 1",
+        f"INSERT INTO t SELECT i * 2 + {ROWS}, 0 FROM generate_series(1, 5000) AS s(i)",
+        "DELETE FROM t",
+    ],
+)
+async def test_others_run_after_a_bounded_number_of_loads(statement: str) -> None:
+    cache = PageCache()
+    async with opened(await filled(), cache) as (_, sql):
+        between: list[int] = []
+
+        async def others() -> None:
+            while True:
+                before = cache.loads
+                await trio.lowlevel.checkpoint()
+                between.append(cache.loads - before)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            await sql.execute(statement)
+            nursery.cancel_scope.cancel()
+        assert cache.loads > 0
+        assert max(between) <= LOADS_AT_ONCE
 
 
 async def test_look_ups_that_load_a_page_each_let_others_run() -> None:

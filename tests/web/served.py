@@ -59,6 +59,10 @@ class Watched:
         self.endpoint = endpoint
         self.ways = ways
 
+    def with_value(self, value: bytes) -> Watched:
+        keyed: Any = self.endpoint.with_value(value)
+        return Watched(keyed, self.ways)
+
     def handle(self, body: bytes | IncomingBody, client: Caller, respond: Respond) -> Answered:
         answer = self.endpoint.handle(body, client, respond)
         if answer is PENDING:

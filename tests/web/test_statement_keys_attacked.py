@@ -7,10 +7,17 @@ from random import Random
 from typing import Any, Final
 from urllib.parse import quote
 
+import pytest
 import trio
 
+from qserver.control.records import Grant
+from qserver.errors import Forbidden
+from qserver.query.described import Described
+from qserver.query.sql_database import Statement
 from qserver.web.catalogue import ROUTES
+from qserver.web.named import Named
 from qserver.web.open_transactions import KINDS
+from qserver.web.shapes import QueryRequest
 from tests.http1.serving import Answer
 from tests.web.served import ADMIN, message
 from tests.web.todos import OTHER, OWN, SECRET, STATEMENTS, Todos, error_of, todos
@@ -207,6 +214,27 @@ async def test_values_of_other_shapes_change_no_meaning() -> None:
             found = await opened.run("my_todos", {"done": value})
             ids = [row["id"] for row in found["rows"]]
             assert set(ids) <= {1, 2} and (found["success"] or ids == []), value
+
+
+def test_whatever_a_route_decodes_is_compared_with_the_grant() -> None:
+    sql = STATEMENTS["everything"]
+    statements = {"everything": Described(sql, ("user",), False)}
+    fields = *("org", "org", "free", "key", "ses"), frozenset[str](), None
+    named = Named(Grant(*fields, statements=statements, bound={"user": OWN}))
+    named.check(QueryRequest(sql), [Statement(sql, {"user": OWN})])
+    for statement in (
+        Statement("SELECT 1"),
+        Statement(sql + " ", {"user": OWN}),
+        Statement(sql, {"user": OTHER}),
+        Statement(sql, {"user": None}),
+        Statement(sql, {}),
+        Statement(sql),
+        Statement(sql, [OWN]),
+    ):
+        with pytest.raises(Forbidden):
+            named.check(QueryRequest(sql), [Statement(sql, {"user": OWN}), statement])
+    with pytest.raises(Forbidden):
+        named.check(QueryRequest(sql, dry_run=True), [Statement(sql, {"user": OWN})])
 
 
 # --- errors --------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class Server:
 
 async def ask(connection: Connection, request: bytes) -> None:
     await connection.ask(request)
-    if connection.status >= 300:
+    if connection.status >= 300 or connection.head.startswith(b'{"success":false'):
         raise RuntimeError(f"HTTP {connection.status}: {connection.head.decode(errors='replace')}")
 
 

@@ -1,0 +1,33 @@
+"""What the result of a query depends on, so that one can tell without running it whether it holds.
+
+A query whose result depends on tables alone has a *basis*: when the definitions were last changed,
+and when each table that it reads was. While its basis is the same, so is its result.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from qserver.errors import FeatureNotSupported
+from qserver.query.body import Found
+from qserver.query.planning import slots_of
+from qserver.sql.live import check_live
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.writes import Moment
+
+Basis: TypeAlias = tuple[Moment, ...]
+
+
+def basis_of(found: Found, snapshot: Snapshot) -> Basis | None:
+    """Return the basis of a query; None if it depends on more than tables.
+
+    Any definition may change what a name means, so the basis has the last change of all.
+    """
+    _, given, parameterized, plan = found
+    assert plan is not None and parameterized is not None and not plan.writes
+    try:
+        check_live(plan.statement, slots_of(plan, parameterized.literals, given))
+    except FeatureNotSupported:
+        return None
+    trees = [snapshot.trees.tree(number) for number in sorted(plan.sizes)]
+    return (snapshot.catalog.last_change, *(tree.last_change for tree in trees))

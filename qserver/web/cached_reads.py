@@ -1,0 +1,149 @@
+"""GET /v1/query: a query by its URL, with an ETag from what its result depends on.
+
+    the basis of the query ─► ETag ─┬─ the client has it: 304, and nothing runs
+                                    └─ otherwise the query runs on the same snapshot
+
+An ETag is for one organization, database, request and release. It is weak: the rows are the same,
+the timings are not.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from qserver import __version__
+from qserver.control.databases import OpenDatabase
+from qserver.errors import InsufficientPrivilege, InvalidRequest, MethodNotAllowed, QserverError
+from qserver.http1 import Answer, Headers, IncomingBody
+from qserver.query.basis import Basis
+from qserver.query.permissions import Allowed
+from qserver.query.results import TransactionResult
+from qserver.web.calls import JSON, ONLY_JSON, Facts
+from qserver.web.dataplane import HotEndpoint, QueryCall
+from qserver.web.rows import RowEncoders
+from qserver.web.statuses import Pair
+
+TEXTS: Final = ("sql", "statement", "database", "format")
+NUMBERS: Final = ("max_rows", "timeout_ms")
+PARAMETERS: Final = (*TEXTS, "params", *NUMBERS)
+CACHED: Final = (b"cache-control", b"private, no-cache")
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class ReadCall(QueryCall):
+    endpoint: ReadEndpoint
+    _tag: bytes | None = None
+
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
+        return self.run(b"")
+
+    def run(self, body: bytes) -> Answer:
+        """Decode the query string as the same fields of a body would be."""
+        if self.endpoint.idempotency_key is not None:
+            raise InvalidRequest("a request that only reads takes no Idempotency-Key")
+        if self.endpoint.transaction is not None:
+            raise InvalidRequest("in an open transaction, send queries with POST")
+        request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
+        return self.decoded(request)
+
+    def execute(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
+        self._only_read()
+        (statement,) = self._statements
+
+        def is_known(basis: Basis | None) -> bool:
+            if basis is not None:
+                self._tag = self._tag_of(opened, basis)
+            known = self.endpoint.known_tags
+            return self._tag is not None and (self._tag in known or b"*" in known)
+
+        return self.after(opened.sql.read(statement, self._options, is_known), self._found)
+
+    def stream(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
+        self._only_read()
+        return super().stream(opened)
+
+    def _only_read(self) -> None:
+        allowed = Allowed(self._options.allowed.read, write=False, define=False)
+        self._options = msgspec.structs.replace(self._options, allowed=allowed)
+
+    def _found(self, outcome: TransactionResult | None) -> Answer:
+        if outcome is not None:
+            return self.executed(outcome)
+        self.release()
+        return self.answer(304, super().headers((self._tag_pair(), CACHED)), b"")
+
+    def headers(self, own: Any = ONLY_JSON) -> Headers:
+        if own is not ONLY_JSON:
+            return super().headers(own)
+        tag = () if self._tag is None else (self._tag_pair(),)
+        return super().headers((JSON, *tag, CACHED))
+
+    def known(self, error: Exception) -> QserverError:
+        if isinstance(error, InsufficientPrivilege) and self._options.allowed.read:
+            error = MethodNotAllowed(
+                "GET runs only queries, and this statement may change something",
+                hint="Send it with POST.",
+                allowed=("POST",),
+            )
+        return super().known(error)
+
+    def _tag_pair(self) -> Pair:
+        assert self._tag is not None
+        return (b"etag", self._tag)
+
+    def _tag_of(self, opened: OpenDatabase, basis: Basis) -> bytes:
+        (statement,), options = self._statements, self._options
+        asked = (statement.sql, statement.parameters, self._form, options.cut_rows)
+        whose = (__version__, self.grant.organization_id, opened.id)
+        digest = sha256(msgspec.msgpack.encode((whose, asked, basis))).hexdigest()
+        return b'W/"%b"' % digest[:32].encode()
+
+
+class ReadEndpoint(HotEndpoint):
+    kind = kind_once = ReadCall
+
+    def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
+        super().__init__(facts, name, encoders)
+        self.known_tags = _tags(facts.headers.get(b"if-none-match", b""))
+
+
+def _fields(query: bytes) -> dict[str, Any]:
+    """The fields of the query string, as the body of a POST would have them."""
+    fields: dict[str, Any] = {}
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
+        )
+    except ValueError as error:
+        raise InvalidRequest(f"the query string cannot be read: {error}") from None
+    for name, value in pairs:
+        if name not in PARAMETERS:
+            raise InvalidRequest(
+                f"unknown parameter {name!r}", hint=f"Known are: {', '.join(PARAMETERS)}."
+            )
+        if name in fields:
+            raise InvalidRequest(f"the parameter {name} is there more than once")
+        if name in NUMBERS:
+            if not (value.isascii() and value.isdecimal() and len(value) <= 18):
+                raise InvalidRequest(f"{name} is a whole number, not {value!r}")
+            fields[name] = int(value)
+        elif name == "params":
+            fields[name] = msgspec.Raw(value.encode())
+        else:
+            fields[name] = value
+    if "sql" not in fields and "statement" not in fields:
+        raise InvalidRequest("the parameter sql is missing")
+    return fields
+
+
+def _tags(header: bytes) -> frozenset[bytes]:
+    """The tags of If-None-Match, which are compared weakly."""
+    tags = (each.strip() for each in header.split(b","))
+    return frozenset(b"W/" + tag if tag[:1] == b'"' else tag for tag in tags if tag)
