@@ -14,8 +14,9 @@ made meanwhile is a conflict, and needs no lock.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
 from qserver.sql import ast
@@ -28,6 +29,11 @@ from qserver.values.keys import Row, key_element
 from qserver.values.schema import Table
 from qserver.values.text_output import shown
 from qserver.values.types import SqlType
+
+T = TypeVar("T")
+
+CHANGES_AT_ONCE: Final = 100
+"""Changes between two yields: each takes some ten microseconds for a foreign key."""
 
 
 class Runner(Protocol):
@@ -52,44 +58,58 @@ def enforce(runner: Runner, journal: Journal) -> Generator[None, None, int]:
 
     Return how many rows the actions have changed.
     """
-    done = 0
-    everything = list(journal)
+    transaction = runner.transaction
+    everything = yield from _paired(journal)
+    first, done = len(everything), 0
     while done < len(everything):
         changes = everything[done:]
         done = len(everything)
         more: Journal = []
-        runner.transaction.journal = more
+        transaction.journal = more
         try:
-            for action in _in_order(_actions(runner.transaction, changes)):
+            actions = yield from _actions(transaction, changes)
+            for action in (yield from _in_order(actions)):
                 yield from _act(runner, *action)
         finally:
-            runner.transaction.journal = None
-        everything += paired(more)
-    for table, old, new in everything:
-        if new is not None and table.foreign_keys:
-            _require_referenced(runner.transaction, table, old, new)
-        if old is not None and table.referenced_by:
-            yield from _require_unreferenced(runner, table, old, new)
-    return len(everything) - len(journal)
+            transaction.journal = None
+        everything += yield from _paired(more)
+    for some in _slices(everything):
+        for table, old, new in some:
+            if new is not None and table.foreign_keys:
+                _require_referenced(transaction, table, old, new)
+            if old is not None and table.referenced_by:
+                yield from _require_unreferenced(runner, table, old, new)
+        if len(some) == CHANGES_AT_ONCE:
+            yield
+    return len(everything) - first
 
 
-def paired(journal: Journal) -> Journal:
+def _slices(items: list[T]) -> Iterator[list[T]]:
+    """Yield as many items as are worth a yield to others; the last ones may be fewer."""
+    for at in range(0, len(items), CHANGES_AT_ONCE):
+        yield items[at : at + CHANGES_AT_ONCE]
+
+
+def _paired(journal: Journal) -> Generator[None, None, Journal]:
     """Join a row's deletion and insertion under another key into one change.
 
     An UPDATE deletes all rows that move before it inserts them again, in the same order.
     """
-    gone: dict[int, list[int]] = {}
+    gone: dict[int, deque[int]] = {}
     result: list[tuple[Table, Row | None, Row | None] | None] = []
-    for table, old, new in journal:
-        if new is None:
-            gone.setdefault(table.id, []).append(len(result))
-        elif old is None and gone.get(table.id):
-            at = gone[table.id].pop(0)
-            left = result[at]
-            assert left is not None
-            result[at] = (table, left[1], new)
-            continue
-        result.append((table, old, new))
+    for some in _slices(journal):
+        for table, old, new in some:
+            if new is None:
+                gone.setdefault(table.id, deque()).append(len(result))
+            elif old is None and gone.get(table.id):
+                at = gone[table.id].popleft()
+                left = result[at]
+                assert left is not None
+                result[at] = (table, left[1], new)
+                continue
+            result.append((table, old, new))
+        if len(some) == CHANGES_AT_ONCE:
+            yield
     return [change for change in result if change is not None]
 
 
@@ -184,33 +204,48 @@ Action: TypeAlias = tuple[Table, Row, Row | None, Table, ForeignKey]
 """A row before and after, and a foreign key of another table that may have referenced it."""
 
 
-def _actions(transaction: Transaction, changes: Journal) -> list[Action]:
-    return [
-        (table, old, new, other, key)
-        for table, old, new in changes
-        if old is not None and table.referenced_by
-        for other, key, _ in _broken(transaction, table, old, new)
-    ]
+def _actions(transaction: Transaction, changes: Journal) -> Generator[None, None, list[Action]]:
+    found: list[Action] = []
+    for some in _slices(changes):
+        found += [
+            (table, old, new, other, key)
+            for table, old, new in some
+            if old is not None and table.referenced_by
+            for other, key, _ in _broken(transaction, table, old, new)
+        ]
+        if len(some) == CHANGES_AT_ONCE:
+            yield
+    return found
 
 
-def _in_order(actions: list[Action]) -> list[Action]:
+def _in_order(actions: list[Action]) -> Generator[None, None, list[Action]]:
     """Order cascading updates: a key that moves to the old place of another goes after it.
 
     Otherwise the second would take along the rows that reference the first. Keys that move in a
     circle have no such order; PostgreSQL, which moves one row after the other, refuses that.
     """
-    leaving = {
-        _place(other, key, table, old): number
-        for number, (table, old, new, other, key) in enumerate(actions)
+    moving = [
+        number
+        for number, (_, _, new, _, key) in enumerate(actions)
         if new is not None and key.on_update == "cascade"
-    }
-    following = {
-        number: leaving[place]
-        for number, (table, _, new, other, key) in enumerate(actions)
-        if new is not None
-        and key.on_update == "cascade"
-        and (place := _place(other, key, table, new)) in leaving
-    }
+    ]
+    leaving: dict[tuple[Any, ...], int] = {}
+    for some in _slices(moving):
+        for number in some:
+            table, old, _, other, key = actions[number]
+            leaving[_place(other, key, table, old)] = number
+        if len(some) == CHANGES_AT_ONCE:
+            yield
+    following: dict[int, int] = {}
+    for some in _slices(moving):
+        for number in some:
+            table, _, new, other, key = actions[number]
+            assert new is not None
+            place = _place(other, key, table, new)
+            if place in leaving:
+                following[number] = leaving[place]
+        if len(some) == CHANGES_AT_ONCE:
+            yield
     if not following:
         return actions
     ordered: dict[int, Action] = {}

@@ -21,7 +21,7 @@ from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
-from qserver.query.foreign_keys import check_foreign_key, enforce, paired
+from qserver.query.foreign_keys import check_foreign_key, enforce
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import (
     Planner,
@@ -178,7 +178,7 @@ class StatementRun:
             affected = yield from steps
         finally:
             self.transaction.journal = None
-        cascaded = yield from enforce(self, paired(journal))
+        cascaded = yield from enforce(self, journal)
         self.affected_besides += cascaded
         return affected
 

@@ -188,8 +188,8 @@ MUTANTS: Final = (
         "of the rows that a cascade takes along, only those that refer to the first follow",
         ("sql_references",),
         foreign_keys.enforce,
-        "everything += paired(more)",
-        "everything += paired(more[:1])",
+        "everything += yield from _paired(more)",
+        "everything += yield from _paired(more[:1])",
     ),
     _mutant(
         "reserve_of_what_was_dropped",

@@ -134,6 +134,8 @@ def monsters() -> Iterator[Attack]:
     }  # fmt: skip
     for name, sql in texts.items():
         yield _of_statement(f"monster: {name}", sql)
+    checks = ", ".join(f"check (id + {n} > 0)" for n in range(5000))
+    yield _of_statement("monster: checks", f"create table copy (id int, {checks})", changes=True)
 
 
 # --- the service ---------------------------------------------------------------------------------

@@ -339,6 +339,8 @@ STATEMENTS = {
     "add a check": "ALTER TABLE many ADD CHECK (length(a) < 100)",
     "add a foreign key": "ALTER TABLE many ADD FOREIGN KEY (id) REFERENCES many (id)",
     "create table as": f"CREATE TABLE copy AS SELECT i, repeat('x', 100) x {_SERIES}",
+    "create a table of many keys": "CREATE TABLE keyed ("
+    f"{', '.join(f'c{n} INTEGER UNIQUE' for n in range(500))})",
     "truncate": "TRUNCATE many",
     "drop": "DROP TABLE many",
 }

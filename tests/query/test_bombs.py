@@ -80,3 +80,26 @@ def test_statements_that_want_all_memory_are_refused_and_get_little() -> None:
         assert end in (f"{name}: 53200", f"{name}: 54000", f"{name}: 57014"), end
     print(f"{peak} MiB at most")
     assert int(peak) < 1024
+
+
+async def test_foreign_keys_of_many_rows_let_the_heart_beat() -> None:
+    beats: dict[str, float] = {}
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+        await database.execute("INSERT INTO parent SELECT i FROM generate_series(1, 5) AS s(i)")
+        await database.execute(
+            "CREATE TABLE child (id INTEGER PRIMARY KEY,"
+            " parent INTEGER REFERENCES parent ON DELETE SET NULL)"
+        )
+        for sql in (
+            "INSERT INTO child SELECT i, 1 + i % 2 FROM generate_series(1, 30000) AS s(i)",
+            "UPDATE child SET parent = 3",
+            "UPDATE child SET id = -id",
+            "DELETE FROM parent WHERE id = 3",
+        ):
+            end, beats[sql] = await explode(database, sql, timeout_ms=60_000)
+            assert end == "finished", sql
+        left = await database.execute("SELECT count(*), count(parent), max(id) FROM child")
+    assert left.rows == [(30_000, 0, -1)]
+    worst = max(beats, key=beats.__getitem__)
+    assert beats[worst] < BEAT_SECONDS_MAX, worst

@@ -9,8 +9,9 @@ binder's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from qserver.errors import (
     DatatypeMismatch,
@@ -57,7 +58,7 @@ def create_table(work: Work, node: ast.CreateTable) -> Steps:
     require_free(work, key)
     if node.query is not None:
         return (yield from _create_table_as(work, node, schema, name))
-    table = _define(work, schema, name, node)
+    table = yield from _define(work, schema, name, node)
     work.transaction.define(key, table)
     yield from check_definition(work, table)
     add_references(work, table)
@@ -77,7 +78,13 @@ def check_definition(work: Work, table: Table) -> Steps:
     return 0
 
 
-def _define(work: Work, schema: str, name: str, node: ast.CreateTable) -> Table:
+def _define(
+    work: Work, schema: str, name: str, node: ast.CreateTable
+) -> Generator[Any, Any, Table]:
+    """Return the definition; yield between constraints, since each costs more than the one before.
+
+    A table of thousands would take a minute.
+    """
     defined = [define_column(work, schema, name, column) for column in node.columns]
     columns = [each.column for each in defined]
     taken = [(like.before, likeness(work, schema, name, like)) for like in node.likes]
@@ -87,16 +94,19 @@ def _define(work: Work, schema: str, name: str, node: ast.CreateTable) -> Table:
     key = _primary_key(node, defined, [like for _, like in taken])
     table = _with_key(work, schema, name, columns, key)
     for _, like in taken:
-        table = with_likeness(work, table, like)
+        table = yield from with_likeness(work, table, like)
     for each in defined:
         for constraint in each.constraints:
             table = _with_constraint(work, table, constraint, each.column.name)
+            yield
     for constraint in node.constraints:
         table = _with_constraint(work, table, constraint, None)
+        yield
     for column in node.columns:
         for constraint in column.constraints:
             if constraint.kind == "generated":
                 check_generated(table.columns, column.name, names_in(constraint.expression))
+                yield
     return table
 
 

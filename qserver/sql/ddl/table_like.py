@@ -6,6 +6,7 @@ identity and comments are copied only if INCLUDING names them.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 
@@ -94,7 +95,7 @@ def _names(table: Table, positions: Several[int]) -> tuple[str, ...]:
     return tuple(table.columns[at].name for at in positions)
 
 
-def with_likeness(work: Work, table: Table, taken: Likeness) -> Table:
+def with_likeness(work: Work, table: Table, taken: Likeness) -> Generator[None, None, Table]:
     """Add the rest of the copied parts to a table that has the columns already."""
     table = replace(
         table,
@@ -103,4 +104,5 @@ def with_likeness(work: Work, table: Table, taken: Likeness) -> Table:
     )
     for index, columns in taken.indexes:
         table = with_index_like(work, table, index, columns)
+        yield
     return table
