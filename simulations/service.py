@@ -53,7 +53,7 @@ from simulations.web.exchange import ConnectionLost
 from simulations.web.front import Front
 from simulations.world import ACTOR, SimulatedWorld
 
-SWEEPS: Final = SweepPolicy(seconds=1.0, at_once=3, pause=0.01)
+SWEEPS: Final = SweepPolicy(seconds=0.05, at_once=3, pause=0.002)
 
 SECONDS_TO_REST: Final = 2.0
 """After this long without a request nothing is under way in a process any more."""

@@ -21,6 +21,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT
+from qserver.durability.checkpoint import format_of
 from qserver.durability.kept import Kept, encode_numbers, encode_outline
 from qserver.durability.port import (
     NO_PARTS,
@@ -30,7 +32,7 @@ from qserver.durability.port import (
     StoredRecord,
 )
 from qserver.durability.seal import sealed, unsealed
-from qserver.errors import DataCorrupted, HistoryTooOld
+from qserver.errors import DatabaseUnavailable, DataCorrupted, HistoryTooOld
 
 BASE_PAGE: Final = 0
 FORMAT: Final = 1
@@ -84,6 +86,11 @@ async def begin_branch(
         stored = await parent_log.load_checkpoint(kept.version)
         if stored is None:
             raise _too_old(version)
+        if format_of(stored[1]) != CHECKPOINT_FORMAT:
+            raise DatabaseUnavailable(
+                "an earlier release has written the database, and pages of then cannot be shared",
+                hint="Commit something to it; a few minutes later it can have branches.",
+            )
         base = Base(FORMAT, parent, kept.last_page, version)
         await own.save_pages([(BASE_PAGE, sealed(_encode(base), BASE_PAGE))])
         outline = Kept(kept.version, kept.time, kept.last_page, 0)

@@ -123,6 +123,11 @@ def _stored_tree(tree: RangedTree, roots: list[int]) -> StoredTree:
     return StoredTree(bounds, roots, lengths, heights, tree.last_change)
 
 
+def format_of(data: bytes) -> int:
+    """Return the format of a checkpoint's record."""
+    return _decode_format(unsealed(data, "a checkpoint")).format
+
+
 def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
     body = unsealed(data, f"the checkpoint of version {version}")
     try:

@@ -53,6 +53,7 @@ from qserver.web.answers import (
     transaction_in_parts,
     transaction_tail,
 )
+from qserver.web.as_of import as_of_given
 from qserver.web.branches import run_on_branch
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
@@ -151,6 +152,7 @@ class HotCall(KeyedCall):
             or request.max_affected is not None
             or request.if_version is not None
             or request.dry_run
+            or request.as_of is not None
         ):
             options = _changed(options, request)
         self._options = options
@@ -175,6 +177,10 @@ class HotCall(KeyedCall):
         if request.if_version is not None:
             raise InvalidRequest(
                 "if_version is not for a step of an open transaction, which sees one version"
+            )
+        if request.as_of is not None:
+            raise InvalidRequest(
+                "an open transaction reads one version", hint="Open one with as_of instead."
             )
         held = endpoint.service.plane.open_transactions.find(grant, name)
         check_place(held, grant, endpoint.database, request.database)
@@ -203,7 +209,8 @@ class HotCall(KeyedCall):
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
         self._began = perf_counter()
-        outcome = opened.sql.begin(self._statements, self._options, self.settled)
+        statements, options = self._statements, self._options
+        outcome = opened.sql.begin(statements, options, self.settled, self.request_id)
         if isinstance(outcome, TransactionResult):
             return self.executed(outcome)
         if outcome is COMMITTING:
@@ -336,6 +343,8 @@ class QueryCall(HotCall):
             raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
         if request.if_version is not None:
             raise InvalidRequest("if_version is not for a live query, which follows all versions")
+        if request.as_of is not None:
+            raise InvalidRequest("a live query shows what is, and as_of what was")
         return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -387,6 +396,8 @@ class QueryCall(HotCall):
             allowed=options.allowed,
             max_affected=options.max_affected,
             if_version=options.if_version,
+            request_id=self.request_id,
+            as_of=options.as_of,
         )
         return self.after(beginning, self._streams)
 
@@ -573,6 +584,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         request.max_affected,
         request.dry_run,
         if_version=request.if_version,
+        as_of=None if request.as_of is None else as_of_given(request.as_of),
     )
 
 

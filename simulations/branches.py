@@ -1,0 +1,440 @@
+"""A family of branches on simulated disks: made, changed, deleted, and crashed at any moment.
+
+    client 0            writes main
+    the other clients   make branches of main or of their own, write them, read them, delete them
+
+Each file is a `Disk` of its own, with all its faults; a crash takes all of them. Records of the
+control plane are durable here as soon as they change, so the steps of `control.branches` are taken
+in its order: a record, the pin, the branch's log; and back. A process that starts undoes what was
+cut short.
+
+What must hold: a branch is at any time what its parent was at the version of the branch, and what
+its own writer has written since; each branch has its pin, and each pin its branch. One client
+writes a database, so what it must hold is known but for commits whose outcome nobody knows.
+
+Pages go whenever a task waits, so what is read comes from the disks. Messages are not delayed: the
+observers of the other runs know one database only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+import trio
+
+from qserver.durability.branch_log import begin_branch
+from qserver.durability.kept import decode_outline
+from qserver.durability.open_logs import OpenLogs
+from qserver.engine.checkpointer import CheckpointPolicy
+from qserver.engine.database import Database
+from qserver.engine.mailbox import Mailbox
+from qserver.errors import (
+    Applied,
+    DatabaseUnavailable,
+    HistoryTooOld,
+    LogFailed,
+    QserverError,
+    first_of,
+)
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
+from simulations.determinism import Exhausted, run_repeatably
+from simulations.disk import Disk, DiskHandle
+from simulations.faults import Faults, Profile, make_profile
+from simulations.pages import FickleCache
+from simulations.sizes import sized
+from simulations.trace import Trace
+from simulations.workloads.workload import create_table
+from simulations.world import ACTOR, SimulatedWorld
+
+MAIN: Final = "main"
+KEYS: Final = 24
+CLIENTS: Final = 3
+STEPS: Final = 14
+CHAOS_SECONDS: Final = 60.0
+SECONDS_MAX: Final = 400.0
+STEPS_MAX: Final = 600_000
+LEFT_OUT: Final = ("page_torn", "log_taken", "clock_jumps", "client_pauses", "client_leaves")
+"""Faults of the other runs that mean nothing here, or would excuse every loss."""
+
+
+class FamilyWorld(SimulatedWorld):
+    def mailbox(self, name: str, capacity: int) -> Any:
+        return Mailbox[Any](name, capacity)
+
+    async def stand_at_await_point(self) -> None:
+        if ACTOR.get() in self._actors:
+            await super().stand_at_await_point()
+        else:  # a client pins, unpins or copies
+            self.let_pages_go()
+            await trio.lowlevel.checkpoint()
+
+
+class ProcessCrashed(Exception):
+    """The process that a client has used is gone."""
+
+
+@dataclass
+class Member:
+    """A database: its record, and what it must hold."""
+
+    parent: str | None = None
+    state: str = "creating"
+    values: dict[int, list[int]] = field(default_factory=dict)
+    """By key: the value, and before it what may be there instead."""
+
+    def wrote(self, key: int, value: int, known: bool) -> None:
+        self.values[key] = [value] if known else [*self.values[key], value]
+
+    def problems(self, name: str, found: dict[int, int]) -> list[str]:
+        """Compare with what was found, which is what holds from here on."""
+        wrong = [
+            f"{name} has {found.get(key)} under {key}, not one of {values}"
+            for key, values in self.values.items()
+            if found.get(key) not in values
+        ]
+        wrong += [f"{name} has a key {key}" for key in found if key not in self.values]
+        if not wrong:
+            self.values = {key: [value] for key, value in found.items()}
+        return wrong
+
+
+class Process:
+    """One life: logs that are open, and databases that run on them."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.handles: list[tuple[Disk, DiskHandle]] = []
+        self.scope = trio.CancelScope()
+        self.requests: set[trio.CancelScope] = set()
+        self.up = trio.Event()
+        self.databases: dict[str, Database] = {}
+        self.opening: dict[str, trio.Event] = {}
+        """Set when it is open, or could not be opened."""
+        self.endings: dict[str, tuple[trio.CancelScope, trio.Event]] = {}
+        self.logs = OpenLogs(self._open_one, self._close_one)
+        self.nursery: trio.Nursery | None = None
+
+    async def _open_one(self, name: str, may_make: bool) -> DiskHandle:
+        await trio.lowlevel.checkpoint()
+        disk = self.family.disk(name, may_make)
+        handle = disk.connect()
+        self.handles.append((disk, handle))
+        return handle
+
+    async def _close_one(self, name: str, handle: DiskHandle) -> None:
+        """Leave the disk to the next handle, whose operations wait for those under way."""
+        await trio.lowlevel.checkpoint()
+
+    async def open(self, name: str) -> Database:
+        if name not in self.opening:
+            assert self.nursery is not None
+            self.opening[name] = trio.Event()
+            self.nursery.start_soon(self._host, name, self.opening[name])
+        await self.opening[name].wait()
+        if name not in self.databases:
+            raise DatabaseUnavailable(f"{name} could not be opened")
+        return self.databases[name]
+
+    async def _host(self, name: str, opened: trio.Event) -> None:
+        profile, world = self.family.profile, self.family.world
+        scope, ended = self.endings[name] = (trio.CancelScope(), trio.Event())
+        policy = CheckpointPolicy(
+            profile.checkpoint_log_bytes,
+            profile.checkpoint_seconds,
+            profile.checkpoint_pages_at_once,
+            history=profile.history,
+        )
+        try:
+            with scope:
+                async with self.logs.open(name) as log:
+                    database = self.databases[name] = Database(
+                        log, world, name=name, shards=2, policy=policy, cache=world.cache
+                    )
+                    opened.set()
+                    await database.run()
+        except LogFailed:
+            pass  # the next who wants it tries again
+        finally:
+            self.databases.pop(name, None)
+            del self.opening[name]
+            opened.set()
+            ended.set()
+
+    async def close(self, name: str) -> None:
+        if name in self.databases:
+            scope, ended = self.endings[name]
+            scope.cancel()
+            await ended.wait()
+
+
+class Family:
+    def __init__(self, seed: int, profile: Profile) -> None:
+        self.profile = profile
+        self.seed = seed
+        left = {kind: each for kind, each in profile.probabilities.items() if kind not in LEFT_OUT}
+        self.world = FamilyWorld(seed, profile, Faults(seed, left), Trace())
+        self.members: dict[str, Member] = {}
+        self.problems: list[str] = []
+        self.crashes = self.made = self.deleted = self.read = 0
+        self._disks: dict[str, Disk] = {}
+        self._nursery: trio.Nursery | None = None
+        self._process: Process | None = None
+        self._started = trio.Event()
+
+    def disk(self, name: str, may_make: bool) -> Disk:
+        if name not in self._disks:
+            assert may_make, f"the file of {name} is gone, and a branch needs it"
+            assert self._nursery is not None
+            self._disks[name] = Disk(self.world, self._nursery)
+        return self._disks[name]
+
+    # --- processes ---
+
+    async def main(self) -> None:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self._processes)
+            await self._set_up()
+            self.world.faults.on = True
+            nursery.start_soon(self._heal_after_chaos)
+            async with trio.open_nursery() as clients:
+                for number in range(CLIENTS):
+                    clients.start_soon(self._client, number)
+            self.world.faults.on = False
+            self.crash(lose_all=True)
+            await self._audit()
+            nursery.cancel_scope.cancel()
+
+    async def _heal_after_chaos(self) -> None:
+        await trio.sleep(CHAOS_SECONDS)
+        self.world.faults.on = False
+
+    async def _processes(self) -> None:
+        while True:
+            process = Process(self)
+            self.world.cache = FickleCache(self.profile.cache_bytes)
+            self._process = process
+            with process.scope:
+                async with trio.open_nursery() as process.nursery:
+                    process.nursery.start_soon(self._crash_when_wanted, process)
+                    await self._tidy_up(process)
+                    process.up.set()
+                    self._started.set()
+                    await trio.sleep_forever()
+            await trio.sleep(self.world.delays.uniform(0.0, 0.05))
+
+    async def _crash_when_wanted(self, process: Process) -> None:
+        await self.world.crash_wanted.wait()
+        if process is self._process and not process.scope.cancel_called:
+            self.crash()
+        await trio.sleep_forever()
+
+    def crash(self, *, lose_all: bool = False) -> None:
+        process = self._process
+        assert process is not None
+        self.crashes += 1
+        self.world.crash_wanted = trio.Event()
+        if self._started.is_set():  # else clients wait already for the next process
+            self._started = trio.Event()
+        for disk, handle in process.handles:
+            disk.crash(handle, lose_all=lose_all)
+        process.scope.cancel()
+        for request in process.requests:
+            request.cancel()
+
+    async def _tidy_up(self, process: Process) -> None:
+        """Undo what the last process has not finished, as `DatabaseRecords` does."""
+        for name in sorted(self.members, reverse=True):
+            if self.members[name].state != "ready":
+                while True:
+                    try:
+                        await self._remove(process, name)
+                        break
+                    except QserverError:
+                        await trio.sleep(0.05)
+
+    async def _within(self, work: Callable[[Process], Awaitable[None]]) -> None:
+        """Do work in the process that runs now; raise ProcessCrashed if it crashes meanwhile."""
+        await self._started.wait()
+        process = self._process
+        assert process is not None
+        scope = trio.CancelScope()
+        process.requests.add(scope)
+        with scope:
+            await work(process)
+        process.requests.discard(scope)
+        if scope.cancelled_caught:
+            raise ProcessCrashed
+
+    # --- what clients do ---
+
+    async def _set_up(self) -> None:
+        main = self.members[MAIN] = Member(state="ready")
+        main.values = {key: [0] for key in range(KEYS)}
+
+        async def begin(process: Process) -> None:
+            database = await process.open(MAIN)
+            await database.transact(create)
+            await database.checkpoint()
+
+        await self._within(begin)
+
+    async def _client(self, number: int) -> None:
+        chance = Random(f"family {self.seed} {number}")
+        own = [MAIN] if number == 0 else []
+        for step in range(STEPS):
+            value = 1 + number * 1_000_000 + step * 1000
+            try:
+                await self._within(partial(self._step, chance, number, own, value))
+            except ProcessCrashed:
+                pass
+            except QserverError as error:
+                if not self.world.explains(error) and not isinstance(error, HistoryTooOld):
+                    self.problems.append(f"client {number}: {error!r}")
+            own[:] = [name for name in own if self.members.get(name, Member()).state == "ready"]
+
+    async def _step(
+        self, chance: Random, number: int, own: list[str], value: int, process: Process
+    ) -> None:
+        what = chance.choice(("write", "write", "read", "checkpoint", "branch", "branch", "delete"))
+        if number and (what == "branch" or not own):
+            name = f"b{number}-{value}"
+            own.append(name)
+            await self._branch(process, chance.choice([MAIN, *own[:-1]]), name)
+            return
+        name = chance.choice(own)
+        if what in ("write", "branch") or (what == "delete" and number == 0):
+            await self._write(process, chance, name, value)
+        elif what == "read":
+            await self._read(process, name)
+        elif what == "checkpoint":
+            await (await process.open(name)).checkpoint()
+            if chance.random() < 0.3:
+                await process.close(name)
+        elif not any(each.parent == name for each in self.members.values()):
+            self.members[name].state = "deleting"
+            await self._remove(process, name)
+            self.deleted += 1
+
+    async def _write(self, process: Process, chance: Random, name: str, value: int) -> None:
+        member, keys = self.members[name], sorted(chance.sample(range(KEYS), 3))
+        database = await process.open(name)
+        sent = False
+
+        def work(transaction: Transaction) -> None:
+            nonlocal sent
+            sent = True
+            for key in keys:
+                transaction.put(transaction.table("t"), (key, value + key))
+
+        known = None
+        try:
+            await database.transact(work)
+            known = True
+        except QserverError as error:
+            known = None if error.applied is Applied.UNKNOWN else False
+            raise
+        finally:
+            if sent and known is not False:
+                for key in keys:
+                    member.wrote(key, value + key, known is True)
+
+    async def _read(self, process: Process, name: str) -> None:
+        database = await process.open(name)
+        snapshot = await database.wait_durable_snapshot()
+        self.problems += self.members[name].problems(name, entries(snapshot))
+        self.read += 1
+
+    async def _branch(self, process: Process, parent: str, name: str) -> None:
+        database = await process.open(parent)
+        snapshot = await database.wait_durable_snapshot()
+        expected, version = entries(snapshot), snapshot.version
+        member = self.members[name] = Member(parent)
+        member.values = {key: [value] for key, value in expected.items()}
+        try:
+            kept = await database.pin_checkpoint(name, version)
+            async with process.logs.open(name) as log:
+                await begin_branch(log, database.log, parent, kept, version)
+        except QserverError:
+            member.state = "deleting"
+            await self._remove(process, name)
+            raise
+        member.state = "ready"
+        self.made += 1
+        await self._read(process, name)
+
+    async def _remove(self, process: Process, name: str) -> None:
+        """Remove the file, then the pin, then the record."""
+        await process.close(name)
+        self._disks.pop(name, None)
+        parent = self.members[name].parent
+        assert parent is not None
+        await (await process.open(parent)).unpin_checkpoint(name)
+        del self.members[name]
+
+    # --- at the end ---
+
+    async def _look_at_all(self, process: Process) -> None:
+        for name in self.members:
+            await self._read(process, name)
+        for name in self.members:
+            await process.close(name)
+
+    async def _audit(self) -> None:
+        await self._within(self._look_at_all)
+        pins = {
+            (parent, branch)
+            for parent, disk in self._disks.items()
+            for version, outline in disk.shelf.checkpoints.outlines()
+            for branch in decode_outline(version, outline).names
+        }
+        based = {
+            (member.parent, name)
+            for name, member in self.members.items()
+            if self._disks[name].shelf.get([0])
+        }
+        if pins != based:
+            self.problems.append(f"pins {sorted(pins)} and branches {sorted(map(str, based))}")
+
+
+def create(transaction: Transaction) -> None:
+    if transaction.find_table("t") is None:
+        table = create_table(transaction, "t", "id", "value")
+        for key in range(KEYS):
+            transaction.put(table, (key, 0))
+
+
+def entries(snapshot: Snapshot) -> dict[int, int]:
+    table = snapshot.catalog.tables["t"]
+    return {
+        key[0]: row[1]
+        for keys, rows in snapshot.pages(table.id)
+        for key, row in zip(keys, rows, strict=True)
+    }
+
+
+def simulate_family(seed: int, profile: str | None = None) -> Family:
+    """Run the family that a seed stands for; its `problems` say what was wrong."""
+    name = profile or ("calm", "swarm", "storm", "storm")[seed % 4]
+    family = Family(seed, make_profile(name, seed))
+    try:
+        with sized(family.profile.sizes):
+            run_repeatably(
+                seed,
+                partial(family.main),
+                virtual_seconds_max=SECONDS_MAX,
+                steps_max=STEPS_MAX,
+            )
+    except Exhausted as error:
+        family.problems.append(f"stuck: {error}")
+    except Exception as error:
+        family.problems.append(f"broken: {first_of(error)!r}")
+    finally:
+        family.world.end()
+    family.problems += family.world.unexpected
+    return family
