@@ -137,12 +137,12 @@ def _lay_the_first_bound_too_high(original: Any) -> Any:
 
 
 def _file_a_bound_to_the_left(original: Any) -> Any:
-    def written(snapshot: Snapshot, catalog: Any, writes: Any, dropped: Any = ()) -> Trees:
+    def written(snapshot: Snapshot, *others: Any) -> Trees:
         module: Any = routing
         kept = module.bisect_right
         module.bisect_right = bisect_left
         try:
-            trees: Trees = original(snapshot, catalog, writes, dropped)
+            trees: Trees = original(snapshot, *others)
         finally:
             module.bisect_right = kept
         return trees
