@@ -66,6 +66,7 @@ class Settings:
     drain_timeout_s: float
     database_idle_s: float
     databases_open_max: int
+    history: float
     memory: int | None
     memory_bytes_max: int
     value_bytes_max: int
@@ -215,6 +216,19 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def history_seconds(text: str) -> float:
+    """A length of history in seconds; ValueError says what is wrong."""
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    if not (number.isascii() and number.isdigit() and len(number) < 12):
+        raise ValueError("it is a number of seconds, or one with m, h or d behind it, such as 24h")
+    if int(number) * unit > limits.HISTORY_SECONDS_MAX:
+        raise ValueError(f"it is at most {limits.HISTORY_SECONDS_MAX / 86_400:.0f}d")
+    return float(int(number) * unit)
 
 
 def _seconds(text: str) -> float:
@@ -396,6 +410,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.DATABASES_OPEN_MAX),
         "Databases open at once; past it the one unused for longest is closed.",
         _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_HISTORY",
+        "history",
+        "24h",
+        "How long older versions of a database are kept, unless it says otherwise itself: seconds,"
+        " or such as 30m, 24h, 7d. 0 keeps none.",
+        history_seconds,
     ),
     Setting(
         "QSERVER_MEMORY",

@@ -96,6 +96,21 @@ CHECKPOINT_TIME_SHARE = 0.2
 CHECKPOINT_PAUSE_SECONDS_MAX = 0.05
 """The longest pause of a checkpoint between two of its steps."""
 
+HISTORY_SECONDS_DEFAULT = 24 * 3600.0
+"""How long older versions of a database are kept, unless a setting says otherwise."""
+
+HISTORY_SECONDS_MAX = 30 * 24 * 3600.0
+"""The longest history that a database may have."""
+
+HISTORY_VERSIONS_DEFAULT, HISTORY_VERSIONS_MAX = 50, 1000
+"""How many versions of a database are listed at once."""
+
+HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX = 1000, 10_000
+"""How many changes between two versions are listed at once."""
+
+HISTORY_SNAPSHOTS_MAX = 4
+"""Older versions of a database that stay in memory for the next reader."""
+
 CHECKPOINT_RETRY_SECONDS = 10.0
 """How long a checkpoint that failed is not tried again; commits go on meanwhile."""
 

@@ -42,6 +42,7 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "drain_timeout_s": ("3", 3.0, ("soon",)),
     "database_idle_s": ("60", 60.0, ("0",)),
     "databases_open_max": ("10", 10, ("0", "100001")),
+    "history": ("7d", 604_800.0, ("31d", "-1", "1.5h", "soon")),
     "memory": ("512MB", 512 << 20, ("1000", "much", "12XB", "-1GB")),
     "memory_bytes_max": ("33554432", 33_554_432, ("1000", "much")),
     "value_bytes_max": ("8388608", 8_388_608, ("8388607", "67108865")),

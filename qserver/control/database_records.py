@@ -43,7 +43,7 @@ from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
     "d.id, o.name, d.organization_id, d.name, d.state, d.created_at,"
-    " d.branch_of, p.name, d.branch_version, d.expires_at"
+    " d.branch_of, p.name, d.branch_version, d.expires_at, d.history"
 )
 _FROM: Final = (
     "from databases d join organizations o on o.id = d.organization_id"
@@ -99,7 +99,7 @@ class DatabaseRecords:
         require(grant, "databases")
         record = await self._find(grant, name_or_id)
         if record.state != "ready":
-            return record, DatabaseFacts()
+            return record, DatabaseFacts(history=int(self._databases.history_of(record.id)))
         return record, await self._facts(grant, record)
 
     async def _facts(self, grant: Grant, record: DatabaseRecord) -> DatabaseFacts:
@@ -110,7 +110,8 @@ class DatabaseRecords:
             tables = snapshot.catalog.tables.values()
             rows = sum(snapshot.count(table.id) for table in tables)
             size_bytes = self._databases.size_bytes(record.id)
-            return DatabaseFacts(snapshot.version, len(tables), rows, size_bytes)
+            history = int(self._databases.history_of(record.id))
+            return DatabaseFacts(snapshot.version, len(tables), rows, size_bytes, history)
 
     async def _find(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
         for column in ("name", "id"):
@@ -256,6 +257,21 @@ class DatabaseRecords:
             except UniqueViolation:
                 raise AlreadyExists(f"there is a database {name!r} already") from None
             return await self._find(grant, record.id)
+
+    async def keep_history(self, grant: Grant, name_or_id: str, history: float) -> None:
+        """Have the older versions of a database kept for so many seconds."""
+        require(grant, "databases")
+        async with self._store.changing(grant):
+            record = await self._find_ready(grant, name_or_id)
+            text = "update databases set history = $2 where id = $1"
+            await self._store.write(Statement(text, [record.id, history]))
+            self._databases.keep_history(record.id, history)
+
+    async def load_histories(self) -> None:
+        """Tell the databases which of them have a history of their own length."""
+        text = "select id, history from databases where history is not null"
+        for database_id, history in await self._store.rows(text):
+            self._databases.keep_history(database_id, history)
 
     async def delete(self, grant: Grant, name_or_id: str) -> None:
         """Delete a database with all it holds; requests that use it have a moment to end."""

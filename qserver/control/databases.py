@@ -29,6 +29,7 @@ from qserver.durability.files import Disk
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
 from qserver.engine.answer_sweeper import sweep_answers
+from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.world import World
 from qserver.errors import (
@@ -152,7 +153,9 @@ class Databases:
         pool: MemoryPool | None = None,
         cache: PageCache | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
+        history: float = 0.0,
     ) -> None:
+        """`history`: for how many seconds databases keep older versions."""
         if open_max < 2:
             raise ValueError("at least 2 databases can be open: one is the control plane's own")
         if not idle_seconds > 0:
@@ -167,6 +170,9 @@ class Databases:
         self.plans = KeptPlans()
         self.cache.others.append(self.plans)
         self._value_bytes_most = value_bytes_most
+        self._history = history
+        self._histories: dict[str, float] = {}
+        """Of databases that have one of their own length."""
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
         self._hosts: dict[str, _Host] = {}
@@ -225,7 +231,18 @@ class Databases:
         if host is not None:
             await host.closed.wait()
         self.troubles.pop(database_id, None)
+        self._histories.pop(database_id, None)
         await self._logs.remove(database_id)
+
+    def history_of(self, database_id: str) -> float:
+        """Return for how many seconds a database keeps older versions."""
+        return self._histories.get(database_id, self._history)
+
+    def keep_history(self, database_id: str, seconds: float) -> None:
+        self._histories[database_id] = seconds
+        opened = self._open.get(database_id)
+        if opened is not None:
+            opened.database.keep_history(seconds)
 
     def log(self, database_id: str) -> AbstractAsyncContextManager[Log]:
         """Open the log of a database that is not ready, without the database."""
@@ -326,7 +343,14 @@ class Databases:
                 self._forget(host)
 
     async def _live(self, host: _Host, log: Log) -> None:
-        database = Database(log, self._world, name=host.id, shards=self._shards, cache=self.cache)
+        database = Database(
+            log,
+            self._world,
+            name=host.id,
+            shards=self._shards,
+            policy=CheckpointPolicy(history=self.history_of(host.id)),
+            cache=self.cache,
+        )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.run)
             await _until_open(database)

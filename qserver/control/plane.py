@@ -76,6 +76,7 @@ class ControlPlane:
         self._first_key = first_key
         self._world = world
         self.databases = databases
+        databases.keep_history(CONTROL, 0.0)  # what was revoked or deleted there is not for anybody
         self._store = Store(world.now)
         self._rates = Rates(trio.current_time)
         self._signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
@@ -98,6 +99,7 @@ class ControlPlane:
         self.create_branch = records.create_for_transaction
         self.find_database = records.find
         self.rename_database = records.rename
+        self.keep_history = records.keep_history
         self.keep_database = records.keep
         self.delete_database = records.delete
 
@@ -157,6 +159,7 @@ class ControlPlane:
                 self._background_tasks.end()
 
     async def _prepare(self) -> str | None:
+        await self._records.load_histories()
         await self._organizations.undo_cut_short()
         await self._records.finish_cut_short()
         await self._records.delete_expired()

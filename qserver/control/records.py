@@ -79,6 +79,8 @@ class DatabaseRecord(msgspec.Struct, frozen=True):
     """The last version that both have in common."""
     expires_at: datetime | None = None
     """When it is deleted, unless it is kept."""
+    history: float | None = None
+    """For how many seconds older versions are kept; None: as the service does."""
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True):
@@ -88,6 +90,7 @@ class DatabaseFacts(msgspec.Struct, frozen=True):
     tables: int = 0
     rows: int = 0
     size_bytes: int = 0
+    history: int = 0
 
 
 class KeyRecord(msgspec.Struct, frozen=True):

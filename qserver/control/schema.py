@@ -68,6 +68,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "alter table databases add column expires_at timestamptz",
         "create index databases_by_parent on databases (branch_of)",
     ),
+    ("alter table databases add column history double precision",),
 )
 
 

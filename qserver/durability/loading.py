@@ -48,7 +48,7 @@ from qserver.storage.btree import apply, branch_of, pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.page import EMPTY, Key, Leaf, PageStore, Tree, Value
 from qserver.storage.ranges import RangedTree, Trees, laid_over
-from qserver.storage.snapshot import Snapshot
+from qserver.storage.snapshot import Lease, Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, Moment
 
 PAGES_READ_AT_ONCE: Final = 256
@@ -117,12 +117,9 @@ async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[Kept]:
 
 
 def snapshot_of(
-    checkpoint: Checkpoint, store: LoggedPages, shards: int, last: int | None = None
+    checkpoint: Checkpoint, store: LoggedPages, shards: int, lease: Lease | None = None
 ) -> Snapshot:
-    """Return the snapshot of a checkpoint: its roots, and nothing below them.
-
-    `last`: up to which version records will be added to it; None: to any.
-    """
+    """Return the snapshot of a checkpoint: its roots, and nothing below them."""
     catalog = catalog_of(checkpoint)
     trees = {
         number: _laid_over(
@@ -135,7 +132,7 @@ def snapshot_of(
         )
         for number, tree in checkpoint.trees.items()
     }
-    lease = store.new_lease(checkpoint.version, last)
+    lease = lease or store.new_lease(checkpoint.version)
     trees_by_number = Trees().changed(trees)
     return Snapshot(checkpoint.version, checkpoint.time, catalog, trees_by_number, shards, lease)
 

@@ -63,6 +63,17 @@ class Unsaved(Protocol):
         """Save them, soon and quickly."""
 
 
+class Histories(Protocol):
+    """A database that may keep snapshots of older versions."""
+
+    @property
+    def held(self) -> int:
+        """The bytes that they take."""
+
+    def yield_memory(self) -> None:
+        """Let go of those that nobody reads."""
+
+
 class User(Protocol):
     """Whoever takes memory that only he can give back."""
 
@@ -111,6 +122,8 @@ class PageCache:
         """Bytes of unsaved pages: past an eighth of the memory they have to be saved now."""
         self.is_full = False
         """Whether they take a quarter, so that whatever makes more has to wait."""
+        self.histories: set[Histories] = set()
+        """Those that hold older versions in memory: what they hold is not for pages."""
         self.users: list[User] = []
         self.others: list[OtherCache] = []
         self._unsaved: dict[Unsaved, int] = {}
@@ -124,7 +137,16 @@ class PageCache:
         self._unsaved[whose] = size
         self.is_full = self.unsaved > self.most >> 2
         if self.unsaved > self.most >> 3:
+            self.yield_histories()
             self.save_some()
+
+    @property
+    def history_bytes(self) -> int:
+        return sum(each.held for each in self.histories)
+
+    def yield_histories(self) -> None:
+        for each in list(self.histories):
+            each.yield_memory()
 
     def save_some(self) -> None:
         """Let the database that has most unsaved pages save them."""
@@ -153,6 +175,7 @@ class PageCache:
         """Let go of pages until so many bytes fit in, or none is left."""
         room = self.most - (self.most >> SHARE_OF_HOLES) - self.unsaved - wanted
         room -= sum([each.held for each in self.users])
+        room -= self.history_bytes
         kept = sum([each.bytes for each in self.others])
         if self.held + kept <= room:
             return

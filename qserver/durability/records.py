@@ -1,7 +1,8 @@
 """A record of the log: one round of commits as bytes that can be checked.
 
     checksum (CRC-32, 4 bytes, big end first) ‖ MessagePack array
-        [format, version, time, trees used, [[tree, entries] …], [dropped tree …], {table: …}]
+        [format, version, time, trees used, [[tree, entries] …], [dropped tree …], {table: …},
+         [request …], [[statement, [name …]] …]]
 
 A long list of entries may be cut: then a tree is named several times, and the format is 2, which
 releases that would read only the last of them refuse.
@@ -12,7 +13,7 @@ shards: keys find their ranges when it is read, so the number of shards may chan
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator
+from collections.abc import Container, Generator, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +21,7 @@ import msgspec
 
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
+from qserver.storage.transaction import Definitions
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.encoding import decode_entries, encode_columns, encode_entries
 
@@ -40,6 +42,16 @@ class LogRecord(msgspec.Struct, frozen=True, array_like=True):
     trees: list[tuple[int, bytes]]
     dropped: tuple[int, ...]
     catalog_changes: dict[str, Any]
+    requests: Sequence[str] = ()
+    """The ids of the requests that made the changes, where they are known."""
+    definitions: Sequence[Definitions] = ()
+    """The statements that changed definitions. Earlier releases wrote neither."""
+
+
+class LogRecordTime(msgspec.Struct, frozen=True, array_like=True):
+    format: int
+    version: int
+    time: float
 
 
 class LogRecordFormat(msgspec.Struct, frozen=True, array_like=True):
@@ -58,6 +70,8 @@ def encode_record(
     *,
     encoded: EncodedTrees | None = None,
     plain: Container[int] = (),
+    requests: Sequence[str] = (),
+    definitions: Sequence[Definitions] = (),
 ) -> bytes:
     """Return the bytes of a record; `encoded` are the entries, if they were encoded before.
 
@@ -71,6 +85,8 @@ def encode_record(
         encode_trees(writes, plain) if encoded is None else encoded,
         dropped,
         catalog_changes or {},
+        requests,
+        definitions,
     )
     return sealed(_encode(record))
 
@@ -105,6 +121,14 @@ def decode_record(data: bytes) -> LogRecord:
     return record
 
 
+def decode_time(data: bytes) -> float:
+    """Return when the version of a record was made, without reading the rest."""
+    try:
+        return _decode_time(unsealed(data, "a record of the log")).time
+    except msgspec.MsgspecError as error:
+        raise DataCorrupted("a record of the log cannot be decoded", detail=str(error)) from error
+
+
 def writes_of(record: LogRecord) -> Writes:
     writes: Writes = {}
     for tree, entries in record.trees:
@@ -131,3 +155,4 @@ def _format_of(body: bytes) -> LogRecordFormat | None:
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(LogRecord).decode
 _decode_format = msgspec.msgpack.Decoder(LogRecordFormat).decode
+_decode_time = msgspec.msgpack.Decoder(LogRecordTime).decode

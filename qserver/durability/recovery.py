@@ -26,7 +26,7 @@ from qserver.durability.records import LogRecord, decode_record, writes_of
 from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain
-from qserver.storage.routing import written
+from qserver.storage.routing import Steps, at_once, written_in_pieces
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Moment, Writes, merge_writes
 
@@ -121,8 +121,14 @@ class Replay:
             self._dropped.add(tree)
 
     def snapshot(self) -> Snapshot:
-        if self.version == self._base.version:
-            return self._base
-        trees = written(self._base, self._catalog, self._writes, self._dropped, self._moments)
+        return at_once(self.in_pieces())
+
+    def in_pieces(self) -> Steps[Snapshot]:
+        """Return the snapshot; yield now and then, so that others can run."""
         base = self._base
+        if self.version == base.version:
+            return base
+        trees = yield from written_in_pieces(
+            base, self._catalog, self._writes, self._dropped, self._moments
+        )
         return Snapshot(self.version, self._time, self._catalog, trees, base.shards, base.lease)

@@ -91,6 +91,8 @@ class Checkpointer:
         self.versions = versions
         self.saved = recovered.saved
         self._policy = policy
+        self.history = policy.history
+        """For how many seconds older versions are kept."""
         self._report = report
         self.logged = recovered.log_bytes
         self._all_forgotten = False
@@ -205,8 +207,8 @@ class Checkpointer:
 
     def rules(self) -> Rules:
         """Return which checkpoints are to be kept now."""
-        history = self._policy.history
-        return Rules(self.versions.now() - history if history else inf, self._policy.log_bytes)
+        horizon = self.versions.now() - self.history if self.history else inf
+        return Rules(horizon, self._policy.log_bytes)
 
     async def _end_doubt(self) -> None:
         """Read what the log has made of the last change, if that failed or was broken off."""

@@ -65,7 +65,7 @@ from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import RangedTree, Roots, by_tree
 from qserver.storage.routing import Part, parts_of, unconditional_parts
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Transaction
+from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import (
     ANSWERS_TREE,
     CHANGES_AT_ONCE,
@@ -252,7 +252,8 @@ class Coordinator:
             deltas = [winner.writes for winner in winners]
             redefining = [winner for winner in winners if winner.changes_catalog]
             self._commits += len(winners)
-            yield from self._publish(installed, deltas, redefining, answers)
+            requests = [winner.request_id for winner in winners if winner.request_id is not None]
+            yield from self._publish(installed, deltas, redefining, answers, requests)
         return conflicts
 
     def prepare(
@@ -337,6 +338,7 @@ class Coordinator:
         snapshot = self._snapshot()
         writes: Writes = {}
         answers: Answers = []
+        requests: list[str] = []
         writers = 0
         for count, commit in enumerate(commits, start=1):
             transaction = Transaction(snapshot, writes)
@@ -345,6 +347,8 @@ class Coordinator:
             if type(answer) is Committed and transaction.writes:
                 merge_writes(writes, transaction.writes)
                 writers += 1
+                if transaction.request_id is not None:
+                    requests.append(transaction.request_id)
             if count % WORK_BEFORE_YIELDING == 0:
                 yield None
         if not writers:
@@ -358,7 +362,7 @@ class Coordinator:
         )
         self._commits += writers
         installed = yield from self._second_phase(votes, [], {})
-        yield from self._publish(installed, [writes], (), answers)
+        yield from self._publish(installed, [writes], (), answers, requests)
 
     def _snapshot(self) -> Snapshot:
         snapshot = self._snapshots.take(newest=True)
@@ -396,6 +400,7 @@ class Coordinator:
         deltas: Sequence[Writes],
         redefining: Iterable[Transaction],
         answers: Answers,
+        requests: list[str],
     ) -> Round[None]:
         """Make the next snapshot the newest, and hand the round to the log."""
         writes: Writes = {}
@@ -409,7 +414,7 @@ class Coordinator:
                 yield from merge_writes_in_pieces(writes, changes)
             else:
                 merge_writes(writes, changes)
-        snapshot, append, moves = self.next_round(installed, writes, redefining, answers)
+        snapshot, append, moves = self.next_round(installed, writes, redefining, answers, requests)
         self.versions.publish(snapshot)
         try:
             self._log.put_nowait(append)
@@ -425,13 +430,16 @@ class Coordinator:
         writes: Writes,
         redefining: Iterable[Transaction],
         answers: Answers,
+        requests: list[str],
     ) -> tuple[Snapshot, Append, dict[int, Own]]:
         """Return the next snapshot, its log record, and changes of range ownership by shard."""
         newest = self.versions.newest
         catalog = newest.catalog
         dropped: tuple[int, ...] = ()
         catalog_changes: dict[str, Definition | None] = {}
+        definitions: tuple[Definitions, ...] = ()
         for transaction in redefining:
+            definitions += transaction.definitions
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)
             catalog = transaction.catalog
@@ -448,7 +456,10 @@ class Coordinator:
             newest.shards,
             newest.lease,
         )
-        return snapshot, Append(snapshot, writes, dropped, catalog_changes, tuple(answers)), moves
+        append = Append(
+            snapshot, writes, dropped, catalog_changes, tuple(answers), requests, definitions
+        )
+        return snapshot, append, moves
 
     def _laid_out(
         self, installed: Roots, dropped: tuple[int, ...], at: Moment

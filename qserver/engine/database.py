@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
@@ -34,14 +35,17 @@ from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
+from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.feed import Feed
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
+from qserver.engine.history import AsOf, History, HistoryStatistics
 from qserver.engine.messages import Work
 from qserver.engine.observers import Observer
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.turning_back import turn_back
 from qserver.engine.versions import EngineRestarted
 from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
@@ -60,6 +64,7 @@ from qserver.limits import (
     RETRIES_DEFAULT,
     SHARDS_DEFAULT,
     SHARDS_MAX,
+    TRANSACTION_MEMORY_BYTES_MAX,
 )
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -92,7 +97,7 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
 class Database:
     """Start `run` in a nursery; `transact` and `wait_durable_snapshot` wait for it to open.
 
-    `after_recovery` is called when all rows are in memory and no work runs on them yet: the moment
+    `after_recovery` is called when all rows are in memory and no work runs on them yet: the as_of
     to exempt them from the cyclic collector (`gc.freeze`), which takes long to scan them and would
     find nothing.
     """
@@ -117,7 +122,7 @@ class Database:
         self._log = log
         self._world = world
         self._shards = shards
-        self._policy = policy
+        self._policy = policy or CheckpointPolicy()
         self.pages = LoggedPages(log, cache, world.report)
         self._after_recovery = after_recovery
         self._life = trio.CancelScope()
@@ -132,6 +137,14 @@ class Database:
         self._restarts = 0
         self._gateway = Gateway(self._alive, lambda: self._generation, self.snapshots, world.chance)
         self.sequences = Sequences(self.transact, self.newest_catalog)
+        self.history = History(
+            log,
+            self.pages,
+            world.now,
+            self._saved_pages,
+            self._published_until,
+            self._policy.history,
+        )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run generations, one after the other, until closed or cancelled."""
@@ -140,6 +153,7 @@ class Database:
                 await self._live_on(_once(task_status.started))
         finally:
             self._enter(State.CLOSED)
+            self.history.close()
             self.pages.close()
 
     async def _live_on(self, started: Callable[[], None]) -> NoReturn:
@@ -317,6 +331,48 @@ class Database:
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
         """Return the newest durable snapshot; wait until its version is at least `version`."""
         return await before(deadline, self._snapshot, version)  # type: ignore[no-any-return]
+
+    async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
+        """Return the database as it was at a version or a time, see `History.snapshot_at`."""
+        snapshot: Snapshot = await before(deadline, self.history.snapshot_at, as_of)
+        return snapshot
+
+    async def turn_back(
+        self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None
+    ) -> tuple[int, int]:
+        """Make the database what it was, as a new version; return that, and the one restored.
+
+        Raises OutOfMemory if too much has changed since.
+        """
+        old = await self.snapshot_at(as_of, deadline)
+        most = min(TRANSACTION_MEMORY_BYTES_MAX, self.page_cache.most // 2)
+        work = partial(turn_back, old, most, request_id)
+        outcome = await self.transact(work, deadline=deadline)
+        return outcome.version, old.version
+
+    def keep_history(self, seconds: float) -> None:
+        """Keep older versions for so long from now on; what is too old goes soon."""
+        self._policy = msgspec.structs.replace(self._policy, history=seconds)
+        self.history.seconds = seconds
+        if self._generation is not None:
+            self._generation.checkpointer.history = seconds
+            self._generation.checkpointer.save_soon()
+
+    async def _saved_pages(self) -> SavedPages:
+        return (await self._alive()).checkpointer.saved
+
+    async def _published_until(self, time: float) -> Snapshot:
+        """Return the newest durable snapshot, once all that was published until then is durable."""
+        newest = self.snapshots.take(newest=True)
+        wanted = 0 if newest is None or newest.time > time else newest.version
+        return await self._snapshot(wanted)
+
+    def history_statistics(self) -> HistoryStatistics | None:
+        """Return what history takes; None while the database is not open."""
+        if self._generation is None:
+            return None
+        checkpointer = self._generation.checkpointer
+        return self.history.statistics(checkpointer.saved, checkpointer.logged)
 
     async def checkpoint(self) -> None:
         """Return when a checkpoint has everything durable now; raise LogFailed if that fails."""

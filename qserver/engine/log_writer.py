@@ -101,6 +101,8 @@ class LogWriter:
             changes_to_plain(append.catalog_changes),
             encoded=self._encoded.pop(snapshot.version, None),
             plain=snapshot.catalog.plain,
+            requests=append.requests,
+            definitions=append.definitions,
         )
         self._bytes += len(data)
         self._note_logged(len(data))

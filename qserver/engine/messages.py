@@ -11,7 +11,7 @@ An answer goes back through the `Reply` that came with the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -21,7 +21,7 @@ from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Transaction
+from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import Writes
 from qserver.values.relations import Definition
 
@@ -128,3 +128,6 @@ class Append(msgspec.Struct, frozen=True, eq=False):
     dropped: tuple[int, ...]
     catalog_changes: dict[str, Definition | None]
     answers: tuple[tuple[Reply[Answer], Answer], ...]
+    requests: Sequence[str] = ()
+    """Who wants it, where that is known."""
+    definitions: Sequence[Definitions] = ()

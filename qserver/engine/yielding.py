@@ -17,7 +17,7 @@ meanwhile would wait for two.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Final, TypeVar
 
 import trio
@@ -84,10 +84,13 @@ async def yield_to_others() -> None:
     await line.wait()
 
 
-async def in_steps(steps: Generator[None, None, Made]) -> Made:
+async def in_steps(
+    steps: Generator[None, None, Made],
+    pause: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+) -> Made:
     """Return the result of an actor's steps, and let others run between them.
 
-    The actor does not queue for its steps: every commit waits for it.
+    The actor does not queue for its steps: every commit waits for it. Long work of a request does.
     """
     while True:
         try:
@@ -95,4 +98,4 @@ async def in_steps(steps: Generator[None, None, Made]) -> Made:
         except StopIteration as end:
             made: Made = end.value
             return made
-        await trio.lowlevel.checkpoint()
+        await pause()

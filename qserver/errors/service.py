@@ -28,6 +28,8 @@ class HistoryTooOld(QserverError):
     """The caller's fault: the version or time is from before the history that is kept."""
 
     code = "QS004"
+    is_gone = False
+    """It was asked for by a route of its own, not by a statement."""
 
 
 class Forbidden(QserverError):

@@ -54,8 +54,13 @@ class RequestEnvironment:
     pages: PageCache | None = None
     room: Room = UNBOUNDED
 
-    def request(self, timeout_ms: float | None = None, allowed: Allowed = EVERYTHING) -> Request:
-        return Request(self, self.now(), timeout_ms, allowed)
+    def request(
+        self,
+        timeout_ms: float | None = None,
+        allowed: Allowed = EVERYTHING,
+        request_id: str | None = None,
+    ) -> Request:
+        return Request(self, self.now(), timeout_ms, allowed, id=request_id)
 
 
 class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct is cheap to make
@@ -72,6 +77,8 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     sets_done: int = 0
     writes_back_done: int = 0
     dry_run: bool = False
+    id: str | None = None
+    """The caller's name for it, which the log gets, too."""
     _seed: int | None = None
     _deadline: float | None = None
 

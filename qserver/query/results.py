@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import force_setattr
 
+from qserver.engine.history import AsOf
 from qserver.limits import RETRIES_DEFAULT
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.sql.execution import Rows
@@ -57,6 +58,8 @@ class Options(msgspec.Struct, frozen=True):
     max_affected: int | None = None
     dry_run: bool = False
     once: Once | None = None
+    as_of: AsOf | None = None
+    """The version, or the time, that is read; nothing can be written then."""
 
 
 class Result(msgspec.Struct, frozen=True):

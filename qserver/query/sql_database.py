@@ -18,6 +18,7 @@ see `sequence_values`.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +26,7 @@ import trio
 
 from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
+from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
@@ -115,14 +117,18 @@ class SqlDatabase:
         return self._database
 
     def begin(
-        self, statements: Sequence[Statement], options: Options, done: TransactionDone
+        self,
+        statements: Sequence[Statement],
+        options: Options,
+        done: TransactionDone,
+        request_id: str | None = None,
     ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
         """Run a request as far as it goes without waiting.
 
         Return the result if the request has ended; PENDING if a commit has been sent, and call
         `done` later; otherwise the rest, for a task to await. Raise any error up to that point.
         """
-        request = self._environment.request(options.timeout_ms, options.allowed)
+        request = self._environment.request(options.timeout_ms, options.allowed, request_id)
         perform = self._perform if options.once is None else self._perform_once
         work = perform(request, statements, options)
         step = next(work, END)  # most end here, and catching a StopIteration takes long
@@ -157,11 +163,13 @@ class SqlDatabase:
         max_affected: int | None = None,
         dry_run: bool = False,
         once: Once | None = None,
+        as_of: AsOf | None = None,
+        request_id: str | None = None,
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
-        options = Options(*limits, allowed, max_affected, dry_run, once)
-        request = self._environment.request(timeout_ms, allowed)
+        options = Options(*limits, allowed, max_affected, dry_run, once, as_of)
+        request = self._environment.request(timeout_ms, allowed, request_id)
         perform = self._perform if once is None else self._perform_once
         return await run(perform(request, statements, options))  # type: ignore[no-any-return]
 
@@ -173,13 +181,15 @@ class SqlDatabase:
         timeout_ms: float | None = None,
         max_retries: int = RETRIES_DEFAULT,
         allowed: Allowed = EVERYTHING,
+        request_id: str | None = None,
+        as_of: AsOf | None = None,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come, the first before the last is known.
 
         A statement that writes runs to its end first: before the commit nothing may be shown.
         """
-        options = Options(max_retries, timeout_ms, allowed=allowed)
-        request = self._environment.request(timeout_ms, allowed)
+        options = Options(max_retries, timeout_ms, allowed=allowed, as_of=as_of)
+        request = self._environment.request(timeout_ms, allowed, request_id)
         work = self._perform(request, (Statement(sql, parameters),), options, _reading_stream)
         return await run(work)  # type: ignore[no-any-return]
 
@@ -236,10 +246,19 @@ class SqlDatabase:
         return OpenTransaction(snapshot, read_only, self._environment.pool)
 
     async def open(
-        self, read_only: bool = False, timeout_ms: float | None = None
+        self,
+        read_only: bool = False,
+        timeout_ms: float | None = None,
+        as_of: AsOf | None = None,
     ) -> OpenTransaction:
-        """Open a transaction on the newest durable snapshot; its user calls `release`."""
+        """Open a transaction on the newest durable snapshot, or on what was at `as_of`.
+
+        Its user calls `release`. What was can only be read.
+        """
         deadline = self._environment.request(timeout_ms).deadline
+        if as_of is not None:
+            snapshot = await self._database.snapshot_at(as_of, deadline)
+            return OpenTransaction(snapshot, True, self._environment.pool)
         snapshot = await self._database.wait_durable_snapshot(deadline)
         return OpenTransaction(snapshot, read_only, self._environment.pool)
 
@@ -303,7 +322,10 @@ class SqlDatabase:
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
         planner, writer, snapshot = self.planner, self._writer, self.snapshots.take()
-        if snapshot is None:
+        if options.as_of is not None:
+            writer, request.environment = None, replace(request.environment, sequences=None)
+            snapshot = yield partial(self._database.snapshot_at, options.as_of, request.deadline)
+        elif snapshot is None:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
         reads = True
         found: list[Found] = []
@@ -343,7 +365,7 @@ class SqlDatabase:
         if refused is not None:
             raise refused()
         if writer is None and not reads:
-            raise _only_reads(found)
+            raise _only_reads(found, options)
         try:
             while True:
                 try:
@@ -471,11 +493,17 @@ def _are_short(found: list[Found]) -> bool:
     return True
 
 
-def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
-    error = ReadOnlyTransaction(
-        "the statement writes, and this database can only be read here",
-        hint="Send it to the server that writes this database.",
-    )
+def _only_reads(found: list[Found], options: Options) -> ReadOnlyTransaction:
+    if options.as_of is not None:
+        error = ReadOnlyTransaction(
+            "the statement writes, and what was can only be read",
+            hint="Leave out as_of, or restore the database to that version.",
+        )
+    else:
+        error = ReadOnlyTransaction(
+            "the statement writes, and this database can only be read here",
+            hint="Send it to the server that writes this database.",
+        )
     writes = (plan is None or plan.writes for _, _, _, plan in found)
     error.statement = list(writes).index(True)
     return error

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from qserver.durability.page_cache import PageCache
 from qserver.engine.gateway import Outcome
+from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
@@ -60,6 +61,9 @@ class ReadableDatabase(Protocol):
 
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
         """Return the newest durable snapshot; wait until its version is at least `version`."""
+
+    async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
+        """Return the database as it was at a version or a time, if that is kept."""
 
     @property
     def writer(self) -> WritableDatabase | None:

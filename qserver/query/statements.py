@@ -46,7 +46,7 @@ from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
 from qserver.sql.step_budget import NotShort, StepBudget
-from qserver.storage.transaction import Journal, Transaction
+from qserver.storage.transaction import Definitions, Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
@@ -89,6 +89,7 @@ class StatementRun:
         self.controls = controls
         self.planner = planner
         self.transaction = transaction
+        transaction.request_id = request.id
         self.allowed = request.allowed
         self._room = request.environment.room
         self.context = RequestContext(request, transaction)
@@ -127,7 +128,7 @@ class StatementRun:
             plan = prepared.plan
             if plan is None:
                 self._prepared = prepared
-                cursor = self._start_other(prepared.parsed, given)
+                cursor = self._start_other(prepared.parsed, given, text)
                 cursor.sql = text
                 return cursor
         self._check_allowed(plan)
@@ -147,7 +148,7 @@ class StatementRun:
         else:
             self.allowed.check_read()
 
-    def _start_other(self, parsed: Parsed, given: Given) -> Cursor:
+    def _start_other(self, parsed: Parsed, given: Given, text: str) -> Cursor:
         if isinstance(parsed.statement, ast.Explain):
             return self.explain(parsed.statement, parsed.literals, given)
         if given:
@@ -160,7 +161,21 @@ class StatementRun:
             self._room.check()
         self.changes = True
         work = Work(self.transaction, self, parsed.literals)
-        return Cursor(perform(work, parsed.statement), self.context)
+        return Cursor(self._noted(text, perform(work, parsed.statement)), self.context)
+
+    def _noted(self, text: str, steps: Steps) -> Steps:
+        """Run a definition's steps, and note its text if it has changed anything."""
+        transaction = self.transaction
+        before = dict(transaction.catalog_changes)
+        affected = yield from steps
+        names = [
+            name
+            for name, definition in transaction.catalog_changes.items()
+            if name not in before or before[name] is not definition
+        ]
+        if names:
+            transaction.definitions += (Definitions(text, names),)
+        return affected
 
     def run_plan(self, plan: Plan, slots: Any) -> Steps:
         transaction = self.transaction

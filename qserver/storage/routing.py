@@ -21,11 +21,19 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from qserver.storage.catalog import Catalog
-from qserver.storage.page import Key, Value
+from qserver.storage.page import Key, Tree, Value
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.writes import CHANGES_AT_ONCE, NEVER, Moment, TreeWrites, Writes, changed
+from qserver.storage.writes import (
+    CHANGES_AT_ONCE,
+    NEVER,
+    Moment,
+    TreeWrites,
+    Writes,
+    changed,
+    changed_in_pieces,
+)
 
 Each = TypeVar("Each")
 
@@ -156,12 +164,27 @@ def written(
 
     `moments`: when each of the trees was last written.
     """
+    return at_once(written_in_pieces(snapshot, catalog, writes, dropped, moments))
+
+
+def written_in_pieces(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    writes: Writes,
+    dropped: Collection[int] = (),
+    moments: Mapping[int, Moment] = MappingProxyType({}),
+) -> Steps[Trees]:
+    """Do the same; yield now and then, so that others can run."""
     trees: dict[int, RangedTree] = {}
     for number, changes in writes.items():
         before = snapshot.trees.tree(number)
-        roots = {
-            each: changed(before.root_of(each), entries)
-            for each, entries in at_once(spread(snapshot, catalog, number, changes)).items()
-        }
+        routed = yield from spread(snapshot, catalog, number, changes)
+        roots: dict[Range, Tree] = {}
+        for each, entries in routed.items():
+            if len(entries) > CHANGES_AT_ONCE:
+                roots[each] = yield from changed_in_pieces(before.root_of(each), entries)
+            else:
+                roots[each] = changed(before.root_of(each), entries)
+                yield
         trees[number] = before.changed(roots, moments.get(number, NEVER)).laid_out(snapshot.shards)
     return snapshot.trees.changed(trees, dropped)

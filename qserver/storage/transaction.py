@@ -35,6 +35,13 @@ from qserver.values.schema import Index, Table
 Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
 
 
+class Definitions(msgspec.Struct, frozen=True, array_like=True):
+    """A statement that has changed definitions, and their keys in the catalog."""
+
+    statement: str
+    names: list[str]
+
+
 class ScannedRange(msgspec.Struct):
     """Keys low <= key < high of a tree were read; only rows that satisfy `predicate` mattered.
 
@@ -67,6 +74,10 @@ class Transaction:
     whole_catalog_seen = False
     catalog_changes: Mapping[str, Definition | None] = {}
     dropped: tuple[int, ...] = ()
+    request_id: str | None = None
+    """The request that wants it, for those who look at the log later."""
+    definitions: tuple[Definitions, ...] = ()
+    """The statements that have changed definitions, for the same."""
     retries = 0
     """How many earlier attempts of the same work conflicted."""
     journal: Journal | None = None

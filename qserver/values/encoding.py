@@ -107,6 +107,14 @@ def decode_entries(data: bytes) -> list[Entry]:
     return list(zip(*decode_columns(data), strict=True))
 
 
+def count_entries(data: bytes) -> int:
+    """How many entries were encoded, without reading them: arrays begin with their length."""
+    kind = data[1]
+    if kind & 0xF0 == 0x90:
+        return kind & 0x0F
+    return int.from_bytes(data[2 : 4 if kind == 0xDC else 6], "big")
+
+
 def decode_columns(data: bytes) -> tuple[list[Key], list[Row | None]]:
     """The same entries as two columns of one length."""
     try:

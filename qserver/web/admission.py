@@ -24,6 +24,7 @@ class Admission:
     """Headers to add to the answer."""
     error: Exception | None = None
     """The exception that its handler raised."""
+    request_id: str | None = None
 
     @property
     def grant(self) -> Grant:

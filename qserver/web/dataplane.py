@@ -53,6 +53,7 @@ from qserver.web.answers import (
     transaction_in_parts,
     transaction_tail,
 )
+from qserver.web.as_of import as_of_given
 from qserver.web.branches import run_on_branch
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
@@ -150,6 +151,7 @@ class HotCall(KeyedCall):
             not (request.max_retries is request.timeout_ms is request.max_rows is None)
             or request.max_affected is not None
             or request.dry_run
+            or request.as_of is not None
         ):
             options = _changed(options, request)
         self._options = options
@@ -171,6 +173,10 @@ class HotCall(KeyedCall):
         assert name is not None
         if endpoint.idempotency_key is not None:
             raise no_key_inside()
+        if request.as_of is not None:
+            raise InvalidRequest(
+                "an open transaction reads one version", hint="Open one with as_of instead."
+            )
         held = endpoint.service.plane.open_transactions.find(grant, name)
         check_place(held, grant, endpoint.database, request.database)
         if held.transaction.read_only:
@@ -198,7 +204,8 @@ class HotCall(KeyedCall):
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
         self._began = perf_counter()
-        outcome = opened.sql.begin(self._statements, self._options, self.settled)
+        statements, options = self._statements, self._options
+        outcome = opened.sql.begin(statements, options, self.settled, self.request_id)
         if isinstance(outcome, TransactionResult):
             return self.executed(outcome)
         if outcome is COMMITTING:
@@ -329,6 +336,8 @@ class QueryCall(HotCall):
             )
         if request.dry_run:
             raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
+        if request.as_of is not None:
+            raise InvalidRequest("a live query shows what is, and as_of what was")
         return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -378,6 +387,8 @@ class QueryCall(HotCall):
             timeout_ms=options.timeout_ms,
             max_retries=options.max_retries,
             allowed=options.allowed,
+            request_id=self.request_id,
+            as_of=options.as_of,
         )
         return self.after(beginning, self._streams)
 
@@ -563,6 +574,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         options.allowed,
         request.max_affected,
         request.dry_run,
+        as_of=None if request.as_of is None else as_of_given(request.as_of),
     )
 
 

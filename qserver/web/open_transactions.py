@@ -50,6 +50,7 @@ from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Options
 from qserver.web import shapes
 from qserver.web.answers import error_body
+from qserver.web.as_of import as_of_given
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.json_values import encode_json
@@ -130,7 +131,10 @@ class OpenCall(TransactionRouteCall):
 
     def _begin(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
-        read_only = self._request.read_only
+        read_only, given = self._request.read_only, self._request.as_of
+        if given is not None:
+            opening = opened.sql.open(True, CONTROL_SECONDS_MAX * 1000, as_of_given(given))
+            return self.after(opening, self._hold)
         transaction = opened.sql.open_nowait(read_only)
         if transaction is None:
             return self.after(opened.sql.open(read_only, CONTROL_SECONDS_MAX * 1000), self._hold)

@@ -25,6 +25,7 @@ STATUS_MEANINGS: Final = {
     404: "No such thing, or none that the key may see",
     405: "The route does not take this method",
     409: "The name is taken, or the work is under way",
+    410: "The version is older than the history that is kept",
     413: "The body is too large",
     415: "The body is of a kind that the route does not take",
     422: "The Idempotency-Key was used with another request",

@@ -93,6 +93,7 @@ class Service:
             pool=self.memory,
             cache=self.pages,
             value_bytes_most=settings.value_bytes_max,
+            history=settings.history,
         )
         self.plane = ControlPlane(
             self.databases,

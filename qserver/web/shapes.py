@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
 from qserver.limits import (
@@ -45,6 +45,7 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+    as_of: int | str | None = None
     transaction: str | None = None
     live: bool = False
     every_ms: Every | None = None
@@ -68,6 +69,7 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+    as_of: int | str | None = None
     branch: bool = False
     transaction: str | None = None
 
@@ -77,6 +79,7 @@ class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
     database: str | None = None
     read_only: bool = False
+    as_of: int | str | None = None
     idle_ms: Annotated[int, Meta(ge=1, le=int(OPEN_IDLE_SECONDS_MAX * 1000))] | None = None
 
 
@@ -274,10 +277,20 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to change: the name, or that a branch is kept that would be deleted."""
+    """What is to change: the name, or that a branch is kept that would be deleted.
+
+    `history`: how long older versions are kept, as seconds or as 30m, 24h, 7d.
+    """
 
     name: str | None = None
     keep: Literal[True] | None = None
+    history: int | str | None = None
+
+
+class RestoreRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The version, or the time, that the database shall be as it was at."""
+
+    as_of: int | str
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -346,6 +359,8 @@ class Database(Struct, frozen=True):
     """The last version that both have in common."""
     expires_at: datetime | UnsetType | None = UNSET
     """When a branch is deleted that nobody keeps; null: never."""
+    history: int = 0
+    """For how many seconds older versions are kept."""
 
 
 class DatabaseAnswer(Database, frozen=True):
@@ -358,6 +373,43 @@ class DatabasesAnswer(Struct, frozen=True):
     success: Literal[True]
     databases: list[Database]
     next_cursor: str | None
+
+
+class Version(Struct, frozen=True):
+    """What a version changed. `request_id` is the last of the requests that made it."""
+
+    version: int
+    time: datetime
+    tables: list[str]
+    rows_changed: int
+    request_id: str | None
+    request_ids: list[str]
+
+
+class VersionsAnswer(Struct, frozen=True):
+    """Versions, newest first; the next page is that before `next_cursor`."""
+
+    success: Literal[True]
+    versions: list[Version]
+    next_cursor: str | None
+
+
+class DiffAnswer(Struct, frozen=True):
+    """What differs between two versions."""
+
+    success: Literal[True]
+    from_version: int = field(name="from")
+    to_version: int = field(name="to")
+    changes: list[RowChange] = []
+    next_cursor: str | None = None
+
+
+class RestoreAnswer(Struct, frozen=True):
+    """The new version, and the one that it is like."""
+
+    success: Literal[True]
+    version: int
+    restored: int
 
 
 class Key(Struct, frozen=True):

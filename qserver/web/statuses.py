@@ -15,6 +15,7 @@ from qserver.errors import (
     DataCorrupted,
     DiskFull,
     Forbidden,
+    HistoryTooOld,
     IdempotencyMismatch,
     InsufficientPrivilege,
     InvalidRequest,
@@ -68,6 +69,8 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
 
 
 def status_of(error: QserverError) -> int:
+    if isinstance(error, HistoryTooOld) and error.is_gone:
+        return 410
     if type(error) is QserverError:  # a bug: see `Service.internal_error`
         return 500
     if isinstance(error, DiskFull) and error.statement is None:

@@ -42,7 +42,11 @@ def _tell_when_published(original: Any) -> Any:
 
 def _tell_of_what_came_to_nothing(original: Any) -> Any:
     def begin(
-        self: SqlDatabase, statements: Sequence[Statement], options: Options, done: TransactionDone
+        self: SqlDatabase,
+        statements: Sequence[Statement],
+        options: Options,
+        done: TransactionDone,
+        *others: Any,
     ) -> Any:
         def call(outcome: TransactionResult | Exception | Waiting) -> None:
             snapshot = self.database.durable_snapshot()
@@ -52,7 +56,7 @@ def _tell_of_what_came_to_nothing(original: Any) -> Any:
                 outcome = TransactionResult([nothing for _ in statements], snapshot.version, 0)
             done(outcome)
 
-        return original(self, statements, options, call)
+        return original(self, statements, options, call, *others)
 
     return begin
 

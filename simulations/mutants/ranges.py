@@ -137,17 +137,17 @@ def _lay_the_first_bound_too_high(original: Any) -> Any:
 
 
 def _file_a_bound_to_the_left(original: Any) -> Any:
-    def written(snapshot: Snapshot, *others: Any) -> Trees:
+    def written_in_pieces(*arguments: Any) -> routing.Steps[Trees]:
         module: Any = routing
         kept = module.bisect_right
         module.bisect_right = bisect_left
         try:
-            trees: Trees = original(snapshot, *others)
+            trees: Trees = yield from original(*arguments)
         finally:
             module.bisect_right = kept
         return trees
 
-    return written
+    return written_in_pieces
 
 
 def _look_left_of_a_bound(original: Any) -> Any:
@@ -301,7 +301,7 @@ MUTANTS: Final = (
         "file_a_bound_to_the_left",
         "recovery files an entry that lies on a bound in the range before it",
         ("bank", "registers", "list_append"),
-        ((recovery, "written", _file_a_bound_to_the_left),),
+        ((recovery, "written_in_pieces", _file_a_bound_to_the_left),),
         shape=WITH_RANGES,
     ),
     Mutant(

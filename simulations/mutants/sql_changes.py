@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
+import msgspec
+
 from qserver.engine import coordinator
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.messages import Answer, Append, Commit, Committed
@@ -122,7 +124,7 @@ def _log_rows_without_definitions(original: Any) -> Any:
         snapshot, append = original(self, *arguments)
         if append.writes and append.catalog_changes and append.dropped:
             fewer = dict(list(append.catalog_changes.items())[1:])
-            append = Append(snapshot, append.writes, append.dropped, fewer, append.answers)
+            append = msgspec.structs.replace(append, catalog_changes=fewer)
         return snapshot, append
 
     return next_round

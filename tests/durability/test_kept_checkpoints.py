@@ -177,7 +177,8 @@ class Machine:
         assert stored is not None
         checkpoint = decode_checkpoint(*stored)
         assert isinstance(checkpoint, Checkpoint)
-        return snapshot_of(checkpoint, self.store, 1, kept.version)
+        lease = self.store.new_lease(kept.version, kept.version)
+        return snapshot_of(checkpoint, self.store, 1, lease)
 
     def _check(self, snapshot: Snapshot) -> None:
         assert entries_of(snapshot) == self.entries[snapshot.version]

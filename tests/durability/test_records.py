@@ -19,8 +19,10 @@ from qserver.durability.records import (
     encode_trees_in_pieces,
     writes_of,
 )
+from qserver.durability.seal import sealed
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain, changes_to_plain
+from qserver.storage.transaction import Definitions
 from qserver.storage.writes import Writes
 from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
 from qserver.values.schema import Column, Table, define_table
@@ -201,3 +203,16 @@ def test_a_record_of_many_entries_is_cut_and_read_as_a_whole() -> None:
     record = decode_record(encode_record(7, 1.5, 9, writes, encoded=encoded))
     assert record.format == FORMAT_CUT
     assert writes_of(record) == writes
+
+
+def test_a_record_tells_who_wanted_it_and_which_statements_defined() -> None:
+    definitions = [Definitions("create table t (a integer)", ["t"])]
+    data = encode_record(3, 1.5, 2, {}, requests=["r1", "r2"], definitions=definitions)
+    record = decode_record(data)
+    assert (list(record.requests), list(record.definitions)) == (["r1", "r2"], definitions)
+
+
+def test_a_record_of_an_earlier_release_tells_neither() -> None:
+    data = sealed(msgspec.msgpack.encode([1, 3, 1.5, 2, [], [], {}]))
+    record = decode_record(data)
+    assert (record.version, list(record.requests), list(record.definitions)) == (3, [], [])

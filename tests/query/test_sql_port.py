@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from qserver.engine.database import Database
+from qserver.engine.history import AsOf
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, before
 from qserver.errors import QueryCanceled, ReadOnlyTransaction, SqlSyntaxError, UndefinedTable
@@ -45,6 +46,9 @@ class Follower:
             return snapshot
 
         return await before(deadline, wait)  # type: ignore[no-any-return]
+
+    async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
+        return await self._followed.snapshot_at(as_of, deadline)
 
 
 @asynccontextmanager

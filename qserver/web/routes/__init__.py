@@ -23,6 +23,7 @@ from qserver.web.open_transactions import KINDS
 from qserver.web.routes.bridge import ADMISSION, Bridge
 from qserver.web.routes.control import ControlRoutes
 from qserver.web.routes.description import DescriptionRoutes
+from qserver.web.routes.history import HistoryRoutes
 from qserver.web.routes.upkeep import UpkeepRoutes
 from qserver.web.service import Service
 
@@ -35,7 +36,12 @@ def make_routes(service: Service) -> Bridge:
     app.config["MAX_CONTENT_LENGTH"] = None  # the bridge gets a body that is read already
     app.config["BODY_TIMEOUT"] = app.config["RESPONSE_TIMEOUT"] = None
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    handlers = (ControlRoutes(service), UpkeepRoutes(service), DescriptionRoutes(service))
+    handlers = (
+        ControlRoutes(service),
+        HistoryRoutes(service),
+        UpkeepRoutes(service),
+        DescriptionRoutes(service),
+    )
     for route in ROUTES:
         if route.path not in HOT and (route.method, route.path) not in KINDS:
             rule = route.path.replace("{", "<").replace("}", ">")

@@ -106,7 +106,13 @@ class RouteCall(KeyedCall):
         endpoint = self.endpoint
         grant = None if endpoint.route.anonymous else self.grant
         self._admission = Admission(
-            endpoint.request, endpoint.headers, self.client, endpoint.route, grant, []
+            endpoint.request,
+            endpoint.headers,
+            self.client,
+            endpoint.route,
+            grant,
+            [],
+            request_id=self.request_id,
         )
         return self.after(endpoint.bridge.ask(self._admission, body), self._collected)
 

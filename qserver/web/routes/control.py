@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import UNSET, Raw
 from msgspec.structs import asdict
-from quart import request
 
+from qserver.config import history_seconds
 from qserver.control.branches import Origin
 from qserver.control.records import (
     DatabaseFacts,
@@ -23,10 +23,8 @@ from qserver.sql.parameters import json_of
 from qserver.web import shapes
 from qserver.web.admission import Admission
 from qserver.web.callers import caller_of
-from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
+from qserver.web.routes.bodies import body_of
 from qserver.web.service import Service
-
-Shape = TypeVar("Shape")
 
 
 class ControlRoutes:
@@ -40,7 +38,7 @@ class ControlRoutes:
     # --- sessions ---
 
     async def post_v1_session(self, admission: Admission) -> shapes.SessionAnswer:
-        wanted = await _body(admission, shapes.SessionRequest)
+        wanted = await body_of(admission, shapes.SessionRequest)
         record, token = await self._plane.create_session(
             admission.grant, wanted.database, _tuple(wanted.scopes), wanted.bind
         )
@@ -66,7 +64,7 @@ class ControlRoutes:
         return shapes.DatabasesAnswer(True, databases, cursor)
 
     async def post_v1_databases(self, admission: Admission) -> shapes.DatabaseAnswer:
-        wanted = await _body(admission, shapes.DatabaseRequest)
+        wanted = await body_of(admission, shapes.DatabaseRequest)
         origin = None if wanted.branch_of is None else Origin(wanted.branch_of)
         record = await self._plane.create_database(admission.grant, wanted.name, origin)
         return await self._shown(admission, record.id)
@@ -79,14 +77,17 @@ class ControlRoutes:
     async def patch_v1_databases_database(
         self, admission: Admission, database: str
     ) -> shapes.DatabaseAnswer:
-        wanted = await _body(admission, shapes.DatabaseChange)
-        if wanted.name is None and wanted.keep is None:
-            raise InvalidRequest("nothing is to change", hint="Send `name` or `keep`.")
+        wanted = await body_of(admission, shapes.DatabaseChange)
+        if wanted.name is None and wanted.keep is None and wanted.history is None:
+            raise InvalidRequest("nothing is to change", hint="Send `name`, `history` or `keep`.")
+        history = None if wanted.history is None else _history(wanted.history)
         if wanted.keep:
             database = (await self._plane.keep_database(admission.grant, database)).id
         if wanted.name is not None:
             record = await self._plane.rename_database(admission.grant, database, wanted.name)
             database = record.id
+        if history is not None:
+            await self._plane.keep_history(admission.grant, database, history)
         return await self._shown(admission, database)
 
     async def delete_v1_databases_database(self, admission: Admission, database: str) -> None:
@@ -105,7 +106,7 @@ class ControlRoutes:
         return shapes.KeysAnswer(True, [shapes.Key(**_key(each)) for each in found], cursor)
 
     async def post_v1_keys(self, admission: Admission) -> shapes.KeyAnswer:
-        wanted = await _body(admission, shapes.KeyRequest)
+        wanted = await body_of(admission, shapes.KeyRequest)
         record, secret = await self._plane.create_key(
             admission.grant,
             wanted.name,
@@ -120,7 +121,7 @@ class ControlRoutes:
         return shapes.KeyAnswer(**_key(await self._plane.find_key(admission.grant, key_id)))
 
     async def patch_v1_keys_key_id(self, admission: Admission, key_id: str) -> shapes.KeyAnswer:
-        wanted = await _body(admission, shapes.KeyChange)
+        wanted = await body_of(admission, shapes.KeyChange)
         record = await self._plane.change_key(
             admission.grant,
             key_id,
@@ -137,7 +138,7 @@ class ControlRoutes:
     async def post_v1_keys_key_id_rotate(
         self, admission: Admission, key_id: str
     ) -> shapes.KeyAnswer:
-        wanted = await _body(admission, shapes.RotateRequest)
+        wanted = await body_of(admission, shapes.RotateRequest)
         record, secret = await self._plane.rotate_key(admission.grant, key_id, wanted.grace_seconds)
         return shapes.KeyAnswer(**_key(record), key=secret)
 
@@ -153,7 +154,7 @@ class ControlRoutes:
                 "signup is closed on this server",
                 hint="Its operator can set QSERVER_OPEN_SIGNUP=1.",
             )
-        wanted = await _body(admission, shapes.SignupRequest)
+        wanted = await body_of(admission, shapes.SignupRequest)
         settings = self._service.settings
         caller = caller_of(admission.client, admission.headers, trusted=settings.trust_forwarded)
         self._plane.take_signup(caller)
@@ -176,18 +177,6 @@ class ControlRoutes:
         host = admission.headers.get(b"host", b"localhost").decode("latin-1")
         here = f"{scheme}://{host}"
         return {"data": settings.data_url or here, "control": settings.control_url or here}
-
-
-async def _body(admission: Admission, shape: type[Shape]) -> Shape:
-    data = await request.get_data(as_text=False)
-    assert isinstance(data, bytes)
-    if not data and admission.route.body_optional:
-        return shape()
-    content_type = admission.headers.get(b"content-type", b"")
-    check_media_type(content_type, JSON_TYPES, "application/json")
-    if not data:
-        raise InvalidRequest(f"{admission.route.path} needs a JSON body")
-    return decode(decoder_of(shape), data)
 
 
 def _tuple(given: list[str] | None) -> tuple[str, ...] | None:
@@ -224,6 +213,14 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
         **({} if record.branch_of is None else _branch(record)),
         **asdict(facts),
     }
+
+
+def _history(given: int | str) -> float:
+    """How long older versions are to be kept, in seconds."""
+    try:
+        return history_seconds(str(given))
+    except ValueError as error:
+        raise InvalidRequest(f"history {given!r} is wrong: {error}") from None
 
 
 def _branch(record: DatabaseRecord) -> dict[str, Any]:

@@ -1,0 +1,287 @@
+"""The database as it was: makes the snapshot of an older version, from a checkpoint and records.
+
+    a version, or a time ─► the newest kept checkpoint before it ─► the records behind ─► snapshot
+
+The checkpoint brings roots alone, and the log between two checkpoints is short; so an older version
+of a large database takes as long as one of a small one. What is made lies in memory until nobody
+reads it. A few are kept for the next reader. They take from the memory of pages, at most a quarter
+of it, and are the first to go when that is short.
+
+A version is in history if it was the newest at some moment since the horizon, so the answer does
+not depend on when checkpoints were taken. Times of versions never run backward, so the version of a
+time is found by halving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from math import inf
+from typing import Final, TypeAlias
+from weakref import ref
+
+import msgspec
+import trio
+
+from qserver.durability.checkpoint import FORMAT, Checkpoint, decode_checkpoint
+from qserver.durability.kept import Kept
+from qserver.durability.loading import snapshot_of
+from qserver.durability.page_store import LoggedPages
+from qserver.durability.port import Log
+from qserver.durability.records import decode_time
+from qserver.durability.recovery import Replay
+from qserver.durability.saved_pages import SavedPages
+from qserver.engine.checkpointer import MEMORY_OF_LOG
+from qserver.engine.version_list import VersionEntry, list_versions
+from qserver.engine.yielding import in_steps, yield_to_others
+from qserver.errors import HistoryTooOld, InvalidRequest, OutOfMemory
+from qserver.limits import HISTORY_SNAPSHOTS_MAX
+from qserver.storage.snapshot import Lease, Snapshot, empty_snapshot
+
+AsOf: TypeAlias = int | float
+"""A version, or a time: seconds since 1970."""
+
+RECORDS_READ_AT_ONCE: Final = 256
+RECORDS_BEFORE_YIELDING: Final = 16
+TRIES_MAX: Final = 3
+"""A checkpoint may be dropped while it is being read; then another one serves."""
+
+
+class HistoryStatistics(msgspec.Struct, frozen=True):
+    oldest: int
+    """The first version that can be made from what the log has."""
+    checkpoints: int
+    log_bytes: int
+    """What the records of history take."""
+    pages: int
+    """Pages that only history needs."""
+    rebuilt: int
+    """Versions that were made again."""
+    snapshot_bytes: int
+    """What these take in memory."""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A snapshot that was made again, as long as somebody has it."""
+
+    lease: ref[Lease]
+    size: int
+
+
+class History:
+    """The older versions of one database."""
+
+    def __init__(
+        self,
+        log: Log,
+        store: LoggedPages,
+        now: Callable[[], float],
+        saved: Callable[[], Awaitable[SavedPages]],
+        newest_durable: Callable[[float], Awaitable[Snapshot]],
+        seconds: float,
+    ) -> None:
+        """`newest_durable` waits until everything that was published up to a time is durable."""
+        self.seconds = seconds
+        """How long versions are kept."""
+        self._log = log
+        self._store = store
+        self._now = now
+        self._saved = saved
+        self._newest_durable = newest_durable
+        self._recent: list[Snapshot] = []
+        self._made: list[Made] = []
+        self._making = trio.Lock()
+        self._rebuilt = 0
+
+    @property
+    def horizon(self) -> float:
+        """The time from which on versions can be read."""
+        return self._now() - self.seconds if self.seconds else inf
+
+    async def snapshot_at(self, as_of: AsOf) -> Snapshot:
+        """Return the snapshot of a version, or of the version that was the newest at a time.
+
+        Raises HistoryTooOld, and InvalidRequest for the future.
+        """
+        time = as_of if isinstance(as_of, float) else inf
+        if time is not inf and time > self._now():
+            raise InvalidRequest("as_of is in the future", hint="Name a time that has passed.")
+        newest = await self._newest_durable(time)
+        if isinstance(as_of, float):
+            if newest.time <= as_of:
+                return newest
+            if as_of < self.horizon:
+                raise self._too_old()
+            version = await self.version_at(as_of, newest)
+        else:
+            version = as_of
+        if version == newest.version:
+            return newest
+        if version > newest.version:
+            raise InvalidRequest(
+                f"there is no version {version} yet, the newest is {newest.version}"
+            )
+        if isinstance(as_of, int):
+            await self.check_kept(version)
+        return await self._snapshot(version, newest.shards)
+
+    async def check_kept(self, version: int) -> None:
+        """Raise HistoryTooOld unless a version was the newest at some moment since the horizon."""
+        saved = await self._saved()
+        after = await self._log.read(version, 1) if version >= saved.log_start else []
+        if not after or after[0][0] != version + 1 or decode_time(after[0][1]) < self.horizon:
+            raise self._too_old()
+
+    async def version_at(self, time: float, newest: Snapshot) -> int:
+        """Return the version that was the newest at a time, which is before that of `newest`."""
+        saved = await self._saved()
+        usable = [each for each in saved.kept if each.version >= saved.log_start]
+        before = [each.version for each in usable if each.time <= time]
+        if not before:
+            raise self._too_old()
+        behind = [each.version for each in usable if each.time > time]
+        low, high = before[-1], min([newest.version, *behind])
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = await self._log.read(middle - 1, 1)
+            if not found or found[0][0] != middle:
+                raise self._too_old()
+            if decode_time(found[0][1]) <= time:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    async def versions(self, before: int | None, most: int) -> list[VersionEntry]:
+        """Return the newest versions before one that history has, newest first."""
+        newest = await self._newest_durable(inf)
+        until = newest.version if before is None else min(newest.version, before - 1)
+        for _ in range(TRIES_MAX):
+            saved = await self._saved()
+            after = max(saved.log_start, until - most)
+            base = saved.base_of(after)
+            if base is None or until <= after:
+                return []
+            entries = await list_versions(self._log, base, after, min(until + 1, newest.version))
+            if entries is not None:
+                return self._within_history(entries, until)
+        raise self._too_old()
+
+    def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
+        """Return the versions that were the newest since the horizon, newest first."""
+        ends = [each.time for each in entries[1:]] + [inf]
+        horizon = self._now() - self.seconds
+        return [
+            each
+            for each, end in reversed(list(zip(entries, ends, strict=True)))
+            if each.version <= until and end >= horizon
+        ]
+
+    def _too_old(self) -> HistoryTooOld:
+        return HistoryTooOld(
+            "this version is older than the history that is kept",
+            detail=f"History goes back {self.seconds:.0f} seconds.",
+            hint="Ask for a newer one, or have more kept from now on, by the database's history.",
+        )
+
+    # --- making snapshots ---
+
+    async def _snapshot(self, version: int, shards: int) -> Snapshot:
+        async with self._making:
+            for known in self._recent:
+                if known.version == version:
+                    self._recent.remove(known)
+                    self._recent.append(known)
+                    return known
+            for _ in range(TRIES_MAX):
+                made = await self._rebuild(version, shards)
+                if made is not None:
+                    self._recent = [*self._recent[1 - HISTORY_SNAPSHOTS_MAX :], made]
+                    self._count()
+                    return made
+        raise self._too_old()
+
+    async def _rebuild(self, version: int, shards: int) -> Snapshot | None:
+        """Make a snapshot; None if what it is made of goes meanwhile."""
+        base = (await self._saved()).base_of(version)
+        if base is None:
+            raise self._too_old()
+        lease = self._store.new_lease(base.version, version)
+        begin = await self._load(base, shards, lease)
+        if begin is None:
+            return None
+        replay, size = Replay(begin), 0
+        while replay.version < version:
+            most = min(version - replay.version, RECORDS_READ_AT_ONCE)
+            records = await self._log.read(replay.version, most)
+            if not records or records[0][0] != replay.version + 1:
+                return None
+            size += MEMORY_OF_LOG * sum(len(data) for _, data in records)
+            self._check_memory(size)
+            for count, record in enumerate(records, start=1):
+                replay.apply(record)
+                if count % RECORDS_BEFORE_YIELDING == 0:
+                    await yield_to_others()
+        made = await in_steps(replay.in_pieces(), yield_to_others)
+        self._rebuilt += 1
+        self._made.append(Made(ref(lease), size))
+        self._store.cache.histories.add(self)
+        return made
+
+    async def _load(self, base: Kept, shards: int, lease: Lease) -> Snapshot | None:
+        if base.version == 0:
+            return empty_snapshot(shards, lease)
+        stored = await self._log.load_checkpoint(base.version)
+        if stored is None:
+            return None
+        checkpoint = decode_checkpoint(*stored)
+        if not isinstance(checkpoint, Checkpoint) or checkpoint.format != FORMAT:
+            raise self._too_old()  # an earlier release wrote it, and only its newest can be read
+        return snapshot_of(checkpoint, self._store, shards, lease)
+
+    # --- memory ---
+
+    def _check_memory(self, wanted: int) -> None:
+        """Raise OutOfMemory if an older version cannot be made in its share of the memory."""
+        cache = self._store.cache
+        if cache.history_bytes + wanted > cache.most >> 2:
+            cache.yield_histories()
+        if cache.history_bytes + wanted > cache.most >> 2:
+            raise OutOfMemory(
+                "there is not enough memory for this older version",
+                hint="Ask again when other readers of older versions have ended, or raise"
+                " QSERVER_MEMORY.",
+            )
+
+    def yield_memory(self) -> None:
+        """Let go of what is kept for the next reader."""
+        self._recent = []
+        self._count()
+
+    @property
+    def held(self) -> int:
+        return sum(each.size for each in self._made)
+
+    def _count(self) -> None:
+        self._made = [each for each in self._made if each.lease() is not None]
+        if not self._made:
+            self._store.cache.histories.discard(self)
+
+    def close(self) -> None:
+        self._recent, self._made = [], []
+        self._count()
+
+    def statistics(self, saved: SavedPages, logged: int) -> HistoryStatistics:
+        self._count()
+        start = saved.base_of(saved.log_start)
+        newest = saved.kept[-1]
+        return HistoryStatistics(
+            saved.log_start,
+            len(saved.kept),
+            newest.log_end + logged - (start.log_end if start else newest.log_end),
+            sum(each.gone for each in saved.kept),
+            self._rebuilt,
+            self.held,
+        )
+
+    def __repr__(self) -> str:
+        return f"history of {self.seconds} seconds, {self._rebuilt} versions made again"

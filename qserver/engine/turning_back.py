@@ -1,0 +1,128 @@
+"""Makes a database what it was, as one transaction like any other.
+
+    newest ── differences of rows, definitions ──► a new version that says what the old one said
+
+The transaction depends on everything that is there, so no commit comes in between. Tables with the
+same definition get the rows that differ. A table that was dropped or redefined since comes back in
+trees of its own, with its indexes: numbers of trees are used once.
+
+What sequences have given out is not taken back: one that is still there counts on from where it is,
+and only one that was dropped since begins where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from qserver.engine.sequence_states import drop_state, put_state, state_of
+from qserver.errors import OutOfMemory
+from qserver.storage.footprint import changes_between
+from qserver.storage.page import Key, Value
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Definitions, ScannedRange, Transaction
+from qserver.values.comparison import same_row
+from qserver.values.relations import Definition, Sequence
+from qserver.values.schema import Table
+from qserver.values.sizes import size_of
+
+ENTRY_BYTES = 200
+"""What a change takes in memory beside its values."""
+
+
+def turn_back(
+    old: Snapshot, bytes_most: int, request_id: str | None, transaction: Transaction
+) -> Generator[None, None, None]:
+    """Change the database into what an older version of it was."""
+    transaction.request_id = request_id
+    transaction.whole_catalog_seen = True
+    work = TurningBack(old, bytes_most, transaction)
+    now = transaction.snapshot.catalog
+    names = sorted({*now.tables, *now.others, *old.catalog.tables, *old.catalog.others})
+    for name in names:
+        yield from work.turn(name, now.find(name), old.catalog.find(name))
+    if transaction.catalog_changes:
+        text = f"-- as in version {old.version}"
+        transaction.definitions = (Definitions(text, list(transaction.catalog_changes)),)
+
+
+class TurningBack:
+    def __init__(self, old: Snapshot, bytes_most: int, transaction: Transaction) -> None:
+        self._old = old
+        self._transaction = transaction
+        self._bytes_most = bytes_most
+        self._held = 0
+
+    def turn(
+        self, name: str, now: Definition | None, was: Definition | None
+    ) -> Generator[None, None, None]:
+        transaction = self._transaction
+        if isinstance(now, Table):
+            for tree in _trees(now):
+                transaction.ranges.append(ScannedRange(tree, None, None, None))
+            if now == was:
+                for tree in _trees(now):
+                    yield from self._change_entries(tree)
+                return
+        if now == was:
+            return
+        self._remove(name, now, was)
+        if isinstance(was, Table):
+            yield from self._bring_back(name, was)
+        elif isinstance(was, Sequence):
+            self._count_on(name, now, was)
+        elif was is not None:
+            transaction.define(name, was)
+        yield
+
+    def _change_entries(self, tree: int) -> Generator[None, None, None]:
+        for piece in changes_between(self._transaction.snapshot, self._old, tree, None, None):
+            for key, now, was in piece:
+                if not same_row(now, was):
+                    self._put(tree, key, was)
+            yield
+
+    def _remove(self, name: str, now: Definition | None, was: Definition | None) -> None:
+        transaction = self._transaction
+        if isinstance(now, Table):
+            transaction.define(name, None)
+            transaction.drop_trees(*_trees(now))
+        elif isinstance(now, Sequence) and not isinstance(was, Sequence):
+            transaction.define(name, None)
+            drop_state(transaction, now)
+        elif now is not None and was is None:
+            transaction.define(name, None)
+
+    def _bring_back(self, name: str, was: Table) -> Generator[None, None, None]:
+        transaction = self._transaction
+        indexes = tuple(replace(each, id=transaction.next_tree()) for each in was.indexes)
+        table = replace(was, id=transaction.next_tree(), indexes=indexes)
+        transaction.define(name, table)
+        for tree, into in zip(_trees(was), _trees(table), strict=True):
+            for keys, rows in self._old.pages(tree):
+                for key, row in zip(keys, rows, strict=True):
+                    self._put(into, key, row)
+                yield
+
+    def _count_on(self, name: str, now: Definition | None, was: Sequence) -> None:
+        transaction = self._transaction
+        if isinstance(now, Sequence):
+            transaction.define(name, replace(was, id=now.id, state=now.state))
+            return
+        number = transaction.next_tree()
+        again = replace(was, id=number, state=number)
+        transaction.define(name, again)
+        put_state(transaction, again, state_of(self._old, was))
+
+    def _put(self, tree: int, key: Key, row: Value | None) -> None:
+        self._held += ENTRY_BYTES + sum(map(size_of, key)) + sum(map(size_of, row or ()))
+        if self._held > self._bytes_most:
+            raise OutOfMemory(
+                "too much has changed since that version to be restored at once",
+                hint="Make a branch of that version instead: that takes no memory.",
+            )
+        self._transaction.put_entry(tree, key, row)
+
+
+def _trees(table: Table) -> list[int]:
+    return [table.id, *(index.id for index in table.indexes)]

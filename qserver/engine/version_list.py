@@ -1,0 +1,69 @@
+"""Lists the versions that history has: when each was made, by which requests, and what it touched.
+
+The log tells all of it. A record names trees, so the catalog of its version is needed to name
+tables: it is made from the kept checkpoint before, and the definitions in the records behind that.
+Rows are counted without reading them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import trio
+
+from qserver.durability.checkpoint import catalog_of, decode_checkpoint
+from qserver.durability.kept import Kept
+from qserver.durability.port import Log
+from qserver.durability.records import LogRecord, decode_record
+from qserver.storage.catalog import Catalog, changes_from_plain
+from qserver.values.encoding import count_entries
+
+RECORDS_READ_AT_ONCE: Final = 64
+
+
+class VersionEntry(msgspec.Struct, frozen=True):
+    version: int
+    time: float
+    tables: list[str]
+    """Tables whose rows or definitions changed; other definitions, too."""
+    rows_changed: int
+    requests: list[str]
+
+
+async def list_versions(log: Log, base: Kept, after: int, until: int) -> list[VersionEntry] | None:
+    """Return the versions behind `after` up to `until`, in order; None if records are missing."""
+    catalog = Catalog()
+    if base.version:
+        stored = await log.load_checkpoint(base.version)
+        if stored is None:
+            return None
+        catalog = catalog_of(decode_checkpoint(*stored))
+    entries: list[VersionEntry] = []
+    version = base.version
+    while version < until:
+        records = await log.read(version, min(RECORDS_READ_AT_ONCE, until - version))
+        if not records or records[0][0] != version + 1:
+            return None
+        for version, data in records:
+            record = decode_record(data)
+            before = catalog
+            if record.catalog_changes:
+                changes = changes_from_plain(record.catalog_changes)
+                catalog = catalog.changed(changes, record.trees_used)
+            if version > after:
+                entries.append(_entry(record, before, catalog))
+            await trio.lowlevel.checkpoint()
+    return entries
+
+
+def _entry(record: LogRecord, before: Catalog, catalog: Catalog) -> VersionEntry:
+    names = {table.id: name for each in (before, catalog) for name, table in each.tables.items()}
+    touched = {name.replace("\0", ".") for name in record.catalog_changes}
+    rows = 0
+    for tree, entries in record.trees:
+        if tree in names:
+            rows += count_entries(entries)
+            touched.add(names[tree].replace("\0", "."))
+    requests = list(record.requests)
+    return VersionEntry(record.version, record.time, sorted(touched), rows, requests)

@@ -1,0 +1,53 @@
+"""What differs between two versions, row by row: net, whatever happened in between.
+
+A table that was made, dropped or redefined shows as a change of schema. Rows of a new table are
+insertions. Those of a table that was dropped, or whose rows have another form now, are not listed.
+
+Trees share the pages that have not changed, and those are not opened. A version that was made again
+shares fewer, so equal rows are left out one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qserver.storage.changes import Change
+from qserver.storage.footprint import changes_between
+from qserver.storage.page import Key
+from qserver.storage.snapshot import Snapshot
+from qserver.values.comparison import same_row
+from qserver.values.keys import TOP
+from qserver.values.schema import Table
+
+
+def snapshot_changes(
+    before: Snapshot,
+    after: Snapshot,
+    tables: set[str] | None = None,
+    start: tuple[str, Key | None] | None = None,
+) -> Iterator[tuple[str, Key | None, Change] | None]:
+    """Yield changes with the key of their table in the catalog and that of the row, in order.
+
+    `tables` limits it to some, by their keys in the catalog; `start` says behind which change to
+    begin. Yields None now and then, where the caller may let others run.
+    """
+    old, new = before.catalog, after.catalog
+    for name in sorted({*old.tables, *old.others, *new.tables, *new.others}):
+        if (tables is not None and name not in tables) or (start is not None and name < start[0]):
+            continue
+        behind = start[1] if start is not None and start[0] == name else None
+        was, now = old.find(name), new.find(name)
+        if was != now and behind is None and (start is None or start[0] != name):
+            yield name, None, Change(name.replace("\0", "."))
+        if isinstance(now, Table) and (was is None or _are_alike(was, now)):
+            low = None if behind is None else (*behind, TOP)
+            for piece in changes_between(before, after, now.id, low, None):
+                for key, row_before, row_after in piece:
+                    if not same_row(row_before, row_after):
+                        yield name, key, Change(now, row_before, row_after)
+                yield None
+        yield None
+
+
+def _are_alike(was: object, now: Table) -> bool:
+    return isinstance(was, Table) and was.id == now.id and was.columns == now.columns

@@ -1,0 +1,168 @@
+"""Routes of the older versions of a database: listed, compared, restored."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import trio
+
+from qserver.control.databases import OpenDatabase
+from qserver.engine.work import before
+from qserver.engine.yielding import yield_to_others
+from qserver.errors import DataCorrupted, HistoryTooOld, InvalidRequest, UndefinedTable
+from qserver.limits import (
+    ANSWER_PART_BYTES,
+    HISTORY_CHANGES_DEFAULT,
+    HISTORY_CHANGES_MAX,
+    HISTORY_VERSIONS_DEFAULT,
+    HISTORY_VERSIONS_MAX,
+    STATEMENT_SECONDS_MAX,
+)
+from qserver.storage.page import Key
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.snapshot_changes import snapshot_changes
+from qserver.values.encoding import decode_columns, encode_columns
+from qserver.values.schema import PUBLIC, catalog_key
+from qserver.values.sizes import size_of
+from qserver.web import shapes
+from qserver.web.admission import Admission
+from qserver.web.as_of import as_of_given
+from qserver.web.changes import ChangeEncoder
+from qserver.web.routes.bodies import body_of
+from qserver.web.service import Service
+
+DIFF_BYTES_MAX = 32 * ANSWER_PART_BYTES
+"""A page of changes ends after so many bytes of rows, however few changes that is."""
+
+
+class HistoryRoutes:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get_v1_databases_database_versions(
+        self, admission: Admission, database: str
+    ) -> shapes.VersionsAnswer:
+        admission.need("data:read")
+        earlier = admission.number("before")
+        limit = _limit(admission, HISTORY_VERSIONS_DEFAULT, HISTORY_VERSIONS_MAX)
+        async with self._opened(admission, database) as opened:
+            versions = opened.database.history.versions
+            found = await before(_deadline(), versions, earlier, limit + 1)
+        listed = [
+            shapes.Version(
+                each.version,
+                datetime.fromtimestamp(each.time, UTC),
+                each.tables,
+                each.rows_changed,
+                each.requests[-1] if each.requests else None,
+                each.requests,
+            )
+            for each in found[:limit]
+        ]
+        cursor = str(listed[-1].version) if len(found) > limit else None
+        return shapes.VersionsAnswer(True, listed, cursor)
+
+    async def get_v1_databases_database_diff(
+        self, admission: Admission, database: str
+    ) -> shapes.DiffAnswer:
+        admission.need("data:read")
+        given = admission.queries()
+        start = None if "cursor" not in given else _decoded(given["cursor"])
+        limit = _limit(admission, HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX)
+        async with self._opened(admission, database) as opened:
+            first = await self._snapshot(opened, given, "from")
+            last = await self._snapshot(opened, given, "to")
+            tables = _tables(given.get("tables"), first, last)
+            encoder, size = ChangeEncoder(), 0
+            changes: list[shapes.RowChange] = []
+            cursor: str | None = None
+            place: tuple[str, Key | None] = ("", None)
+            for found in snapshot_changes(first, last, tables, start):
+                if found is None:
+                    await before(_deadline(), yield_to_others)
+                    continue
+                if len(changes) >= limit or size > DIFF_BYTES_MAX:
+                    cursor = _encoded(*place)
+                    break
+                name, key, change = found
+                place = name, key
+                changes.append(encoder.encoded(change))
+                size += sum(map(size_of, (*(change.before or ()), *(change.after or ()))))
+            return shapes.DiffAnswer(True, first.version, last.version, changes, cursor)
+
+    async def post_v1_databases_database_restore(
+        self, admission: Admission, database: str
+    ) -> shapes.RestoreAnswer:
+        for scope in ("data:write", "schema"):
+            admission.need(scope)
+        wanted = await body_of(admission, shapes.RestoreRequest)
+        async with self._opened(admission, database) as opened:
+            opened.room.check()
+            made, restored = await opened.database.turn_back(
+                as_of_given(wanted.as_of), _deadline(), admission.request_id
+            )
+        return shapes.RestoreAnswer(True, made, restored)
+
+    @asynccontextmanager
+    async def _opened(self, admission: Admission, database: str) -> AsyncIterator[OpenDatabase]:
+        """The database; what is too old is gone here, not only an error of a statement."""
+        with await self._service.plane.database(admission.grant, database) as opened:
+            try:
+                yield opened
+            except HistoryTooOld as error:
+                error.is_gone = True
+                raise
+
+    async def _snapshot(self, opened: OpenDatabase, given: dict[str, str], name: str) -> Snapshot:
+        if name not in given and name == "from":
+            raise InvalidRequest("from is missing", hint="Name a version or a time.")
+        database = opened.database
+        if name not in given:
+            return await database.wait_durable_snapshot(_deadline())
+        return await database.snapshot_at(as_of_given(given[name]), _deadline())
+
+
+def _deadline() -> float:
+    return trio.current_time() + STATEMENT_SECONDS_MAX
+
+
+def _limit(admission: Admission, default: int, most: int) -> int:
+    limit = admission.number("limit")
+    if limit is None:
+        return default
+    if not 1 <= limit <= most:
+        raise InvalidRequest(f"limit is from 1 to {most}")
+    return limit
+
+
+def _tables(given: str | None, first: Snapshot, last: Snapshot) -> set[str] | None:
+    if given is None:
+        return None
+    keys = set()
+    for name in given.split(","):
+        schema, _, table = name.strip().rpartition(".")
+        key = catalog_key(schema or PUBLIC, table)
+        if first.catalog.find(key) is None and last.catalog.find(key) is None:
+            raise UndefinedTable(f'relation "{name}" does not exist', table=name)
+        keys.add(key)
+    return keys
+
+
+def _encoded(name: str, key: Key | None) -> str:
+    data = encode_columns([(name,)], [key])
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _decoded(cursor: str) -> tuple[str, Any]:
+    try:
+        data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        ((name,),), (key,) = decode_columns(data)
+    except (ValueError, DataCorrupted):
+        raise InvalidRequest("the cursor is none of ours") from None
+    if not isinstance(name, str):
+        raise InvalidRequest("the cursor is none of ours")
+    return name, key

@@ -1,0 +1,449 @@
+"""Every version that history keeps can be read as it was, whatever happened since."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from qserver.durability.check import problems_of
+from qserver.durability.memory import MemoryLog
+from qserver.durability.page_cache import PageCache
+from qserver.durability.port import Log
+from qserver.durability.sqlite import open_log
+from qserver.engine.checkpointer import CheckpointPolicy
+from qserver.engine.database import Database
+from qserver.errors import (
+    ForeignKeyViolation,
+    HistoryTooOld,
+    InvalidRequest,
+    OutOfMemory,
+    QueryCanceled,
+    ReadOnlyTransaction,
+    UniqueViolation,
+)
+from qserver.query.sql_database import SqlDatabase, Statement
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.snapshot_changes import snapshot_changes
+from tests.durability.histories import entries_of
+from tests.engine import counters
+from tests.engine.fakes import Laboratory
+
+OFTEN = CheckpointPolicy(log_bytes=200, seconds=1e9, history=3600.0)
+
+
+@asynccontextmanager
+async def opened(
+    log: Log,
+    world: Laboratory,
+    policy: CheckpointPolicy = OFTEN,
+    cache: PageCache | None = None,
+) -> AsyncIterator[Database]:
+    database = Database(log, world, shards=2, policy=policy, cache=cache)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(database.run)
+        yield database
+        nursery.cancel_scope.cancel()
+
+
+def contents(snapshot: Snapshot) -> dict[str, Any]:
+    """All rows by table, whatever trees they are in; the trees have to fit together."""
+    assert [each for each in problems_of(snapshot) if each is not None] == []
+    return {
+        name: [row for _, rows in snapshot.pages(table.id) for row in rows]
+        for name, table in snapshot.catalog.tables.items()
+    }
+
+
+def newest(database: Database) -> Snapshot:
+    snapshot = database.durable_snapshot()
+    assert snapshot is not None
+    return snapshot
+
+
+# --- against a model that keeps every version ----------------------------------------------------
+
+rows = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3)), max_size=30)
+events = st.one_of(
+    st.tuples(st.just("write"), rows),
+    st.tuples(st.just("write"), rows),
+    st.tuples(st.just("delete"), rows),
+    st.tuples(st.just("drop"), st.none()),
+    st.tuples(st.just("checkpoint"), st.none()),
+    st.tuples(st.just("time"), st.sampled_from([1.0, 50.0, 700.0])),
+    st.tuples(st.just("restart"), st.none()),
+    st.tuples(st.just("keep"), st.sampled_from([0.0, 60.0, 3600.0])),
+    st.tuples(st.just("restore"), st.integers(0, 40)),
+    st.tuples(st.just("read"), st.integers(0, 40)),
+    st.tuples(st.just("hold"), st.integers(0, 40)),
+    st.tuples(st.just("at"), st.floats(0.0, 3000.0)),
+)
+
+
+class Machine:
+    def __init__(self) -> None:
+        self.log, self.world = MemoryLog(), Laboratory()
+        self.versions: dict[int, tuple[float, Any]] = {0: (0.0, {})}
+        self.seconds = 3600.0
+        self.readers: list[Snapshot] = []
+
+    async def run(self, program: list[tuple[str, Any]]) -> None:
+        while program:
+            policy = CheckpointPolicy(log_bytes=200, seconds=1e9, history=self.seconds)
+            async with opened(self.log, self.world, policy) as database:
+                if newest(database).version:
+                    assert contents(newest(database)) == self.versions[max(self.versions)][1]
+                while program:
+                    what, how = program.pop(0)
+                    if what == "restart":
+                        break
+                    await self.do(database, what, how)
+                for held in self.readers:
+                    self.check(held)
+                for version in self.versions:
+                    await self.read(database, version)
+            self.readers.clear()
+
+    async def do(self, database: Database, what: str, how: Any) -> None:
+        if what in ("write", "delete", "drop"):
+            await self.write(database, what, how)
+        elif what == "checkpoint":
+            await database.checkpoint()
+        elif what == "time":
+            self.world.time += how
+        elif what == "keep":
+            self.seconds = how
+            database.keep_history(how)
+        elif what == "restore":
+            await self.restore(database, how % len(self.versions))
+        elif what in ("read", "hold"):
+            read = await self.read(database, how % len(self.versions))
+            if what == "hold" and read is not None:
+                self.readers.append(read)
+        else:
+            await self.read_at(database, 1000.0 + how)
+
+    async def write(self, database: Database, what: str, how: Any) -> None:
+        sql = SqlDatabase(database, self.world)
+        statements = [
+            "create table if not exists t (id integer primary key, v integer)",
+            "create index if not exists by_v on t (v)",
+        ]
+        for key, value in how or ():
+            if what == "write":
+                statements.append(
+                    f"insert into t values ({key}, {value}) on conflict (id) do update"
+                    " set v = excluded.v"
+                )
+            else:
+                statements.append(f"delete from t where id = {key}")
+        if what == "drop":
+            statements.append("drop table t")
+        before = newest(database).version
+        await sql.transaction([Statement(each) for each in statements])
+        self.note(newest(database), before)
+
+    def note(self, snapshot: Snapshot, before: int) -> None:
+        if snapshot.version > before:
+            assert snapshot.version == before + 1
+            self.versions[snapshot.version] = (snapshot.time, contents(snapshot))
+
+    async def restore(self, database: Database, version: int) -> None:
+        before = newest(database).version
+        try:
+            made, restored = await database.turn_back(version)
+        except HistoryTooOld:
+            return
+        self.note(newest(database), before)
+        assert (restored, made) == (version, newest(database).version)
+        assert contents(newest(database)) == self.versions[version][1]
+
+    async def read(self, database: Database, version: int) -> Snapshot | None:
+        following = self.versions.get(version + 1)
+        try:
+            snapshot = await database.snapshot_at(version)
+        except HistoryTooOld:
+            assert following is not None
+            kept = self.seconds and following[0] >= self.world.time - self.seconds
+            assert not kept or self.was_trimmed(database, version)
+            return None
+        assert snapshot.version == version
+        self.check(snapshot)
+        if following is not None:
+            assert self.seconds and following[0] >= self.world.time - self.seconds
+        return snapshot
+
+    def was_trimmed(self, database: Database, version: int) -> bool:
+        """A shorter history was wanted once."""
+        generation = database._generation
+        assert generation is not None
+        return generation.checkpointer.saved.log_start > version
+
+    async def read_at(self, database: Database, time: float) -> None:
+        if time > self.world.time:
+            with pytest.raises(InvalidRequest, match="future"):
+                await database.snapshot_at(time)
+            return
+        expected = max(version for version, (at, _) in self.versions.items() if at <= time)
+        try:
+            snapshot = await database.snapshot_at(time)
+        except HistoryTooOld:
+            assert time < self.world.time - self.seconds or self.was_trimmed(database, expected)
+            return
+        assert snapshot.version == expected
+        self.check(snapshot)
+
+    def check(self, snapshot: Snapshot) -> None:
+        time, entries = self.versions[snapshot.version]
+        assert (snapshot.time if snapshot.version else 0.0, contents(snapshot)) == (time, entries)
+
+
+@settings(deadline=None, max_examples=40)
+@given(program=st.lists(events, max_size=25))
+async def test_every_version_that_is_kept_reads_as_it_was(program: list[tuple[str, Any]]) -> None:
+    await Machine().run(program)
+
+
+# --- one by one ----------------------------------------------------------------------------------
+
+
+async def test_a_file_is_read_as_it_was_after_it_was_opened_again(tmp_path: Path) -> None:
+    world = Laboratory()
+    seen: dict[int, Any] = {}
+    async with await open_log(tmp_path / "data") as log:
+        async with opened(log, world) as database:
+            await database.transact(counters.create(200))
+            for number in range(20):
+                world.time += 10
+                await database.transact(counters.increment(number))
+                seen[newest(database).version] = entries_of(newest(database))
+            await database.close()
+        async with opened(log, world) as database:
+            for version in (2, 11, 20):
+                snapshot = await database.snapshot_at(version)
+                assert entries_of(snapshot) == seen[version]
+            found = await database.snapshot_at(1000.0 + 55)
+            assert found.version == 6, "version 7 was made at 1060"
+
+
+async def test_the_future_and_what_is_gone_are_refused() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        await database.transact(counters.create(5))
+        await database.transact(counters.increment(1))
+        with pytest.raises(InvalidRequest, match="no version 3 yet, the newest is 2"):
+            await database.snapshot_at(3)
+        with pytest.raises(InvalidRequest, match="future"):
+            await database.snapshot_at(world.time + 1.0)
+        assert (await database.snapshot_at(1)).version == 1
+        world.time += 3601
+        await database.transact(counters.increment(1))
+        world.time += 3601
+        with pytest.raises(HistoryTooOld) as caught:
+            await database.snapshot_at(1)
+        assert caught.value.code == "QS004"
+        with pytest.raises(HistoryTooOld):
+            await database.snapshot_at(1000.0)
+        assert (await database.snapshot_at(3)).version == 3
+
+
+async def test_no_history_means_the_newest_version_alone() -> None:
+    world = Laboratory()
+    policy = CheckpointPolicy(log_bytes=1 << 30, seconds=1e9)
+    async with opened(MemoryLog(), world, policy) as database:
+        await database.transact(counters.create(5))
+        await database.transact(counters.increment(1))
+        assert (await database.snapshot_at(2)).version == 2
+        with pytest.raises(HistoryTooOld):
+            await database.snapshot_at(1)
+
+
+async def test_a_deadline_ends_the_making_of_a_version(autojump_clock: MockClock) -> None:
+    class Slow(MemoryLog):
+        async def read(self, after: int, most: int) -> Any:
+            await trio.sleep(10)
+            return await super().read(after, most)
+
+    world = Laboratory()
+    async with opened(Slow(), world) as database:
+        await database.transact(counters.create(5))
+        await database.transact(counters.increment(1))
+        with pytest.raises(QueryCanceled):
+            await database.snapshot_at(1, trio.current_time() + 1)
+
+
+async def test_versions_in_memory_are_few_are_counted_and_go_first() -> None:
+    world, cache = Laboratory(), PageCache(1 << 20)
+    policy = CheckpointPolicy(log_bytes=1 << 30, seconds=1e9, history=3600.0)
+    async with opened(MemoryLog(), world, policy, cache) as database:
+        await database.transact(counters.create(20))
+        for number in range(8):
+            await database.transact(counters.increment(number))
+        for version in range(1, 8):
+            await database.snapshot_at(version)
+        statistics = database.history_statistics()
+        assert statistics is not None and statistics.rebuilt == 7
+        assert cache.history_bytes == statistics.snapshot_bytes > 0
+        again = await database.snapshot_at(7)
+        found = database.history_statistics()
+        assert found is not None and found.rebuilt == 7, "it was still there"
+        cache.yield_histories()
+        assert 0 < cache.history_bytes < statistics.snapshot_bytes, "somebody reads one"
+        del again
+        cache.yield_histories()
+        assert cache.history_bytes == 0 and not cache.histories
+        cache.most = 100
+        with pytest.raises(OutOfMemory):
+            await database.snapshot_at(1)
+
+
+async def test_sql_reads_what_was_and_writes_nothing_there() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table t (id serial primary key, v text)")
+        await sql.execute("insert into t (v) values ('a')")
+        version = newest(database).version
+        world.time += 10
+        await sql.execute("alter table t rename column v to word")
+        await sql.execute("update t set word = 'b'")
+        old = await sql.transaction([Statement("select * from t")], as_of=version)
+        assert (old.version, old.results[0].rows) == (version, [(1, "a")])
+        assert old.results[0].columns == ("id", "v")
+        text = "select column_name from information_schema.columns where table_name = 't'"
+        names = await sql.transaction([Statement(text)], as_of=1000.0)
+        assert ("v",) in names.results[0].rows
+        stream = await sql.stream("select v from t", as_of=version)
+        assert (stream.version, await stream.step()) == (version, [("a",)])
+        await stream.aclose()
+        for text in ("delete from t", "create table u (a int)", "select nextval('t_id_seq')"):
+            with pytest.raises(ReadOnlyTransaction) as caught:
+                await sql.transaction([Statement("select 1"), Statement(text)], as_of=version)
+            assert (caught.value.code, caught.value.statement) == ("25006", 1)
+        assert (await sql.execute("select nextval('t_id_seq'), word from t")).rows == [(2, "b")]
+
+
+async def test_a_database_is_turned_back_as_one_version_and_that_can_be_undone() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table p (id serial primary key, v text unique)")
+        await sql.execute("create table c (id serial primary key, p int references p (id))")
+        await sql.execute("create view shown as select v from p")
+        await sql.execute("insert into p (v) values ('a'), ('b'), ('c')")
+        await sql.execute("insert into c (p) values (1), (2)")
+        version = newest(database).version
+        before = contents(newest(database))
+        await sql.execute("insert into p (v) values ('d'), ('e')")
+        await sql.execute("update p set v = 'z' where id = 1")
+        await sql.execute("drop view shown")
+        await sql.execute("drop table c")
+        await sql.execute("alter table p add column more integer default 7")
+        await sql.execute("create table other (a integer)")
+        changed = newest(database).version
+        made, restored = await database.turn_back(version, request_id="r1")
+        assert (made, restored) == (changed + 1, version)
+        assert contents(newest(database)) == before
+        assert (await sql.execute("select v from shown order by v")).rows == [
+            ("a",),
+            ("b",),
+            ("c",),
+        ]
+        inserted = await sql.execute("insert into p (v) values ('new') returning id")
+        assert inserted.rows[0][0] > 5, "no number is given out twice"
+        assert (await sql.execute("insert into c (p) values (3) returning id")).rows[0][0] > 2
+        with pytest.raises(ForeignKeyViolation):
+            await sql.execute("insert into c (p) values (99)")
+        with pytest.raises(UniqueViolation):
+            await sql.execute("insert into p (v) values ('a')")
+        await database.turn_back(changed)
+        columns = (await sql.execute("select * from p where id = 1")).columns
+        assert columns == ("id", "v", "more")
+        assert (await sql.execute("select count(*) from other")).rows == [(0,)]
+
+
+async def test_what_is_larger_than_the_budget_is_not_restored() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world, cache=PageCache(40_000)) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table t (id integer primary key, v text)")
+        for start in (0, 100, 200):
+            await sql.execute(
+                f"insert into t select g, 'some words' from generate_series({start + 1},"
+                f" {start + 100}) g"
+            )
+        version = newest(database).version
+        await sql.execute("drop table t")
+        with pytest.raises(OutOfMemory) as caught:
+            await database.turn_back(version)
+        assert caught.value.code == "53200" and "branch" in (caught.value.hint or "")
+
+
+async def test_versions_are_listed_with_what_they_touched_and_who_wanted_them() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.transaction(
+            [Statement("create table t (a integer primary key, b integer)")], request_id="one"
+        )
+        await sql.execute("create index on t (b)")
+        await sql.transaction(
+            [Statement("insert into t select g, g from generate_series(1, 40) g")], request_id="two"
+        )
+        world.time += 10
+        await sql.execute("alter table t rename to u")
+        await sql.execute("delete from u where a < 3")
+        found = await database.history.versions(None, 100)
+        assert [each.version for each in found] == [5, 4, 3, 2, 1]
+        assert [each.tables for each in found] == [["u"], ["t", "u"], ["t"], ["t"], ["t"]]
+        assert [each.rows_changed for each in found] == [2, 0, 40, 0, 0]
+        assert [each.requests for each in found] == [[], [], ["two"], [], ["one"]]
+        assert found[0].time == 1010.0
+        some = await database.history.versions(4, 2)
+        assert [each.version for each in some] == [3, 2]
+        world.time += 3600 - 5
+        found = await database.history.versions(None, 100)
+        assert [each.version for each in found] == [5, 4, 3], "version 3 was the newest then"
+
+
+async def test_a_difference_is_net_and_can_be_begun_anywhere() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table t (a integer primary key, b integer)")
+        await sql.execute("create table gone (a integer primary key)")
+        await sql.execute("insert into t select g, 0 from generate_series(1, 50) g")
+        first = await database.snapshot_at(newest(database).version)
+        await database.checkpoint()
+        await sql.execute("update t set b = 1 where a in (2, 40)")
+        await sql.execute("update t set b = 2 where a = 7")
+        await sql.execute("update t set b = 0 where a = 7")
+        await sql.execute("delete from t where a = 50")
+        await sql.execute("drop table gone")
+        await sql.execute("create table made (a integer primary key)")
+        await sql.execute("insert into made values (1)")
+        last = newest(database)
+        again = await database.snapshot_at(first.version)
+        for before in (first, again):
+            found = [each for each in snapshot_changes(before, last) if each is not None]
+            told = [(name, key, change.op) for name, key, change in found]
+            assert told == [
+                ("gone", None, "schema"),
+                ("made", None, "schema"),
+                ("made", (1,), "insert"),
+                ("t", (2,), "update"),
+                ("t", (40,), "update"),
+                ("t", (50,), "delete"),
+            ]
+            for at, (name, key, _) in enumerate(found):
+                rest = [each for each in snapshot_changes(before, last, None, (name, key)) if each]
+                assert [each[:2] for each in rest] == [each[:2] for each in found[at + 1 :]]
+        back = [each[2].op for each in snapshot_changes(last, first, {"t"}) if each is not None]
+        assert back == ["update", "update", "insert"]
