@@ -311,6 +311,7 @@ class Disk:
         if ends:
             self.owner = handle
             handle.has_fenced = True
+            self.shelf.lost = False  # recovery has read all; a mere reader would not know
         else:
             self.world.reach("a fence was refused, and recovery read on")
         return ends
@@ -322,7 +323,6 @@ class Disk:
 
     async def _begin_reading(self) -> None:
         world = self.world
-        self.shelf.lost = False
         if world.faults.strikes("recovery_crashes"):
             world.record("fault", "the process will crash while it recovers", actor="disk")
             world.reach("the process crashed while it recovered")

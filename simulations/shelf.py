@@ -22,7 +22,7 @@ class Shelf:
         self.coming: Callable[[], None] | None = None
         """Writes the checkpoint that is being saved."""
         self.lost = False
-        """Whether saved, unsynced pages were lost, and the log has not been read since."""
+        """Whether saved, unsynced pages were lost, and nobody has recovered since."""
 
     def put(self, pages: Iterable[tuple[int, bytes]]) -> None:
         self.unsynced.update(pages)

@@ -67,7 +67,10 @@ def test_a_failed_sync_loses_pages_and_no_checkpoint_counts_on_them() -> None:
         with pytest.raises(LogFailed, match="pages of the checkpoint are lost"):
             await handle.save_checkpoint(1, b"")
         assert disk.shelf.checkpoint is None
-        await handle.read(0, 10)
+        records = await handle.read(0, 10)
+        with pytest.raises(LogFailed, match="pages of the checkpoint are lost"):
+            await handle.save_checkpoint(1, b"")  # somebody has read, and nobody has recovered
+        assert await handle.fence(len(records))
         await handle.save_checkpoint(1, b"")
         assert disk.shelf.checkpoint == (1, b"")
 
