@@ -88,7 +88,8 @@ class Branches:
             parent.database.save_soon()
 
     async def empty(self, database_id: str) -> None:
-        """Forget all of a deleted database that no branch needs."""
+        """Forget all of a deleted database that no branch needs, its history too."""
+        self._databases.keep_history(database_id, 0.0)
         with await self._databases.use(database_id) as opened:
             snapshot = await opened.database.wait_durable_snapshot()
             if snapshot.catalog.tables or snapshot.catalog.others:
