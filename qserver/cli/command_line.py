@@ -254,6 +254,9 @@ def _database(parser: argparse.ArgumentParser) -> None:
     )
     branch.add_argument("parent", help="the database that it begins as")
     branch.add_argument("name")
+    branch.add_argument(
+        "--as-of", type=moment, metavar="MOMENT", help="a version or a time (default: now)"
+    )
     listing = actions.add_parser("list", help="the databases of the organization")
     delete = actions.add_parser("delete", help="delete a database and everything in it")
     delete.add_argument("name")

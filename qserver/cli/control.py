@@ -137,7 +137,7 @@ def _create_database(client: Client, options: argparse.Namespace) -> int:
 
 
 def _branch_database(client: Client, options: argparse.Namespace) -> int:
-    made = client.create_database(options.name, options.parent)
+    made = client.create_database(options.name, options.parent, options.as_of)
     if options.json:
         return _print_json(made)
     sys.stdout.write(

@@ -107,10 +107,15 @@ def databases(_: Caller[Any]) -> Call[list[JsonObject]]:
     return (yield from _pages("databases"))
 
 
-def create_database(_: Caller[Any], name: str, branch_of: str | None = None) -> Call[JsonObject]:
-    """Create a database; with `branch_of`, a branch of that one, as it is now."""
-    answer = yield requests.record("POST", "databases", name=name, branch_of=branch_of)
-    return record_of(answer)
+def create_database(
+    _: Caller[Any],
+    name: str,
+    branch_of: str | None = None,
+    as_of: int | str | None = None,
+) -> Call[JsonObject]:
+    """Create a database; with `branch_of`, a branch of that one, as it is now or was at `as_of`."""
+    fields = {"name": name, "branch_of": branch_of, "as_of": as_of}
+    return record_of((yield requests.record("POST", "databases", **fields)))
 
 
 def keep_database(_: Caller[Any], name: str) -> Call[JsonObject]:
