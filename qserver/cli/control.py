@@ -224,10 +224,11 @@ def _show(
 
 
 def _cell(value: Any, kind: str) -> Any:
-    if value is None:
-        return ""
-    is_list = kind != "json" and isinstance(value, list | dict)
-    return ", ".join(map(str, value)) if is_list else value
+    if kind == "json":
+        return value
+    if isinstance(value, list | dict):
+        return ", ".join(map(str, value))
+    return "" if value is None else value
 
 
 def _print_json(value: Any) -> int:
