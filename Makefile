@@ -21,7 +21,7 @@ QUERIES ?= 10000
 SHAPE ?=
 # How the tests are shared out: file by file, to two processes. WORKERS= runs them in one.
 WORKERS ?= --numprocesses 2 --dist loadfile
-# The largest table of `make growth`; ten million rows take half an hour and 8 GB.
+# The largest table of `make growth`; ten million rows take an hour and 3 GB of disk.
 ROWS_MAX ?= 1000000
 # What `make serve` passes on, for example ARGS="--port 8080".
 ARGS ?=

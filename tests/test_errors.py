@@ -83,6 +83,7 @@ def test_only_what_may_succeed_unchanged_is_retryable() -> None:
         "LogTaken",
         "RateLimited",
         "RequestInProgress",
+        "TooManyOpen",
     }
 
 

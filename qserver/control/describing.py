@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import trio
+
 from qserver.control.access import Access
 from qserver.control.records import Grant
 from qserver.control.statement_texts import Statements, needed_scopes
@@ -15,7 +17,7 @@ from qserver.errors import (
     QserverError,
     QueryCanceled,
 )
-from qserver.limits import CONTROL_SECONDS_MAX
+from qserver.limits import STATEMENT_SECONDS_MAX
 from qserver.query.described import Described
 
 
@@ -24,16 +26,20 @@ async def described(
 ) -> Statements:
     """Describe statements in all databases; raise InvalidRequest if one is not good there.
 
+    All of them together have the time of one statement.
+
     Raise Forbidden if the grant lacks a scope that they need.
     """
     if not (grant.has("data:read") or grant.has("data:write")):
         raise Forbidden("a key cannot give what it lacks: data:read, data:write")
+    ends = trio.current_time() + STATEMENT_SECONDS_MAX
     found: dict[str, Described] = {}
     for database_id in database_ids:
         with await access.database(grant, database_id) as opened:
             for name, text in statements.items():
                 try:
-                    here = await opened.sql.describe(text, CONTROL_SECONDS_MAX * 1000)
+                    left_ms = max(0.0, ends - trio.current_time()) * 1000
+                    here = await opened.sql.describe(text, left_ms)
                 except (DatabaseUnavailable, LogFailed, QueryCanceled):
                     raise
                 except QserverError as error:

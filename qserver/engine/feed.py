@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import aclosing
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -24,6 +24,7 @@ import trio
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.yielding import in_steps
+from qserver.errors import ReaderTooSlow
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes
 from qserver.storage.snapshot import Snapshot
@@ -97,6 +98,8 @@ class Feed:
         self._size = 0
         self._readers = 0
         self._grown = trio.Event()
+        self.shared: dict[Hashable, Any] = {}
+        """What readers have made of the window together; gone when the last of them is."""
 
     # --- as an observer ---
 
@@ -138,11 +141,17 @@ class Feed:
         self._readers -= 1
         if not self._readers:
             self._clear()
+            self.shared.clear()
 
     def newest(self) -> int:
         """Return the newest durable version; 0 while it is unknown."""
         snapshot = self._snapshots.take()
         return 0 if snapshot is None else snapshot.version
+
+    @property
+    def oldest(self) -> int:
+        """The first version in the window; 0 if it is empty."""
+        return self._window[0].version if self._window else 0
 
     def find(self, version: int) -> FedVersion | None:
         window = self._window
@@ -165,6 +174,7 @@ class Feed:
             elif self.newest() <= since:
                 await self._grown.wait()
             else:
+                began = since
                 async with aclosing(past.after(since)) as earlier:
                     async for version in earlier:
                         assert version.version == since + 1, "the past leaves nothing out"
@@ -172,6 +182,11 @@ class Feed:
                         yield version
                         if self.find(since + 1) is not None:
                             break
+                if since == began:
+                    raise ReaderTooSlow(
+                        f"version {since + 1} is no longer kept",
+                        hint="Read the tables anew, and their changes from that version on.",
+                    )
 
     def statistics(self) -> FeedStatistics:
         return FeedStatistics(self._readers, len(self._window))

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from qserver.engine.gateway import Outcome
+from qserver.engine.stored_answers import StoredAnswer, store_answer
 from qserver.engine.work import Step, begin
 from qserver.errors import (
     ActiveTransaction,
@@ -57,6 +58,9 @@ from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction
 
 State: TypeAlias = Literal["active", "failed"]
+
+Named: TypeAlias = tuple[bytes, StoredAnswer]
+"""An answer to store, and its name."""
 
 CONTROL_LENGTH_MAX: Final = 1000
 """A longer text is no ROLLBACK."""
@@ -283,15 +287,25 @@ class OpenTransaction:
 
     # --- the end ---
 
-    def commit(self, writer: WritableDatabase, request: Request) -> Generator[Step, Any, Outcome]:
-        """Return the steps of a commit of what was written, if everything that was read holds."""
+    def check_active(self) -> None:
         if self.failed:
             raise in_failed()
+
+    def commit(
+        self, writer: WritableDatabase, request: Request, answer: Named | None
+    ) -> Generator[Step, Any, Outcome]:
+        """Return the steps of a commit of what was written, if everything that was read holds.
+
+        `answer`, under its name, is stored by the same commit.
+        """
+        self.check_active()
         transaction = self._stepped.whole
         if self.rows_changed:
             request.allowed.check_write()
         if transaction.changes_catalog:
             request.allowed.check_define()
+        if answer is not None:
+            store_answer(transaction, *answer)
         return writer.committing(transaction, request.deadline)
 
 

@@ -50,7 +50,8 @@ class Options(msgspec.Struct, frozen=True):
 
     More than `max_rows` rows of a statement are an error; of more than `cut_rows`, the first are
     returned. `timeout_ms` bounds everything up to the sending of a commit. More than `max_affected`
-    changed rows are an error. `dry_run`: run it, and commit nothing.
+    changed rows are an error. `dry_run`: run it, and commit nothing. `if_version`: only if no table
+    that it touches has changed since.
     """
 
     max_retries: int = RETRIES_DEFAULT
@@ -63,6 +64,7 @@ class Options(msgspec.Struct, frozen=True):
     once: Once | None = None
     as_of: AsOf | None = None
     """The version, or the time, that is read; nothing can be written then."""
+    if_version: int | None = None
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
+from qserver.engine.stored_answers import StoredAnswer
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -62,6 +63,7 @@ from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
@@ -163,12 +165,13 @@ class SqlDatabase:
         max_affected: int | None = None,
         dry_run: bool = False,
         once: Once | None = None,
+        if_version: int | None = None,
         as_of: AsOf | None = None,
         request_id: str | None = None,
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
-        options = Options(*limits, allowed, max_affected, dry_run, once, as_of)
+        options = Options(*limits, allowed, max_affected, dry_run, once, as_of, if_version)
         request = self._environment.request(timeout_ms, allowed, request_id)
         perform = self._perform if once is None else self._perform_once
         return await run(perform(request, statements, options))  # type: ignore[no-any-return]
@@ -181,6 +184,8 @@ class SqlDatabase:
         timeout_ms: float | None = None,
         max_retries: int = RETRIES_DEFAULT,
         allowed: Allowed = EVERYTHING,
+        max_affected: int | None = None,
+        if_version: int | None = None,
         request_id: str | None = None,
         as_of: AsOf | None = None,
     ) -> RowStream:
@@ -188,7 +193,14 @@ class SqlDatabase:
 
         A statement that writes runs to its end first: before the commit nothing may be shown.
         """
-        options = Options(max_retries, timeout_ms, allowed=allowed, as_of=as_of)
+        options = Options(
+            max_retries,
+            timeout_ms,
+            allowed=allowed,
+            max_affected=max_affected,
+            if_version=if_version,
+            as_of=as_of,
+        )
         request = self._environment.request(timeout_ms, allowed, request_id)
         work = self._perform(request, (Statement(sql, parameters),), options, _reading_stream)
         return await run(work)  # type: ignore[no-any-return]
@@ -292,13 +304,19 @@ class SqlDatabase:
         return await run(work)  # type: ignore[no-any-return]
 
     def committing(
-        self, transaction: OpenTransaction, options: Options
+        self,
+        transaction: OpenTransaction,
+        options: Options,
+        answer: tuple[bytes, StoredAnswer] | None = None,
     ) -> Generator[Step, Any, Outcome]:
-        """Return the steps of the commit of an open transaction, which is over if it succeeds."""
+        """Return the steps of the commit of an open transaction, which is over if it succeeds.
+
+        `answer` is stored by the same commit, under a name.
+        """
         request = self._environment.request(options.timeout_ms, options.allowed)
         if self._writer is None:
             raise ReadOnlyTransaction("this database can only be read here")
-        return transaction.commit(self._writer, request)
+        return transaction.commit(self._writer, request, answer)
 
     # --- a request ---
 
@@ -360,6 +378,9 @@ class SqlDatabase:
             raise only_reads()
         if options.dry_run:
             reads, request.dry_run = False, True
+        since = options.if_version
+        if since is not None and reads:
+            check_reads(since, found, snapshot)
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if refused is not None:
@@ -379,11 +400,15 @@ class SqlDatabase:
                     work: Work
                     if options.dry_run:
                         work = partial(run_and_undo, planner, request, found, options)
+                        if since is not None:
+                            work = partial(run_unchanged, since, work)
                         tried = yield from writer.transacting(work, 0, request.deadline, False)
                         results, diff = tried.result
                         request.result = TransactionResult(results, tried.version, diff=diff)
                         return request.result
                     work = partial(run_statements, planner, request, found, options)
+                    if since is not None:
+                        work = partial(run_unchanged, since, work)
                     if options.once is not None:
                         work = partial(run_once, options.once, request.time, work)
                     outcome = yield from writer.transacting(

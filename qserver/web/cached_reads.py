@@ -10,6 +10,7 @@ the timings are not.
 from __future__ import annotations
 
 from hashlib import sha256
+from time import perf_counter
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -24,6 +25,7 @@ from qserver.query.permissions import Allowed
 from qserver.query.results import TransactionResult
 from qserver.web.calls import JSON, ONLY_JSON, Facts
 from qserver.web.dataplane import HotEndpoint, QueryCall
+from qserver.web.requests import decode_value
 from qserver.web.rows import RowEncoders
 from qserver.web.statuses import Pair
 
@@ -53,6 +55,7 @@ class ReadCall(QueryCall):
 
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
+        self._began = perf_counter()
         self._only_read()
         (statement,) = self._statements
 
@@ -135,7 +138,9 @@ def _fields(query: bytes) -> dict[str, Any]:
                 raise InvalidRequest(f"{name} is a whole number, not {value!r}")
             fields[name] = int(value)
         elif name == "params":
-            fields[name] = msgspec.Raw(value.encode())
+            text = value.encode()
+            decode_value(text)  # one value, and nothing behind it that would be a field
+            fields[name] = msgspec.Raw(text)
         else:
             fields[name] = value
     if "sql" not in fields and "statement" not in fields:

@@ -150,6 +150,7 @@ class HotCall(KeyedCall):
         if (
             not (request.max_retries is request.timeout_ms is request.max_rows is None)
             or request.max_affected is not None
+            or request.if_version is not None
             or request.dry_run
             or request.as_of is not None
         ):
@@ -173,6 +174,10 @@ class HotCall(KeyedCall):
         assert name is not None
         if endpoint.idempotency_key is not None:
             raise no_key_inside()
+        if request.if_version is not None:
+            raise InvalidRequest(
+                "if_version is not for a step of an open transaction, which sees one version"
+            )
         if request.as_of is not None:
             raise InvalidRequest(
                 "an open transaction reads one version", hint="Open one with as_of instead."
@@ -336,6 +341,8 @@ class QueryCall(HotCall):
             )
         if request.dry_run:
             raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
+        if request.if_version is not None:
+            raise InvalidRequest("if_version is not for a live query, which follows all versions")
         if request.as_of is not None:
             raise InvalidRequest("a live query shows what is, and as_of what was")
         return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
@@ -387,6 +394,8 @@ class QueryCall(HotCall):
             timeout_ms=options.timeout_ms,
             max_retries=options.max_retries,
             allowed=options.allowed,
+            max_affected=options.max_affected,
+            if_version=options.if_version,
             request_id=self.request_id,
             as_of=options.as_of,
         )
@@ -574,6 +583,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         options.allowed,
         request.max_affected,
         request.dry_run,
+        if_version=request.if_version,
         as_of=None if request.as_of is None else as_of_given(request.as_of),
     )
 

@@ -221,12 +221,13 @@ class CommitCall(TransactionRouteCall):
         self._began = perf_counter()
         transaction, sql = held.transaction, held.opened.sql
         options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed_of(self.grant))
-        steps = sql.committing(transaction, options)
+        transaction.check_active()
         self._stored = self._new_answer(transaction.rows_changed)
         if not transaction.transaction.changes_anything:  # whatever it read was true at its version
             unchanged = msgspec.structs.replace(self._stored, version=transaction.version)
             return self.after(self._store(unchanged), self._unchanged)
-        store_answer(transaction.transaction, self._name(held.opened.id), self._stored)
+        answer = (self._name(held.opened.id), self._stored)
+        steps = sql.committing(transaction, options, answer)
         self._in_doubt = True
         outcome, rest = begin(steps)
         if rest is None:

@@ -44,6 +44,7 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_ms: Timeout | None = None
     max_retries: Retries | None = None
     max_affected: Count | None = None
+    if_version: Count | None = None
     dry_run: bool = False
     as_of: int | str | None = None
     transaction: str | None = None
@@ -68,6 +69,7 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_ms: Timeout | None = None
     max_retries: Retries | None = None
     max_affected: Count | None = None
+    if_version: Count | None = None
     dry_run: bool = False
     as_of: int | str | None = None
     branch: bool = False

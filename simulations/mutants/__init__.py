@@ -19,6 +19,7 @@ from simulations.mutants import (
     named,
     numbers,
     once,
+    open_transactions,
     pages,
     places,
     ranges,
@@ -52,5 +53,6 @@ MUTANTS: Final = (
     *answers.MUTANTS,
     *once.MUTANTS,
     *live.MUTANTS,
+    *open_transactions.MUTANTS,
     *named.MUTANTS,
 )

@@ -26,6 +26,7 @@ from simulations.workloads.sql_live import SqlLive
 from simulations.workloads.sql_migrations import SqlMigrations
 from simulations.workloads.sql_moves import SqlMoves
 from simulations.workloads.sql_once import SqlOnce
+from simulations.workloads.sql_open import SqlOpen
 from simulations.workloads.sql_owners import SqlOwners
 from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
@@ -67,6 +68,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         BlindWrites,
         Turns,
         SqlLive,
+        SqlOpen,
     )
 }
 

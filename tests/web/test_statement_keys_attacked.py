@@ -24,6 +24,7 @@ from tests.web.todos import OTHER, OWN, SECRET, STATEMENTS, Todos, error_of, tod
 
 OPEN_ROUTES: Final = {
     ("POST", "/v1/query"),
+    ("GET", "/v1/query"),
     ("POST", "/v1/transaction"),
     ("POST", "/v1/session"),
     ("POST", "/v1/session/refresh"),
@@ -74,7 +75,7 @@ async def test_every_other_route_refuses_the_key_and_its_sessions() -> None:
 
 async def test_the_routes_for_it_are_these_and_no_others() -> None:
     declared = {(each.method, each.path) for each in ROUTES if each.for_statement_keys}
-    hot = {("POST", "/v1/query"), ("POST", "/v1/transaction")}
+    hot = {("POST", "/v1/query"), ("GET", "/v1/query"), ("POST", "/v1/transaction")}
     assert declared | hot | set(KINDS) == OPEN_ROUTES
 
 
@@ -173,6 +174,35 @@ async def test_requests_that_want_more_are_refused() -> None:
             answer = await opened.ask("POST", "/v1/query", PLAIN, X_Database=database)
             assert (answer.status, error_of(answer)["code"]) == (403, "QS005")
         assert await rows_of_all(opened) == before
+
+
+async def test_get_runs_a_statement_that_only_reads_and_nothing_else() -> None:
+    async with todos() as opened:
+        for query, status in (
+            ("statement=everything", 200),
+            ("statement=my_todos&params=" + quote('{"done": false}'), 200),
+            ("statement=add&params=" + quote('{"id": 9, "title": "x"}'), 405),
+            ("statement=nothing", 403),
+            ("sql=SELECT+1", 403),
+            ("statement=everything&sql=SELECT+1", 403),
+            ("statement=everything&params=" + quote('{"user": 7}'), 403),
+            ("statement=everything&params=[7]", 400),
+            ("statement=everything&params=" + quote('{},"statement":"count"'), 400),
+            ("statement=everything&params=" + quote('{},"transaction":"txn_1"'), 400),
+            ("statement=everything&statement=count", 400),
+            ("statement=everything&database=nowhere", 403),
+        ):
+            answer = await opened.ask("GET", f"/v1/query?{query}")
+            assert answer.status == status, (query, answer)
+            shows_nothing(answer)
+            if status == 200:
+                found = json.loads(answer.body)
+                assert len(found["rows"]) == 2
+                assert found["timings"]["exec_us"] <= found["timings"]["total_us"]
+        injected = quote('null,"live":true')
+        answer = await opened.ask("GET", f"/v1/query?sql=SELECT+1&params={injected}", token=ADMIN)
+        assert answer.status == 400
+        assert (await opened.ask("HEAD", "/v1/query?statement=everything")).body == b""
 
 
 async def test_duplicates_in_json_choose_one_reading_for_all_checks() -> None:

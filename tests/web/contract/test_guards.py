@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -152,3 +153,82 @@ def test_a_statement_that_affects_too_many_rows_is_stopped_on_its_way(family: Cl
     many = "insert into many select n from generate_series(1, 3000000) n"
     error_of(family.query_response(many, max_affected=1000), 200, "QS003")
     assert family.rows("select count(*) as n from many") == [[0]]
+
+
+def test_a_streamed_write_is_bounded_too(family: Client) -> None:
+    answer = family.query_response("/*+ STREAM */ delete from children", max_affected=2)
+    error_of(answer, 200, "QS003")
+    assert family.rows("select count(*) from children") == [[3]]
+
+
+# --- if_version ---
+
+
+def test_a_request_runs_only_if_its_tables_have_not_changed(family: Client) -> None:
+    seen = family.query("select * from children")["version"]
+    family.query("update parents set name = 'x' where id = 1")
+    family.query("create table other (a int)")
+    rename = "update children set price = 9 where id = 10"
+    family.query(rename, if_version=seen)
+    now = family.query("select 1")["version"]
+    answer = family.query_response(rename, if_version=seen)
+    error = error_of(answer, 200, "40001")
+    assert error["retryable"] is False
+    conflict = error["conflict"]
+    assert conflict["table"] == "children"
+    assert (conflict["read_version"], conflict["changed_version"]) == (seen, now)
+    family.query(rename, if_version=now)
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("select * from parents where id = 2", "parents"),
+        ("/*+ STREAM */ select * from parents where id = 2", "parents"),
+        ("select * from children where id = 99", None),
+        ("insert into parents values (9, 'new')", "parents"),
+        ("insert into children values (9, 2, 1)", "parents"),  # by its foreign key
+        ("delete from children where id = 99", None),
+        ("select * from old", "parents"),
+        ("alter table parents add column a int", "parents"),
+        ("select 1", None),
+    ],
+)
+def test_all_tables_that_it_touches_count(family: Client, sql: str, table: str | None) -> None:
+    family.query("create view old as select * from parents")
+    seen = family.query("select 1")["version"]
+    family.query("update parents set name = 'x' where id = 1")
+    for fields in ({}, {"dry_run": True}) if "STREAM" not in sql else ({},):
+        answer = family.query_response(sql, if_version=seen, **fields)
+        if table is None:
+            assert '"success":true' in answer.text
+        else:
+            assert error_of(answer, 200, "40001")["conflict"]["table"] == table
+
+
+def test_of_many_who_saw_one_version_one_goes_on(family: Client) -> None:
+    seen = family.query("select 1")["version"]
+    add = "insert into parents select max(id) + 1, 'x' from parents"
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda _: family.query_response(add, if_version=seen).json(), range(8))
+        )
+    assert [each["success"] for each in answers].count(True) == 1
+    assert {each["error"]["code"] for each in answers if not each["success"]} == {"40001"}
+    blind = [f"insert into children values ({n}, null, 1)" for n in range(100, 108)]
+    seen = family.query("select 1")["version"]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda sql: family.query_response(sql, if_version=seen).json(), blind)
+        )
+    assert [each["success"] for each in answers].count(True) == 1
+
+
+def test_a_version_that_does_not_exist_yet_is_400(family: Client) -> None:
+    newest = family.query("select 1")["version"]
+    for sql in ("select 1", "delete from children"):
+        error_of(family.query_response(sql, if_version=newest + 1), 400, "QS001")
+        error_of(family.query_response(sql, if_version=-1), 400, "QS001")
+    opened = family.post("/v1/transaction/open").json()["transaction"]["id"]
+    answer = family.query_response("select 1", if_version=newest, transaction=opened)
+    error_of(answer, 400, "QS001")

@@ -1,0 +1,84 @@
+"""`if_version`: a request that runs only if no table that it touches has changed since a version.
+
+A table is touched if a statement names it, or if a foreign key leads there. All of it counts, not
+only the rows that were read: the whole table becomes part of the footprint, so that a change that
+comes before the commit makes the request run again, and be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+from qserver.engine.work import Step
+from qserver.errors import InvalidRequest, TableChanged
+from qserver.query.body import Found
+from qserver.storage.conflict import Conflict
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import ScannedRange, Transaction
+from qserver.values.schema import Table
+
+Body = Callable[[Transaction], Generator[Step, Any, Any]]
+
+
+def check_reads(version: int, found: Iterable[Found], snapshot: Snapshot) -> None:
+    """Raise if a table that these plans read has changed since the version."""
+    _check_exists(version, snapshot)
+    for index, (_, _, _, plan) in enumerate(found):
+        assert plan is not None, "statements that only read have plans"
+        for definition in plan.names.values():
+            if isinstance(definition, Table):
+                _check(definition, version, snapshot, index)
+
+
+def run_unchanged(version: int, body: Body, transaction: Transaction) -> Generator[Step, Any, Any]:
+    """Run statements, and raise if a table that they touched has changed since the version."""
+    snapshot = transaction.snapshot
+    _check_exists(version, snapshot)
+    result = yield from body(transaction)
+    for table in _touched(transaction):
+        trees = (table.id, *(index.id for index in table.indexes))
+        if transaction.earlier and any(tree in transaction.earlier for tree in trees):
+            raise _changed(table, version, snapshot.version + 1)
+        _check(table, version, snapshot)
+        transaction.ranges.append(ScannedRange(table.id, None, None, None))
+    return result
+
+
+def _touched(transaction: Transaction) -> list[Table]:
+    """Return the tables of the snapshot that the transaction has read, written or named."""
+    catalog = transaction.snapshot.catalog
+    trees = {*transaction.keys, *transaction.writes, *(each.tree for each in transaction.ranges)}
+    ids = {catalog.table_of_tree(tree) for tree in trees}
+    ids |= {each.id for each in transaction.names_seen.values() if isinstance(each, Table)}
+    return [table for _, table in sorted(catalog.tables.items()) if table.id in ids]
+
+
+def _check_exists(version: int, snapshot: Snapshot) -> None:
+    if version > snapshot.version:
+        raise InvalidRequest(
+            f"there is no version {version} yet, the newest is {snapshot.version}",
+            hint="Send a version that an answer has named.",
+        )
+
+
+def _check(table: Table, version: int, snapshot: Snapshot, index: int | None = None) -> None:
+    changed, _ = snapshot.last_change(table)
+    if changed > version:
+        raise _changed(table, version, changed, index)
+
+
+def _changed(table: Table, version: int, changed: int, index: int | None = None) -> TableChanged:
+    name = ".".join(table.path)
+    conflict = Conflict(
+        "a table has changed",
+        table=name,
+        version_read=version,
+        version_found=changed,
+        statement=index,
+    )
+    return TableChanged(
+        f'table "{name}" has changed since version {version}',
+        hint="Read it again, and decide anew.",
+        conflict=conflict,
+    )

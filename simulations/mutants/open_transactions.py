@@ -1,0 +1,77 @@
+"""Planted bugs in open transactions: steps, savepoints, the commit and its answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qserver.engine.gateway import Gateway
+from qserver.query.open_transaction import OpenTransaction
+from qserver.storage.stepped import Savepoint, SteppedTransaction, StepTransaction
+from simulations.mutants.mutant import Mutant, edited
+
+OPEN: Final = ("sql_open",)
+
+MUTANTS: Final = (
+    Mutant(
+        "commit_what_was_read_unseen",
+        "an open transaction commits without a look at the keys that it has read",
+        OPEN,
+        (
+            edited(
+                Gateway._send,
+                "transaction.load_written()",
+                "transaction.load_written()\n    transaction.keys = {}",
+            ),
+        ),
+    ),
+    Mutant(
+        "forget_reads_with_the_writes",
+        "ROLLBACK TO takes the reads back, too, although the client has seen them",
+        OPEN,
+        (
+            edited(
+                SteppedTransaction.roll_back_to,
+                "whole.dropped = there.dropped",
+                "whole.dropped = there.dropped\n    whole.keys, whole.ranges = {}, []",
+            ),
+        ),
+    ),
+    Mutant(
+        "remember_the_last_value",
+        "a savepoint remembers what a key held before its last write, not before its first",
+        OPEN,
+        (edited(Savepoint.remember, "if key not in before:", "if True:"),),
+    ),
+    Mutant(
+        "release_and_forget",
+        "the writes after a released savepoint are not undone by an earlier one",
+        OPEN,
+        (edited(SteppedTransaction.release, "if at:", "if False:"),),
+    ),
+    Mutant(
+        "commit_although_failed",
+        "an open transaction that has failed can be committed",
+        OPEN,
+        (edited(OpenTransaction.check_active, "raise in_failed()", "pass"),),
+    ),
+    Mutant(
+        "write_through",
+        "a step writes into the whole, so a step that fails leaves what it wrote",
+        OPEN,
+        (
+            edited(
+                StepTransaction.report_reads,
+                "self.keys, self.ranges, self.names_seen = {}, [], {}\n    for",
+                "self.keys, self.ranges, self.names_seen = {}, [], {}\n"
+                "    for tree, changes in self.writes.items():\n"
+                "        whole.writes.setdefault(tree, {}).update(changes)\n    for",
+            ),
+        ),
+    ),
+    Mutant(
+        "answer_later",
+        "the answer of a commit is not part of the commit",
+        OPEN,
+        (edited(OpenTransaction.commit, "if answer is not None:", "if answer is None:"),),
+    ),
+)

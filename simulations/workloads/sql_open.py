@@ -1,0 +1,229 @@
+"""Open transactions: clients read, wait, decide, write, take back a part of it, and commit.
+
+A transfer is decided by balances that were read long before, sometimes inside of something that was
+rolled back; the balance of a third account, its witness, decides the amount. At the end all
+transfers are made again, in the order of their commits: each must decide as it did.
+In between, the transaction makes money and takes it back by savepoints, fails and goes on, or is
+left behind. It sees one version and its own writes, and nobody sees any of that before its commit.
+
+The answer of each commit is stored with it. Asked for after crashes, it is there exactly if the
+transfer is, with the version that its client was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import trio
+
+from qserver.engine.gateway import Outcome
+from qserver.engine.stored_answers import StoredAnswer, find_answer
+from qserver.engine.work import run
+from qserver.errors import Applied, DivisionByZero, FailedTransaction, SerializationFailure
+from qserver.query.open_transaction import OpenTransaction
+from qserver.query.results import Options, Statement
+from qserver.query.sql_database import SqlDatabase
+from qserver.storage.transaction import Transaction
+from simulations.service import Service
+from simulations.workloads.sql_workload import SqlWorkload
+
+ACCOUNTS = 5
+BALANCE = 100
+TOTAL = ACCOUNTS * BALANCE
+
+SUM = "SELECT sum(balance) FROM accounts"
+READ = "SELECT balance FROM accounts WHERE id = $1"
+SET = "UPDATE accounts SET balance = $1 WHERE id = $2"
+MAKE = "UPDATE accounts SET balance = balance + 1000 WHERE id = $1"
+NOTE = "INSERT INTO transfers VALUES ($1, $2, $3, $4, $5)"
+FAIL = "SELECT 1 / (id - id) FROM accounts"
+
+
+class _LeftBehind(Exception):  # the client does not come back
+    """The transaction is let go without a commit."""
+
+
+class SqlOpen(SqlWorkload):
+    name = "sql_open"
+    tables = (
+        "CREATE TABLE accounts (id integer PRIMARY KEY, balance integer NOT NULL)",
+        """CREATE TABLE transfers (number integer PRIMARY KEY, source integer, target integer,
+            amount integer, witness integer)""",
+        f"INSERT INTO accounts SELECT n, {BALANCE} FROM generate_series(0, {ACCOUNTS - 1}) AS g(n)",
+    )
+
+    async def setup(self, service: Service) -> None:
+        self.told: dict[int, int] = {}
+        """The versions that clients were told of their commits."""
+        self.uncertain: set[int] = set()
+        await super().setup(service)
+
+    async def transaction(self, service: Service, number: int) -> None:
+        if self.chance.random() < 0.25:
+            found = await self.select(service, SUM)
+            if found is not None:
+                self.expect(found.rows == [(TOTAL,)], f"a sum of {found.rows} was seen")
+            return
+
+        async def send(database: SqlDatabase) -> Outcome:
+            transaction = await database.open()
+            try:
+                return await self._transfer(service, database, transaction, number)
+            finally:
+                transaction.release()
+
+        asked = service.ask_sql(send)
+        try:
+            done = await self._sent(asked, service, number, (SerializationFailure,))
+        except _LeftBehind:
+            service.world.reach("an open transaction was left behind")
+            return
+        if isinstance(done, SerializationFailure):
+            service.world.reach("the commit of an open transaction conflicted")
+        elif isinstance(done, int):
+            self.told[number] = done
+        elif done.applied is Applied.UNKNOWN:
+            self.uncertain.add(number)
+
+    async def _transfer(
+        self, service: Service, database: SqlDatabase, open_: OpenTransaction, number: int
+    ) -> Outcome:
+        chance = self.chance
+
+        async def inside(sql: str, *parameters: Any) -> list[Any]:
+            if chance.random() < 0.3:
+                await trio.sleep(chance.expovariate(1.0) * self.profile.delay_seconds * 20)
+            outcome = await database.inside(open_, [Statement(sql, list(parameters))], Options())
+            return outcome.results[0].rows
+
+        source, target = chance.sample(range(ACCOUNTS), 2)
+        witness = chance.randrange(ACCOUNTS)
+        looks = chance.random() < 0.4
+        """Whether it adds up all balances, and so conflicts with every other transfer."""
+        await inside("SAVEPOINT a")
+        if looks:
+            self.expect(await inside(SUM) == [(TOTAL,)], f"{number} sees another sum at first")
+        read = [(await inside(READ, account))[0][0] for account in (source, target, witness)]
+        amount = amount_by(read[2])
+        await self._make_and_take_back(inside, target)
+        if looks:
+            self.expect(await inside(SUM) == [(TOTAL,)], f"{number} has made money")
+        if chance.random() < 0.3:
+            await self._fail(service, database, open_, number)
+            await inside("ROLLBACK TO a")
+        await inside(SET, read[0] - amount, source)
+        await inside(SET, read[1] + amount, target)
+        await inside(NOTE, number, source, target, amount, witness)
+        if looks:
+            self.expect(await inside(SUM) == [(TOTAL,)], f"{number} sees another sum at last")
+        if chance.random() < 0.15:
+            raise _LeftBehind
+        answer = StoredAnswer(b"", float("inf"), b"", b"")
+        steps = database.committing(open_, Options(), (_name(number), answer))
+        outcome: Outcome = await run(steps)
+        return Outcome(outcome.version, outcome.version)
+
+    async def _make_and_take_back(self, inside: Any, account: int) -> None:
+        """Make money in nested savepoints, and take it back."""
+        chance = self.chance
+        await inside("SAVEPOINT b")
+        for _ in range(chance.randrange(3)):
+            await inside(MAKE, account)
+        await inside("SAVEPOINT c")
+        await inside(MAKE, account)
+        await inside(chance.choice(("RELEASE c", "ROLLBACK TO c", "SAVEPOINT c")))
+        if chance.random() < 0.1:
+            await inside("DELETE FROM transfers")
+        await inside("ROLLBACK TO b")
+        if chance.random() < 0.5:
+            await inside("RELEASE b")
+
+    async def _fail(
+        self, service: Service, database: SqlDatabase, open_: OpenTransaction, number: int
+    ) -> None:
+        """Let a step fail after it has written; then nothing but a rollback may be accepted."""
+        statements = [Statement(MAKE, [0]), Statement(NOTE, [-number, 0, 0, 0, 0]), Statement(FAIL)]
+        for expected in (DivisionByZero, FailedTransaction):
+            try:
+                await database.inside(open_, statements, Options())
+            except expected:
+                pass
+            else:
+                self.problems.append(f"a step of {number} did not fail")
+        if self.chance.random() < 0.5:
+            try:
+                await run(database.committing(open_, Options()))
+            except FailedTransaction:
+                service.world.reach("a failed open transaction was not committed")
+            else:
+                self.problems.append(f"{number} was committed after it had failed")
+
+    async def check_rows(self, service: Service) -> None:
+        accounts = await self.must(service, "SELECT id, balance FROM accounts")
+        transfers = await self.must(service, "SELECT * FROM transfers")
+        expected = dict.fromkeys(range(ACCOUNTS), BALANCE)
+        for row in transfers.rows:
+            move(expected, row)
+        balances: dict[int, int] = dict(accounts.rows)
+        self.expect(balances == expected, f"balances {balances}, the transfers say {expected}")
+        there = {row[0] for row in transfers.rows}
+        self.expect(min(there, default=0) >= 0, f"a failed step left something: {there}")
+        self.problems += self.book.compare(sorted(there), service)
+        await self.complain(service, lambda transaction: self._answers(transaction, there))
+        await self.complain(service, lambda transaction: _replayed(transaction, transfers.rows))
+
+    def _answers(self, transaction: Transaction, there: set[int]) -> list[str]:
+        """Compare the stored answers with what clients were told, and with the transfers."""
+        problems = []
+        for number in {*self.told, *self.uncertain, *there}:
+            answer = find_answer(transaction, _name(number), 0.0)
+            version = None if answer is None else answer.version
+            if (answer is not None) != (number in there):
+                problems.append(f"{number} has the answer {answer}, and its transfer differs")
+            elif number in self.told and version != self.told[number]:
+                problems.append(f"{number} was told {self.told[number]}, its answer says {version}")
+        return problems
+
+
+def _replayed(transaction: Transaction, rows: list[Any]) -> list[str]:
+    """Make all transfers again, in the order of their commits: each must decide as it did.
+
+    Transfers of one version came in some order.
+    """
+    by_version: dict[int, list[Any]] = {}
+    for row in rows:
+        answer = find_answer(transaction, _name(row[0]), 0.0)
+        by_version.setdefault(0 if answer is None else answer.version, []).append(row)
+    balances = dict.fromkeys(range(ACCOUNTS), BALANCE)
+    for version, together in sorted(by_version.items()):
+        fits = [order for order in permutations(together) if _decides(dict(balances), order)]
+        if not fits:
+            return [f"the transfers {together} of version {version} do not follow from {balances}"]
+        for row in together:
+            move(balances, row)
+    return []
+
+
+def _decides(balances: dict[int, int], rows: Sequence[Any]) -> bool:
+    for row in rows:
+        if row[3] != amount_by(balances[row[4]]):
+            return False
+        move(balances, row)
+    return True
+
+
+def move(balances: dict[int, int], row: Any) -> None:
+    _, source, target, amount, _ = row
+    balances[source] -= amount
+    balances[target] += amount
+
+
+def amount_by(balance: int) -> int:
+    """Return the amount of a transfer, which the balance of its witness decides."""
+    return 1 + balance % 11
+
+
+def _name(number: int) -> bytes:
+    return b"commit %d" % number
