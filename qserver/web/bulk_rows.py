@@ -1,4 +1,4 @@
-"""Decodes rows in bulk while they arrive: JSON lines, CSV, and a JSON array.
+"""Decodes rows in bulk while they arrive: JSON lines and CSV.
 
     bytes ─► whole lines ─► rows ─► batches of rows with the same names
 
@@ -141,12 +141,19 @@ class Csv:
         return end
 
     def _batches(self, records: str) -> Iterator[Batch]:
+        trouble: str | None = None
+        if '"' in records:
+            outside = _QUOTED.sub(_fill, records)
+            stray = outside.find('"')
+            if stray >= 0:
+                trouble = "has a quote inside of a cell, or one that is not closed"
+                line = max(outside.rfind("\n", 0, stray), outside.rfind("\r", 0, stray)) + 1
+                records = records[:line]
         has_empty = '""' in records
         if has_empty:
             records = _QUOTED.sub(_mark_empty, records)
         reader = csv.reader(StringIO(records, newline=""), strict=True)
         rows: list[Row] = []
-        trouble: str | None = None
         try:
             for cells in reader:
                 if not cells:
@@ -172,6 +179,8 @@ class Csv:
             trouble = f"is not CSV: {error}"
         if rows:
             yield self._batch(rows)
+        if trouble is not None and self._header is None:
+            raise InvalidRequest(f"the header of the CSV {trouble}")
         if trouble is not None:
             raise refused_row(self._count + 1, trouble)
 
@@ -195,8 +204,13 @@ class Csv:
         self._places = [header.index(name) for name in only]
 
 
-_QUOTED: Final = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
+_QUOTED: Final = re.compile(r'(?<![^,\r\n])"[^"]*+(?:""[^"]*+)*+"(?![^,\r\n])')
+"""A cell in quotes."""
 _objects: Final[msgspec.json.Decoder[dict[str, Any]]] = decoder_of(dict[str, Any])
+
+
+def _fill(cell: re.Match[str]) -> str:
+    return "x" * len(cell.group())
 
 
 def _mark_empty(cell: re.Match[str]) -> str:
