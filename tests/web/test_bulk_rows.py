@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ def decoded(decoder: Csv | JsonLines, body: bytes, cuts: list[int]) -> list[tupl
     """The rows as pairs of name and value, with their numbers."""
     found = []
     places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         for batch in decoder.feed(body[begin:end], last=False):
             for number, row in enumerate(batch.rows, batch.first):
                 found.append((number, dict(zip(batch.names, row, strict=True))))
