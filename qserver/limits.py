@@ -139,6 +139,9 @@ TRANSACTION_MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 OPEN_TRANSACTION_BYTES_MAX = 256 * 1024 * 1024
 """What an open transaction may hold of what it has read and written; past it, it is gone."""
 
+BULK_SECONDS_MAX = 600.0
+"""How long rows in bulk may take to arrive; the commit comes after."""
+
 SAVEPOINTS_MAX = 1000
 """Savepoints of an open transaction at once; 54000 past it."""
 

@@ -27,6 +27,8 @@ class QserverError(Exception):
     applied: ClassVar[Applied] = Applied.NO
     statement: int | None = None
     """The statement of a transaction that failed, counted from 0."""
+    row: int | None = None
+    """The row of a request with many that failed, counted from 1."""
     literal: int | None = None
     """The literal of the statement that could not be read; the caller knows its position."""
     item: int = 0

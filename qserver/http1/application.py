@@ -84,6 +84,9 @@ class IncomingBody(Protocol):
         and BodyRefused if the server refuses it.
         """
 
+    async def receive_some(self) -> bytes:
+        """Wait for the next part of the body; empty at its end. Raises as `read` does."""
+
 
 Client: TypeAlias = tuple[str, int] | None
 """The sender's address and port, if the server knows them."""

@@ -85,9 +85,23 @@ class ArrivingBody:
                 size += len(parts[-1])
         except Refusal as refusal:
             self._refuse(refusal)
+        self._raise_refusal()
+        return b"".join(parts)
+
+    async def receive_some(self) -> bytes:
+        """Wait for the next part of the body; empty at its end."""
+        try:
+            if self.refusal is None and not self.arrived and not self.complete:
+                self.arrived = await self.receive()
+        except Refusal as refusal:
+            self._refuse(refusal)
+        self._raise_refusal()
+        part, self.arrived = self.arrived, b""
+        return part
+
+    def _raise_refusal(self) -> None:
         if self.refusal is not None:
             raise BodyRefused(self.refusal.message, self.refusal.status)
-        return b"".join(parts)
 
     def _refuse(self, refusal: Refusal) -> None:
         self._connection.context.counters.requests_refused += 1

@@ -9,10 +9,11 @@ import trio
 
 from qserver.durability.memory import MemoryLog
 from qserver.engine.work import run as run_steps
-from qserver.errors import QserverError, SerializationFailure, TooManyAffected
+from qserver.errors import QserverError, SerializationFailure, TooManyAffected, UniqueViolation
 from qserver.limits import ANSWER_STORED_SECONDS
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives, together
+from qserver.query.bulk import Batch, BulkInsert
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Once, Options, Statement
 
@@ -194,6 +195,33 @@ async def open_transactions(run: Run) -> None:
         transaction.release()
 
 
+async def rows_in_bulk(run: Run) -> None:
+    """Rows come in bulk: all of them, or the number of the first that is wrong."""
+    await run.perform(does("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT DEFAULT 'none')"))
+    transaction = await run.database.open()
+    try:
+        insert = BulkInsert(run.database, transaction, "t", "update", Options())
+        await insert.add(Batch(("a", "b"), [(1, "one"), (2, None)], 1))
+        await insert.add(Batch(("a",), [(3,), (1,)], 3))
+        await insert.commit()
+        count = insert.affected_rows
+        run.check("four rows, two of them with one key", count == 4, f"{count} affected")
+    finally:
+        transaction.release()
+    await run.perform(gives("SELECT * FROM t ORDER BY a", "1 | one", "2 | NULL", "3 | none"))
+    transaction = await run.database.open()
+    try:
+        insert = BulkInsert(run.database, transaction, "t", "error", Options())
+        await insert.add(Batch(("a",), [(4,), (5,), (2,), (6,)], 1))
+    except UniqueViolation as error:
+        run.check("four rows, the third with a key that is taken", error.row == 3, error.message)
+    else:
+        run.check("four rows, the third with a key that is taken", False, "no error")
+    finally:
+        transaction.release()
+    await run.perform(gives("SELECT count(*) FROM t", "3"))
+
+
 async def bound_on_changes(run: Run) -> None:
     """With max_affected, a statement that would change more rows is refused as a whole."""
     await run.perform(
@@ -273,6 +301,12 @@ PROBES: Final = (
         CATEGORY,
         "A transaction stays open between requests, with savepoints; its commit is serializable.",
         open_transactions,
+    ),
+    Probe(
+        "bulk_rows",
+        CATEGORY,
+        "Rows in bulk are one transaction; the first bad one is named, and nothing is applied.",
+        rows_in_bulk,
     ),
     Probe(
         "dry_run",

@@ -138,7 +138,9 @@ class OpenTransaction:
         step: StepTransaction,
     ) -> Generator[Step, Any, TransactionResult]:
         request.dry_run = options.dry_run
-        found: list[Found] = [(each.sql, each.parameters, None, None) for each in statements]
+        found: list[Found] = [
+            (each.sql, each.parameters, each.parameterized, None) for each in statements
+        ]
         controls = partial(self._control, len(statements) == 1 and not options.dry_run)
         body = run_statements(planner, request, found, options, step, controls)
         results: list[Result]

@@ -11,6 +11,7 @@ from qserver.engine.history import AsOf
 from qserver.limits import RETRIES_DEFAULT
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.sql.execution import Rows
+from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameters import Given
 from qserver.storage.changes import Changes
 from qserver.values.types import SqlType
@@ -19,6 +20,8 @@ from qserver.values.types import SqlType
 class Statement(msgspec.Struct, frozen=True):
     sql: str
     parameters: Given = None
+    parameterized: Parameterized | None = None
+    """Its literals, if they are not those of the text, which only shows their kinds then."""
 
 
 class Once(msgspec.Struct, frozen=True):

@@ -158,7 +158,7 @@ def _decode_typed(text: bytes) -> tuple[str, list[Row]] | None:
     """Return the kinds of columns, which the first rows tell, and all rows."""
     try:
         first = _DECODER.decode(b"[%b]" % text[: text.find(b"]", _SAMPLE_LENGTH) + 1 or None])
-        kinds = "".join(map(_kind, zip(*first, strict=True)))
+        kinds = "".join(map(kind_of, zip(*first, strict=True)))
         if not kinds or not _PLAIN_KINDS.issuperset(kinds):
             return None
         return kinds, _decoder_of(kinds).decode(b"[%b]" % text)
@@ -202,7 +202,7 @@ def _read_rows(sql: str, start: int) -> ValuesList | None:
     if not values or not values[0] or len(set(map(len, values))) != 1:
         return None
     columns: list[Row] = list(zip(*values, strict=True))
-    kinds = "".join(map(_kind, columns))
+    kinds = "".join(map(kind_of, columns))
     if "?" in kinds:
         return None
     if "N" in kinds:  # some of the column's numbers are still ints
@@ -254,7 +254,7 @@ _DECODER: Final = msgspec.json.Decoder(list[tuple], float_hook=Decimal)  # type:
 _CAREFUL: Final = msgspec.json.Decoder(list[tuple], float_hook=_exact)  # type: ignore[type-arg]
 
 
-def _kind(column: Row) -> str:
+def kind_of(column: Row) -> str:
     """Return the kind of a column: "?" for none, "N" for "n" that has values still to convert."""
     types = set(map(type, column))
     types.discard(type(None))

@@ -184,6 +184,8 @@ def error_object(error: QserverError, request_id: str) -> ErrorObject:
     fields: dict[str, Any] = {}
     if isinstance(error, SerializationFailure) and isinstance(error.conflict, Conflict):
         fields["conflict"] = describe_conflict(error.conflict)
+    if error.row is not None:
+        fields["row"] = error.row
     return ErrorObject(
         code=error.code,
         name=error.name,

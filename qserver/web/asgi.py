@@ -84,6 +84,7 @@ class ReceivedBody:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._more = True
+        self._size = 0
 
     async def discard(self) -> None:
         """Read and drop the rest of the body."""
@@ -94,24 +95,32 @@ class ReceivedBody:
         except ClientGone:
             pass  # the client will not read the answer either
 
-    async def _next(self) -> bytes:
+    async def _next(self, most: int | None = None) -> bytes:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self._more = False
             raise ClientGone("the client left before the end of its request")
         self._more = message.get("more_body", False)
         part: bytes = message.get("body", b"")
+        self._size += len(part)
+        if most is not None and self._size > most:
+            raise BodyRefused(f"the body is larger than {most} bytes", 413)
         return part
 
     async def read(self, most: int | None = None) -> bytes:
         most = REQUEST_BODY_BYTES_MAX if most is None else most
-        parts, size = [], 0
+        parts = []
         while self._more:
-            parts.append(await self._next())
-            size += len(parts[-1])
-            if size > most:
-                raise BodyRefused(f"the body is larger than {most} bytes", 413)
+            parts.append(await self._next(most))
         return b"".join(parts)
+
+    async def receive_some(self) -> bytes:
+        """Wait for the next part of the body; empty at its end."""
+        while self._more:
+            part = await self._next(REQUEST_BODY_BYTES_MAX)
+            if part:
+                return part
+        return b""
 
 
 def _is_small(request: Request) -> bool:

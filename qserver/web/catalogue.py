@@ -49,6 +49,8 @@ class Route:
     request: type | None = None
     named_request: type | None = None
     """What a key that can only run its statements sends instead."""
+    request_media: tuple[str, ...] = ()
+    """Media types that its body may have besides."""
     scope: str | None = None
     anonymous: bool = False
     errors: tuple[int, ...] = ()
@@ -130,6 +132,22 @@ ROUTES: Final[tuple[Route, ...]] = (
         named_request=shapes.NamedTransactionRequest,
         takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "POST",
+        "/v1/tables/{name}/rows",
+        "insert rows in bulk: JSON lines, CSV or a JSON array",
+        Plane.DATA,
+        shapes.BulkAnswer,
+        request=shapes.BULK,
+        request_media=("application/x-ndjson", "text/csv"),
+        scope="data:write",
+        errors=(400, 403, 404, 413, 415),
+        queries=(
+            Query("on_conflict", str, "`error`, `ignore`, or `update` the row with that key."),
+            Query("columns", str, "Take only these, with commas between them."),
+            Query("database", str, "Which database; else X-Database, else the key's own."),
+        ),
     ),
     Route(
         "POST",

@@ -35,6 +35,9 @@ STATUS_MEANINGS: Final = {
 }
 
 
+_OF_STATEMENTS: Final = (shapes.QueryAnswer, shapes.TransactionAnswer, shapes.BulkAnswer)
+
+
 def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
     declared = {
         shape for route in routes for shape in (route.request, route.named_request, route.answer)
@@ -85,7 +88,10 @@ def _operation(route: Route, settings: Settings) -> dict[str, Any]:
     }
     parameters = [_in_path(name) for name in re.findall(r"{(\w+)}", route.path)]
     parameters += [_in_query(each) for each in route.queries]
-    if route.path in ("/v1/query", "/query", "/v1/transaction", "/tables"):
+    if (
+        route.path in ("/v1/query", "/query", "/v1/transaction", "/tables")
+        or route.request is shapes.BULK
+    ):
         parameters.append(_DATABASE_HEADER)
     if route.takes_idempotency_key:
         parameters.append(_IDEMPOTENCY_KEY)
@@ -106,6 +112,8 @@ def _body(route: Route) -> dict[str, Any]:
         if route.named_request is not None:
             schema = {"oneOf": [schema, _schema(route.named_request)]}
         content = {"application/json": {"schema": schema}}
+    for media in route.request_media:
+        content[media] = {"schema": {}}
     return {"required": not route.body_optional, "content": content}
 
 
@@ -130,7 +138,7 @@ def _responses(route: Route) -> dict[str, Any]:
         statuses |= {307, 404}
     if route.method not in BODILESS:
         statuses |= {415}
-    if route.answer is shapes.QueryAnswer or route.answer is shapes.TransactionAnswer:
+    if route.answer in _OF_STATEMENTS:
         statuses |= {503}
     for status in sorted(statuses):
         schema = _schema(shapes.ErrorAnswer)
@@ -145,7 +153,7 @@ def _responses(route: Route) -> dict[str, Any]:
 
 def _answer_schema(route: Route) -> dict[str, Any]:
     """A SQL error is also a 200."""
-    if route.answer is shapes.QueryAnswer or route.answer is shapes.TransactionAnswer:
+    if route.answer in _OF_STATEMENTS:
         return {"oneOf": [_schema(route.answer), _schema(shapes.ErrorAnswer)]}
     return _schema(route.answer)
 
@@ -155,6 +163,8 @@ def _schema(shape: Any) -> dict[str, Any]:
         return {"type": "string"}
     if shape is dict:
         return {"type": "object"}
+    if shape is shapes.BULK:
+        return {"type": "array", "items": {"type": "object"}}
     return {"$ref": REFERENCE.format(name=shape.__name__)}
 
 

@@ -227,6 +227,19 @@ class CommitAnswer(Struct, frozen=True):
     timings: TransactionTimings
 
 
+BULK: Final = list[dict[str, Any]]
+"""Rows in bulk, if they come as JSON."""
+
+
+class BulkAnswer(Struct, frozen=True):
+    """`affected_rows` counts the rows that were inserted or updated, not those ignored."""
+
+    success: Literal[True]
+    affected_rows: int
+    version: int
+    timings: Timings
+
+
 class ErrorObject(Struct, frozen=True):
     """The error: `code` is PostgreSQL's SQLSTATE, or QS… for an error that SQL does not have."""
 
@@ -243,6 +256,7 @@ class ErrorObject(Struct, frozen=True):
     retryable: bool
     request_id: str
     conflict: dict[str, Any] | UnsetType = UNSET
+    row: int | UnsetType = UNSET
 
 
 class ErrorAnswer(Struct, frozen=True):

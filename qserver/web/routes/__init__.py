@@ -15,6 +15,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from qserver.errors import InvalidRequest
+from qserver.web import bulk
 from qserver.web.admission import Admission
 from qserver.web.catalogue import ROUTES, Route
 from qserver.web.hot import HOT
@@ -43,7 +44,8 @@ def make_routes(service: Service) -> Bridge:
         DescriptionRoutes(service),
     )
     for route in ROUTES:
-        if route.path not in HOT and (route.method, route.path) not in KINDS:
+        place = (route.method, route.path)
+        if route.path not in HOT and place not in KINDS and place != bulk.ROUTE:
             rule = route.path.replace("{", "<").replace("}", ">")
             view = _view(route, _handler(handlers, route))
             app.add_url_rule(rule, endpoint=route.name, view_func=view, methods=[route.method])

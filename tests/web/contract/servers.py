@@ -259,7 +259,7 @@ def error_of(answer: httpx.Response, status: int, code: str | None = None) -> di
     assert body.get("results", []) == []
     assert body["timings"].keys() == {"total_us", "exec_us"}
     error: dict[str, Any] = body["error"]
-    assert error.keys() - {"conflict"} == {
+    assert error.keys() - {"conflict", "row"} == {
         "code", "name", "message", "detail", "hint", "position", "statement", "table", "column",
         "constraint", "retryable", "request_id",
     }  # fmt: skip

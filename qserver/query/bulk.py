@@ -1,0 +1,256 @@
+"""Rows in bulk: many INSERTs of one shape as one transaction, run while the rows arrive.
+
+    rows of equal names ─► columns, each of one kind ─► INSERT … VALUES ␀␀ ─► a step ─┐
+                                                                     ▲               │ fails
+                                                                     └─ its halves ◄─┘
+
+The rows take the place of a list of values, see `fingerprint`: a thousand of them are one statement
+with a kept plan, and everything that holds for an INSERT holds for them. A step that fails leaves
+nothing. It is tried again in halves, until the row that is wrong is alone.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from qserver.engine.work import run
+from qserver.errors import (
+    CardinalityViolation,
+    DataError,
+    DuplicateColumn,
+    FeatureNotSupported,
+    GeneratedAlways,
+    InsufficientPrivilege,
+    IntegrityError,
+    InvalidColumnReference,
+    ProgramLimitExceeded,
+    StatementError,
+    UndefinedColumn,
+    UndefinedTable,
+    WithCheckOptionViolation,
+    WrongObjectType,
+)
+from qserver.query.open_transaction import OpenTransaction
+from qserver.query.results import Options, Statement
+from qserver.query.sql_database import SqlDatabase
+from qserver.sql.binder.star_texts import quoted
+from qserver.sql.fingerprint import Parameterized, parameterize
+from qserver.sql.parameters import json_of
+from qserver.sql.value_rows import Row, kind_of
+from qserver.values.schema import Table, catalog_key
+from qserver.values.types import Kind, SqlType
+
+OnConflict: TypeAlias = Literal["error", "ignore", "update"]
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Rows with the same names, in order."""
+
+    names: tuple[str, ...]
+    rows: list[Row]
+    first: int
+    """The number of the first row."""
+
+
+_OF_A_ROW: Final = (
+    CardinalityViolation,
+    DataError,
+    IntegrityError,
+    ProgramLimitExceeded,
+    StatementError,
+    WithCheckOptionViolation,
+)
+_OF_ALL_ROWS: Final = (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidColumnReference,
+    UndefinedTable,
+    WrongObjectType,
+)
+_OF_NAMES: Final = (DuplicateColumn, GeneratedAlways, UndefinedColumn)
+
+_NUMBERS: Final = frozenset(
+    (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
+)
+_SAMPLES: Final = {"i": "0", "l": "9999999999", "n": "0.5", "s": "''", "t": "TRUE"}
+"""A literal of each kind, for the text of the statement."""
+
+
+class BulkInsert:
+    """Inserts into one table of an open transaction."""
+
+    def __init__(
+        self,
+        sql: SqlDatabase,
+        transaction: OpenTransaction,
+        table: str,
+        on_conflict: OnConflict,
+        options: Options,
+        *,
+        same_names: bool = False,
+    ) -> None:
+        """`same_names`: all rows have the same, so an unknown one is not a row's fault."""
+        self.affected_rows = 0
+        self._sql = sql
+        self._transaction = transaction
+        self._options = options
+        self._of_all = (*_OF_ALL_ROWS, *_OF_NAMES) if same_names else _OF_ALL_ROWS
+        self._table = _find(transaction, table)
+        self._on_conflict = on_conflict
+        if on_conflict == "update" and self._table.has_row_id:
+            raise InvalidColumnReference(
+                f'table "{table}" has no primary key, so no row can be updated',
+                table=self._table.name,
+            )
+        self._statements: dict[tuple[tuple[str, ...], str], tuple[str, Parameterized]] = {}
+        """The last texts of names and kinds."""
+
+    def check_columns(self, names: tuple[str, ...]) -> None:
+        """Raise if the table lacks a column."""
+        for name in names:
+            self._table.position(name)
+
+    async def add(self, batch: Batch) -> None:
+        """Insert rows, or raise the error of the first that is wrong, with its number."""
+        names, rows = batch.names, batch.rows
+        if names or len(rows) == 1:  # rows without a column come one by one
+            try:
+                statement = self._statement(names, rows)
+                outcome = await self._sql.inside(self._transaction, (statement,), self._options)
+                self.affected_rows += outcome.results[0].affected_rows
+                return
+            except _OF_A_ROW as error:
+                error.position = error.statement = None
+                if isinstance(error, self._of_all):
+                    raise
+                if len(rows) == 1:
+                    error.row = batch.first
+                    raise
+            self._transaction.failed = False
+        half = len(rows) // 2
+        await self.add(Batch(names, rows[:half], batch.first))
+        await self.add(Batch(names, rows[half:], batch.first + half))
+
+    async def commit(self, request_id: str | None = None) -> int:
+        """Commit all rows; return the version."""
+        transaction = self._transaction
+        transaction.transaction.request_id = request_id
+        if not transaction.transaction.changes_anything:
+            return transaction.version
+        outcome = await run(self._sql.committing(transaction, self._options))
+        version: int = outcome.version
+        return version
+
+    def _statement(self, names: tuple[str, ...], rows: list[Row]) -> Statement:
+        if not names:
+            return Statement(f"INSERT INTO {self._target} DEFAULT VALUES{self._action(names)}")
+        columns: list[Row] = list(zip(*rows, strict=True))
+        kinds = ""
+        changed = False
+        for at, name in enumerate(names):
+            kind, column = _column(columns[at], self._type_of(name))
+            changed |= column is not columns[at]
+            columns[at] = column
+            kinds += kind
+        if changed:
+            rows = list(zip(*columns, strict=True))
+        text, sample = self._text(names, kinds)
+        literals: list[Any] = [rows if type(each) is list else each for each in sample.literals]
+        parameterized = Parameterized(sample.fingerprint, literals, sample.kinds)
+        return Statement(text, None, parameterized)
+
+    def _text(self, names: tuple[str, ...], kinds: str) -> tuple[str, Parameterized]:
+        """The statement with two rows that stand for all, and its fingerprint."""
+        known = self._statements.get((names, kinds))
+        if known is None:
+            row = ", ".join([_SAMPLES[kind] for kind in kinds])
+            columns = ", ".join(map(quoted, names))
+            text = (
+                f"INSERT INTO {self._target} ({columns}) VALUES ({row}), ({row})"
+                f"{self._action(names)}"
+            )
+            known = text, parameterize(text)
+            if len(self._statements) >= _STATEMENTS_KEPT:
+                self._statements.clear()
+            self._statements[names, kinds] = known
+        return known
+
+    @property
+    def _target(self) -> str:
+        return ".".join(map(quoted, self._table.path))
+
+    def _action(self, names: tuple[str, ...]) -> str:
+        """The ON CONFLICT clause: a column that is left out keeps its value."""
+        if self._on_conflict == "error":
+            return ""
+        if self._on_conflict == "ignore" or not names:
+            return " ON CONFLICT DO NOTHING"
+        table = self._table
+        key = [table.columns[at].name for at in table.primary_key]
+        changed = [name for name in names if name not in key] or key[:1]
+        changes = ", ".join([f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in changed])
+        return f" ON CONFLICT ({', '.join(map(quoted, key))}) DO UPDATE SET {changes}"
+
+    def _type_of(self, name: str) -> SqlType | None:
+        at = self._table.positions.get(name)
+        return None if at is None else self._table.columns[at].type  # the statement will refuse it
+
+
+_STATEMENTS_KEPT: Final = 64
+
+
+def _find(transaction: OpenTransaction, name: str) -> Table:
+    """The table of a name, which follows its schema if that is not public."""
+    schema, dot, rest = name.partition(".")
+    catalog = transaction.transaction.catalog
+    found = catalog.find(name) if "\0" not in name else None
+    if found is None and dot and "\0" not in name:
+        found = catalog.find(catalog_key(schema, rest))
+    if found is None:
+        raise UndefinedTable(f'relation "{name}" does not exist', table=name)
+    if not isinstance(found, Table):
+        raise WrongObjectType(f'"{name}" is not a table', table=name)
+    return found
+
+
+def _column(column: Row, sql_type: SqlType | None) -> tuple[str, Row]:
+    """The kind of a column and its values; those that the type cannot take as they are, as text."""
+    kind = kind_of(column)
+    if kind in "s0":
+        return "s", column
+    target = None if sql_type is None else sql_type.kind
+    if target in _NUMBERS and kind in "iln":
+        return kind, column
+    if target in _NUMBERS and kind == "N":
+        return "n", tuple([each if each is None else Decimal(each) for each in column])
+    if target is Kind.BOOLEAN and kind == "t":
+        return kind, column
+    as_text = _text_of if sql_type is None or sql_type.element is None else array_text
+    return "s", tuple([each if each is None else as_text(each) for each in column])
+
+
+def _text_of(value: Any) -> str:
+    if type(value) is str:
+        return value
+    if type(value) is bool:
+        return "true" if value else "false"
+    return json_of(value) if isinstance(value, list | dict) else str(value)
+
+
+def array_text(value: Any) -> str:
+    """A list as the text of an array; a text is one already."""
+    if type(value) is not list:
+        return _text_of(value)
+    return "{" + ",".join([_element(each) for each in value]) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if type(value) is list:
+        return array_text(value)
+    text = _text_of(value)
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,225 @@
+"""Decodes rows in bulk while they arrive: JSON lines and CSV.
+
+    bytes ─► whole lines ─► rows ─► batches of rows with the same names
+
+A decoder raises the error of the first bad row after it has yielded the rows before it. CSV cells
+are texts, an empty cell is NULL, and a cell of two quotes is the empty text.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
+from io import StringIO
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from qserver.errors import InvalidRequest
+from qserver.limits import REQUEST_BODY_BYTES_MAX
+from qserver.query.bulk import Batch
+from qserver.sql.value_rows import Row
+from qserver.web.requests import decoder_of
+
+ROWS_AT_ONCE: Final = 1000
+"""Rows of one statement."""
+
+csv.field_size_limit(REQUEST_BODY_BYTES_MAX)
+
+
+class ObjectBatches:
+    """Makes batches of JSON objects."""
+
+    def __init__(self, only: tuple[str, ...] | None) -> None:
+        self._only = None if only is None else frozenset(only)
+        self._count = 0
+
+    def of(self, objects: list[dict[str, Any]]) -> Iterator[Batch]:
+        only = self._only
+        if only is not None:
+            objects = [{name: each[name] for name in each if name in only} for each in objects]
+        for names, group in groupby(objects, tuple):
+            rows: list[Row] = [tuple(each.values()) for each in group]
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                yield Batch(names, rows[start : start + ROWS_AT_ONCE], self._count + start + 1)
+            self._count += len(rows)
+
+    def of_many(self, objects: list[dict[str, Any]]) -> Iterator[Batch]:
+        """The same, a part of the objects after the other."""
+        for start in range(0, len(objects), ROWS_AT_ONCE):
+            yield from self.of(objects[start : start + ROWS_AT_ONCE])
+
+    def refuse(self, reason: str) -> InvalidRequest:
+        """The error of the row after those that were yielded."""
+        return refused_row(self._count + 1, reason)
+
+
+class JsonLines:
+    def __init__(self, only: tuple[str, ...] | None) -> None:
+        self._batches = ObjectBatches(only)
+        self._begun: list[bytes] = []
+        """The pieces of a line that has no end yet."""
+
+    def feed(self, data: bytes, *, last: bool = False) -> Iterator[Batch]:
+        end = len(data) if last else data.rfind(b"\n") + 1
+        if not end and not last:
+            self._begun.append(data)
+            return
+        lines = b"".join([*self._begun, data[:end]])
+        self._begun = [data[end:]]
+        try:
+            objects = _objects.decode_lines(lines)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            yield from self._one_by_one(lines)
+            return
+        yield from self._batches.of(objects)
+
+    def _one_by_one(self, lines: bytes) -> Iterator[Batch]:
+        """Yield the rows before the bad line, then raise its error."""
+        objects: list[dict[str, Any]] = []
+        for line in lines.split(b"\n"):
+            if not line.strip():
+                continue
+            try:
+                objects.append(_objects.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                yield from self._batches.of(objects)
+                raise self._batches.refuse(f"is not a JSON object: {error}") from None
+        raise AssertionError("each line alone is a JSON object, and all together are not")
+
+
+class Csv:
+    def __init__(self, only: tuple[str, ...] | None) -> None:
+        self._only = only
+        self._decode = getincrementaldecoder("utf-8-sig")("strict").decode
+        self._begun: list[str] = []
+        """The pieces of a record that has no end yet."""
+        self._in_quotes = 0
+        self._header: list[str] | None = None
+        self._names: tuple[str, ...] = ()
+        self._places: list[int] | None = None
+        """The cells that are taken; None: all."""
+        self._count = 0
+
+    def feed(self, data: bytes, *, last: bool = False) -> Iterator[Batch]:
+        try:
+            text = self._decode(data, last)
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(f"the body is not UTF-8: {error}") from None
+        if "\0" in text:
+            raise InvalidRequest("the body has a NUL character, which no text can hold")
+        end = self._end_of_records(text)
+        if last:
+            end = len(text)
+        if not end and not last:
+            self._begun.append(text)
+            return
+        records = "".join([*self._begun, text[:end]])
+        self._begun = [text[end:]]
+        yield from self._batches(records)
+        if last and self._header is None:
+            raise InvalidRequest("the CSV has no header line")
+
+    def _end_of_records(self, text: str) -> int:
+        """Where the last record ends that is complete: behind a line end outside of quotes."""
+        pieces = text.split('"')
+        begin = len(text)
+        end = 0
+        for at in range(len(pieces) - 1, -1, -1):
+            piece = pieces[at]
+            begin -= len(piece)
+            if not (self._in_quotes + at) % 2:
+                line_end = piece.rfind("\n") + 1
+                if line_end:
+                    end = begin + line_end
+                    break
+            begin -= 1
+        self._in_quotes = (self._in_quotes + len(pieces) - 1) % 2
+        return end
+
+    def _batches(self, records: str) -> Iterator[Batch]:
+        trouble: str | None = None
+        if '"' in records:
+            outside = _QUOTED.sub(_fill, records)
+            stray = outside.find('"')
+            if stray >= 0:
+                trouble = "has a quote inside of a cell, or one that is not closed"
+                line = max(outside.rfind("\n", 0, stray), outside.rfind("\r", 0, stray)) + 1
+                records = records[:line]
+        has_empty = '""' in records
+        if has_empty:
+            records = _QUOTED.sub(_mark_empty, records)
+        reader = csv.reader(StringIO(records, newline=""), strict=True)
+        rows: list[Row] = []
+        try:
+            for cells in reader:
+                if not cells:
+                    continue
+                if self._header is None:
+                    self._begin(cells)
+                    continue
+                if len(cells) != len(self._header):
+                    trouble = f"has {len(cells)} cells, and the header {len(self._header)}"
+                    break
+                if self._places is not None:
+                    cells = [cells[at] for at in self._places]
+                if has_empty:
+                    rows.append(tuple(["" if each == "\0" else each or None for each in cells]))
+                elif "" in cells:
+                    rows.append(tuple([each or None for each in cells]))
+                else:
+                    rows.append(tuple(cells))
+                if len(rows) == ROWS_AT_ONCE:
+                    yield self._batch(rows)
+                    rows = []
+        except csv.Error as error:
+            trouble = f"is not CSV: {error}"
+        if rows:
+            yield self._batch(rows)
+        if trouble is not None and self._header is None:
+            raise InvalidRequest(f"the header of the CSV {trouble}")
+        if trouble is not None:
+            raise refused_row(self._count + 1, trouble)
+
+    def _batch(self, rows: list[Row]) -> Batch:
+        batch = Batch(self._names, rows, self._count + 1)
+        self._count += len(rows)
+        return batch
+
+    def _begin(self, header: list[str]) -> None:
+        self._header = header
+        only = self._only
+        if len(set(header)) < len(header):
+            raise InvalidRequest("the header of the CSV has a name more than once")
+        if only is None:
+            self._names = tuple(header)
+            return
+        missing = [name for name in only if name not in header]
+        if missing:
+            raise InvalidRequest(f"the header of the CSV has no column {missing[0]!r}")
+        self._names = only
+        self._places = [header.index(name) for name in only]
+
+
+_QUOTED: Final = re.compile(r'(?<![^,\r\n])"[^"]*+(?:""[^"]*+)*+"(?![^,\r\n])')
+"""A cell in quotes."""
+_objects: Final[msgspec.json.Decoder[dict[str, Any]]] = decoder_of(dict[str, Any])
+
+
+def _fill(cell: re.Match[str]) -> str:
+    return "x" * len(cell.group())
+
+
+def _mark_empty(cell: re.Match[str]) -> str:
+    text = cell.group()
+    return '"\0"' if len(text) == 2 else text
+
+
+def refused_row(row: int, reason: str) -> InvalidRequest:
+    """The error of a row that cannot be read."""
+    error = InvalidRequest(f"row {row} {reason}")
+    error.row = row
+    return error

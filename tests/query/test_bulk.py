@@ -1,0 +1,57 @@
+"""Rows in bulk: one transaction, bounded like any other."""
+
+from __future__ import annotations
+
+import pytest
+
+from qserver.errors import OutOfMemory, SerializationFailure, UniqueViolation
+from qserver.query import open_transaction as module
+from qserver.query.bulk import Batch, BulkInsert, array_text
+from qserver.query.results import Options
+from tests.sql.databases import opened_sql
+
+
+async def test_more_than_a_transaction_may_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OPEN_TRANSACTION_BYTES_MAX", 500_000)
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+        transaction = await database.open()
+        insert = BulkInsert(database, transaction, "t", "error", Options())
+        with pytest.raises(OutOfMemory, match="rolled back"):
+            for start in range(0, 100_000, 500):
+                await insert.add(Batch(("a",), [(start + at,) for at in range(500)], start + 1))
+        assert 500 <= insert.affected_rows < 5000
+        transaction.release()
+        assert (await database.execute("SELECT count(*) FROM t")).rows == [(0,)]
+
+
+async def test_a_key_that_another_takes_meanwhile_is_a_conflict() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+        transaction = await database.open()
+        insert = BulkInsert(database, transaction, "t", "error", Options())
+        await insert.add(Batch(("a",), [(at,) for at in range(10)], 1))
+        await database.execute("INSERT INTO t VALUES (7)")
+        with pytest.raises(SerializationFailure):
+            await insert.commit()
+        transaction.release()
+        assert (await database.execute("SELECT a FROM t")).rows == [(7,)]
+
+
+@pytest.mark.parametrize("bad", [0, 1, 499, 500, 998, 999])
+async def test_the_bad_row_is_found_wherever_it_is(bad: int) -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+        await database.execute("INSERT INTO t VALUES (-1)")
+        transaction = await database.open()
+        insert = BulkInsert(database, transaction, "t", "error", Options())
+        rows = [(-1 if at == bad else at,) for at in range(1000)]
+        with pytest.raises(UniqueViolation) as caught:
+            await insert.add(Batch(("a",), rows, 1001))
+        assert caught.value.row == 1001 + bad
+        transaction.release()
+
+
+def test_lists_become_texts_of_arrays() -> None:
+    assert array_text([1, None, ['a"b\\', True]]) == '{"1",NULL,{"a\\"b\\\\","true"}}'
+    assert array_text("{1}") == "{1}"

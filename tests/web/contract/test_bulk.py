@@ -1,0 +1,225 @@
+"""Section 15: rows in bulk come as lines, CSV or an array, as one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.web.contract.servers import Client, error_of
+
+NDJSON, CSV, JSON = "application/x-ndjson", "text/csv", "application/json"
+SCHEMA = (
+    "create table parents (id int primary key)",
+    "insert into parents values (1), (2)",
+    """create table things (
+        id int primary key, name text default 'nobody', price numeric(6, 2) check (price >= 0),
+        parent int references parents, tags text[], extra jsonb, at timestamptz, good boolean,
+        twice int generated always as (id * 2) stored)""",
+    "create table plain (x int, y text)",
+    "create table counted (id int generated always as identity primary key, y text)",
+)
+
+
+@pytest.fixture
+def shop(fresh: Client) -> Client:
+    fresh.transaction(*SCHEMA)
+    return fresh
+
+
+def send(
+    client: Client, body: Any, kind: str = NDJSON, table: str = "things", query: str = ""
+) -> httpx.Response:
+    path = f"/v1/tables/{table}/rows{query}"
+    return client.call("POST", path, content=body, headers={"Content-Type": kind})
+
+
+def load(client: Client, *given: Any) -> dict[str, Any]:
+    answer = send(client, *given)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    assert found["success"] is True, found
+    assert found.keys() == {"success", "affected_rows", "version", "timings"}
+    return found
+
+
+def lines(*rows: Any) -> str:
+    return "".join([json.dumps(row) + "\n" for row in rows])
+
+
+def test_lines_arrays_and_csv_insert_the_same_rows(shop: Client) -> None:
+    rows = [
+        {"id": 1, "name": 'a, "b"\nc', "price": 1.5, "tags": ["x", None, '"'],
+         "extra": {"a": [1]}, "at": "2024-01-02T03:04:05Z", "good": True},
+        {"id": 2, "name": "", "price": None, "tags": [], "extra": 7, "at": None, "good": False},
+    ]  # fmt: skip
+    csv = (
+        "id,name,price,tags,extra,at,good\r\n"
+        '1,"a, ""b""\nc",1.5,"{x,NULL,""\\""""}","{""a"":[1]}",2024-01-02T03:04:05Z,true\r\n'
+        '2,"",,{},7,,false'
+    )
+    found = []
+    for body, kind in ((lines(*rows), NDJSON), (json.dumps(rows), JSON), (csv, CSV)):
+        version = shop.query("select 1")["version"]
+        answer = load(shop, body, kind)
+        assert answer["affected_rows"] == 2 and answer["version"] == version + 1
+        found.append(shop.rows("select * from things order by id"))
+        shop.query("delete from things")
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == [
+        1, 'a, "b"\nc', "1.50", None, ["x", None, '"'], {"a": [1]}, "2024-01-02T03:04:05Z", True, 2,
+    ]  # fmt: skip
+    assert found[0][1] == [2, "", None, None, [], 7, None, False, 4]
+
+
+def test_rows_that_leave_columns_out_get_defaults(shop: Client) -> None:
+    load(shop, lines({"id": 1}, {"id": 2, "name": None}, {"price": 3, "id": 3}))
+    found = shop.rows("select id, name, price from things order by id")
+    assert found == [[1, "nobody", None], [2, None, None], [3, "nobody", "3.00"]]
+    assert load(shop, lines({}, {}, {"y": "c"}), NDJSON, "counted")["affected_rows"] == 3
+    assert shop.rows("select * from counted order by id") == [[1, None], [2, None], [3, "c"]]
+    assert load(shop, "[]", JSON)["affected_rows"] == 0
+    assert load(shop, "", NDJSON)["affected_rows"] == 0
+
+
+def test_a_schema_comes_before_the_name(shop: Client) -> None:
+    shop.transaction("create schema s", "create table s.t (a int)")
+    load(shop, lines({"a": 1}), NDJSON, "s.t")
+    assert shop.value("select a from s.t") == 1
+
+
+BAD = [
+    (lines({"id": 5}, {"id": 6, "price": -1}, {"id": "x"}), NDJSON, "23514", 2),
+    (lines({"id": 5}, {"id": 6}, {"id": 5}), NDJSON, "23505", 3),
+    (lines({"id": 5, "parent": None}, {"id": 6, "parent": 3}), NDJSON, "23503", 2),
+    (lines({"id": 5, "good": None}, {"id": 6, "good": 7}), NDJSON, "22P02", 2),
+    (lines({"id": 5}, {"name": "x"}), NDJSON, "23502", 2),
+    (lines({"id": 5}, {"id": 6, "nothing": 1}), NDJSON, "42703", 2),
+    (lines({"id": 5}, {"id": 6, "twice": 1}), NDJSON, "428C9", 2),
+    ("id,price\n5,1\n6,x\n", CSV, "22P02", 2),
+    (json.dumps([{"id": 5}, {"id": 3_000_000_000}]), JSON, "22003", 2),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "code", "row"), BAD)
+def test_the_first_bad_row_ends_it(shop: Client, body: str, kind: str, code: str, row: int) -> None:
+    error = error_of(send(shop, body, kind), 200, code)
+    assert (error["row"], error["statement"], error["position"]) == (row, None, None)
+    assert shop.value("select count(*) from things") == 0
+
+
+MALFORMED = [
+    ('{"id": 1}\n\n{"id": 2\n', NDJSON, 2),
+    ('{"id": 1}\n[2]\n', NDJSON, 2),
+    ("id,name\n1,a\n\n2\n", CSV, 2),
+    ('id,name\n1,"a"b\n', CSV, 1),
+    ('[{"id": 1}, 2]', JSON, 2),
+    ('{"id": 1}', JSON, None),
+    ('[{"id": 1}', JSON, None),
+    ('[{"id": 1}],"array":[]', JSON, None),
+    ('id,name\n1,a\n2,5" pipe\n3,"x\ny"\n', CSV, 2),
+    ('id,name\n1,a\n2,"x\n', CSV, 2),
+    ('id,"name\n1,a\n', CSV, None),
+    ("", CSV, None),
+    ("id,id\n1,1\n", CSV, None),
+    (b"id,name\n1,\xff\n", CSV, None),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "row"), MALFORMED)
+def test_malformed_bodies_are_refused(
+    shop: Client, body: str | bytes, kind: str, row: int | None
+) -> None:
+    error = error_of(send(shop, body, kind), 400)
+    assert error.get("row") == row
+    assert shop.value("select count(*) from things") == 0
+
+
+def test_an_earlier_bad_row_wins_over_a_later_malformed_one(shop: Client) -> None:
+    error = error_of(send(shop, lines({"id": 1}, {"id": 1}) + "{"), 200, "23505")
+    assert error["row"] == 2
+
+
+def test_conflicts_are_errors_ignored_or_updates(shop: Client) -> None:
+    shop.query("insert into things (id, name, price) values (1, 'old', 1)")
+    rows = lines({"id": 1, "name": "new"}, {"id": 2, "name": "x"}, {"id": 2, "name": "y"})
+    assert error_of(send(shop, rows), 200, "23505")["row"] == 1
+    ignored = load(shop, rows, NDJSON, "things", "?on_conflict=ignore")
+    assert ignored["affected_rows"] == 1
+    kept = "select id, name, price from things order by id"
+    assert shop.rows(kept) == [[1, "old", "1.00"], [2, "x", None]]
+    updated = load(shop, rows, NDJSON, "things", "?on_conflict=update")
+    assert updated["affected_rows"] == 3
+    assert shop.rows(kept) == [[1, "new", "1.00"], [2, "y", None]]
+    assert load(shop, "id\n1\n", CSV, "things", "?on_conflict=update")["affected_rows"] == 1
+    error_of(send(shop, lines({"x": 1}), NDJSON, "plain", "?on_conflict=update"), 200, "42P10")
+
+
+def test_columns_take_only_these(shop: Client) -> None:
+    query = "?columns=name,id"
+    load(shop, lines({"id": 1, "name": "a", "price": 5, "other": 0}), NDJSON, "things", query)
+    load(shop, "price,id,name\n5,2,b\n", CSV, "things", query)
+    assert shop.rows("select id, name, price from things order by id") == [
+        [1, "a", None],
+        [2, "b", None],
+    ]
+    error_of(send(shop, "id\n1\n", CSV, "things", query), 400)
+    error_of(send(shop, lines({"id": 9}), NDJSON, "things", "?columns=id,what"), 200, "42703")
+
+
+def test_what_is_no_request_in_bulk(shop: Client, admin: Client) -> None:
+    one = lines({"id": 1})
+    assert error_of(send(shop, one, NDJSON, "nothing"), 200, "42P01").get("row") is None
+    error_of(send(shop, one, NDJSON, "things", "?on_conflict=maybe"), 400)
+    error_of(send(shop, one, NDJSON, "things", "?what=1"), 400)
+    error_of(send(shop, one, NDJSON, "things", "?columns=id&columns=id"), 400)
+    error_of(send(shop, one, NDJSON, "things", "?columns=id,,name"), 400)
+    error_of(send(shop, one, "application/pdf"), 415)
+    error_of(shop.call("GET", "/v1/tables/things/rows"), 405)
+    for header in ("Idempotency-Key", "X-Transaction"):
+        headers = {"Content-Type": NDJSON, header: "x"}
+        error_of(shop.call("POST", "/v1/tables/things/rows", content=one, headers=headers), 400)
+    assert shop.value("select count(*) from things") == 0
+    error_of(send(admin, one, NDJSON, "things", "?database=no-such"), 404)
+    name = shop.headers["X-Database"]
+    load(admin, one, NDJSON, "things", f"?database={name}")
+    assert shop.value("select count(*) from things") == 1
+
+
+def test_only_keys_that_may_write_send_rows(shop: Client) -> None:
+    reader = shop.with_token(shop.new_key(scopes=["data:read"])["key"])
+    error_of(send(reader, lines({"id": 1})), 403)
+    limited = shop.new_key(statements={"one": "select 1"})
+    error_of(send(shop.with_token(limited["key"]), lines({"id": 9}), NDJSON, "parents"), 403)
+
+
+def test_long_bodies_arrive_in_pieces(shop: Client) -> None:
+    count = 30_000
+
+    def rows() -> Iterator[bytes]:
+        for start in range(0, count, 700):
+            part = range(start, min(start + 700, count))
+            yield "".join([f'{{"x": {at}, "y": "zeile {at} ü"}}\n' for at in part]).encode()
+
+    assert load(shop, rows(), NDJSON, "plain")["affected_rows"] == count
+    text = "x,y\n" + "".join([f'{at},"zeile {at}\nü"\n' for at in range(count)])
+    assert load(shop, text.encode(), CSV, "plain")["affected_rows"] == count
+    assert shop.rows("select count(*), sum(x), count(distinct y) from plain") == [
+        [2 * count, count * (count - 1), 2 * count]
+    ]
+    text += "x\n"
+    error = error_of(send(shop, text.encode(), CSV, "plain"), 400)
+    assert error["row"] == count + 1
+    assert shop.value("select count(*) from plain") == 2 * count
+
+
+def test_a_body_over_the_limit_is_refused(shop: Client) -> None:
+    body = b'{"y": "' + b"x" * (8 * 1024 * 1024) + b'"}\n'
+    try:
+        error_of(send(shop, body, NDJSON, "plain"), 413)
+    except httpx.WriteError:
+        pass  # the answer came before the end of the body
+    assert shop.value("select count(*) from plain") == 0
