@@ -85,8 +85,10 @@ def _operation(route: Route, settings: Settings) -> dict[str, Any]:
     }
     parameters = [_in_path(name) for name in re.findall(r"{(\w+)}", route.path)]
     parameters += [_in_query(each) for each in route.queries]
-    if route.path in ("/v1/query", "/query", "/v1/transaction", "/tables"):
+    if route.path in ("/v1/query", "/query", "/v1/transaction", "/v1/changes", "/tables"):
         parameters.append(_DATABASE_HEADER)
+    if route.streams:
+        parameters.append(_LAST_EVENT_ID)
     if route.takes_idempotency_key:
         parameters.append(_IDEMPOTENCY_KEY)
     if parameters:
@@ -120,6 +122,8 @@ def _responses(route: Route) -> dict[str, Any]:
     if route.path in ("/v1/query", "/query"):
         for media in ("text/event-stream", "application/x-ndjson"):
             answer["content"][media] = {"schema": {"type": "string"}}
+    if route.streams:
+        answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
     responses = {str(route.status): answer}
     statuses = {*route.errors, 500, *(() if route.anonymous else (401, 429))}
     if route.queries:
@@ -145,7 +149,7 @@ def _responses(route: Route) -> dict[str, Any]:
 
 def _answer_schema(route: Route) -> dict[str, Any]:
     """A SQL error is also a 200."""
-    if route.answer is shapes.QueryAnswer or route.answer is shapes.TransactionAnswer:
+    if route.answer in (shapes.QueryAnswer, shapes.TransactionAnswer, shapes.ChangesAnswer):
         return {"oneOf": [_schema(route.answer), _schema(shapes.ErrorAnswer)]}
     return _schema(route.answer)
 
@@ -187,6 +191,14 @@ _DATABASE_HEADER: Final = {
     "in": "header",
     "required": False,
     "description": "Which database is meant, where the body does not say.",
+    "schema": {"type": "string"},
+}
+
+_LAST_EVENT_ID: Final = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "required": False,
+    "description": "The id of the last event that has arrived; wins over since.",
     "schema": {"type": "string"},
 }
 
