@@ -285,9 +285,6 @@ FEED_WAIT_MS_MAX = 60_000
 FEED_READERS_MAX = 1000
 """Readers of changes of an organization at once; the next is refused with QS034."""
 
-FEED_FILTERS_KEPT_MAX = 8
-"""Filters for which a version is kept as bytes, for readers with the same filter."""
-
 FEED_PAUSE_SECONDS = 0.1
 """A stream of changes sends at most so often, and then all versions that have come meanwhile."""
 

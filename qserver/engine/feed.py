@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -25,7 +25,7 @@ from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.yielding import in_steps, yield_to_others
 from qserver.errors import ReaderTooSlow
-from qserver.limits import FEED_CHANGES_MAX, FEED_FILTERS_KEPT_MAX, FEED_VERSIONS_MAX
+from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Definitions, Transaction
@@ -33,6 +33,9 @@ from qserver.storage.writes import Writes, count_changes
 from qserver.values.relations import Definition
 
 Encoded = TypeVar("Encoded")
+
+FILTERS_KEPT_MAX: Final = 8
+"""Filters for which a version is kept as bytes, for readers with the same filter."""
 
 
 class FedVersion:
@@ -89,7 +92,7 @@ class FedVersion:
             async with self._lock:
                 if key not in self._encoded:
                     made = await in_steps(encode(changes), yield_to_others)
-                    if len(self._encoded) >= FEED_FILTERS_KEPT_MAX:
+                    if len(self._encoded) >= FILTERS_KEPT_MAX:
                         self._encoded.clear()
                     self._encoded[key] = made
                     return made
