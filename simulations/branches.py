@@ -91,15 +91,16 @@ class Member:
         self.values[key] = [value] if known else [*self.values[key], value]
 
     def problems(self, name: str, found: dict[int, int]) -> list[str]:
-        """Compare with what was found, which is what holds from here on."""
+        """Compare with what was found.
+
+        That tells nothing of unknown commits: while a log cannot be read they may still appear.
+        """
         wrong = [
             f"{name} has {found.get(key)} under {key}, not one of {values}"
             for key, values in self.values.items()
             if found.get(key) not in values
         ]
         wrong += [f"{name} has a key {key}" for key in found if key not in self.values]
-        if not wrong:
-            self.values = {key: [value] for key, value in found.items()}
         return wrong
 
 
