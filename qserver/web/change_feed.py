@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from math import inf
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -190,6 +191,7 @@ class ChangesCall(KeyedCall):
         opened, reader, asked = self._opened, self._reader, self._asked
         assert opened is not None and reader is not None
         database = opened.database
+        reader.sent_at = -inf  # so that something is sent at once, and the head with it
         parts = FeedParts(database.feed, database.past, asked.since, asked.wanted, reader)
         try:
             async with aclosing(parts.events(self._check_of(opened, reader))) as events:

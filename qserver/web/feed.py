@@ -209,7 +209,7 @@ class FeedParts:
                     since, part = await tail.behind(since)
                 elif since < feed.newest():
                     since, part = await self._caught_up(since)
-                else:
+                elif not reader.is_silent:
                     await feed.wait(since + 1)
                 await still_allowed()
                 if part:

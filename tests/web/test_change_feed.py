@@ -17,6 +17,14 @@ async def query(served: Served, sql: str) -> int:
     return version
 
 
+async def reads(served: Served) -> None:
+    """Return when somebody reads changes."""
+    while True:
+        await trio.sleep(0.01)
+        if len(served.service.feed_readers):
+            return
+
+
 async def received_until(stream: trio.SocketStream, mark: bytes) -> bytes:
     found = b""
     while mark not in found:
@@ -58,8 +66,8 @@ async def test_a_reader_that_waits_for_an_answer_ends_with_its_key() -> None:
             path = f"/v1/changes?since={since}&wait_ms=60000"
             head = f"Host: localhost\r\nAuthorization: Bearer {key['key']}\r\n"
             await stream.send_all(f"GET {path} HTTP/1.1\r\n{head}\r\n".encode())
-            while not len(served.service.feed_readers):
-                await trio.sleep(0.01)
+            with trio.fail_after(20):
+                await reads(served)
             await served.admin("DELETE", f"/v1/keys/{key['id']}")
             found = await received_until(stream, b"}")
         assert found.startswith(b"HTTP/1.1 401")

@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from tests.web.contract.servers import Client
 
@@ -55,7 +55,7 @@ class OpenStream:
         self.head = self._until(b"\r\n\r\n").decode()
         assert "chunked" in self.head.lower(), self.head
 
-    def __enter__(self) -> OpenStream:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -21,7 +21,7 @@ def test_every_commit_comes_once_and_in_order_across_kills(kind: Kind, tmp_path:
     seen: list[int] = []
     acknowledged: list[int] = []
     number = 0
-    for life in range(3):
+    for life in range(2):
         server = start(kind, tmp_path, SETTINGS)
         try:
             client = Client(server, KEY)
@@ -77,7 +77,7 @@ def test_every_commit_comes_once_and_in_order_across_kills(kind: Kind, tmp_path:
         assert seen == [row["id"] for row in stored["rows"]]
         assert set(acknowledged) <= set(seen)
         assert versions == list(range(1, stored["version"] + 1))
-        assert len(seen) > 60
+        assert len(seen) >= 40
         again = client.get("/v1/changes?since=0&limit=10000").json()
         assert [each["after"]["id"] for each in again["changes"][1:]] == seen
         if kind == "own":  # another server does not tell the application that it stops
