@@ -62,7 +62,7 @@ class FedVersion:
     ) -> None:
         self.version = snapshot.version
         self.time = snapshot.time
-        self.size = 1 + count_changes(writes)
+        self.size = 1 + count_changes(writes) + len(catalog_changes)
         made = Transaction(before)
         made.writes, made.catalog = writes, snapshot.catalog
         made.catalog_changes = catalog_changes
