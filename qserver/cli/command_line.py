@@ -68,6 +68,9 @@ examples:
   qserver database create shop
   qserver database branch shop trial          trial begins as shop is now
   qserver database delete shop --yes
+  qserver database versions shop              what changed, newest first
+  qserver database diff shop 17               rows that differ between version 17 and now
+  qserver database restore shop 17            make it what it was, as a new version
 """
 _BENCH = """\
 workloads:
@@ -141,9 +144,7 @@ def command_line() -> argparse.ArgumentParser:
     _serve(_command(commands, "serve", "serve databases over HTTP", _SERVE))
     _sql(_command(commands, "sql", "a shell, and statements from files", _SQL))
     _key(_command(commands, "key", "create, list, revoke and rotate API keys", _KEY))
-    _database(
-        _command(commands, "database", "create, branch, list and delete databases", _DATABASE)
-    )
+    _database(_command(commands, "database", "create, branch, list, delete, restore", _DATABASE))
     _bench(_command(commands, "bench", "measure a server under load", _BENCH))
     _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
     _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
@@ -253,12 +254,31 @@ def _database(parser: argparse.ArgumentParser) -> None:
     )
     branch.add_argument("parent", help="the database that it begins as")
     branch.add_argument("name")
+    branch.add_argument(
+        "--as-of", type=moment, metavar="MOMENT", help="a version or a time (default: now)"
+    )
     listing = actions.add_parser("list", help="the databases of the organization")
     delete = actions.add_parser("delete", help="delete a database and everything in it")
     delete.add_argument("name")
-    delete.add_argument("--yes", action="store_true", help="do not ask")
-    _output(create, branch, listing)
-    _connection(create, branch, listing, delete)
+    versions = actions.add_parser("versions", help="the versions that history keeps, newest first")
+    versions.add_argument("name")
+    versions.add_argument("--limit", type=version_count, default=20, help="how many (default 20)")
+    diff = actions.add_parser("diff", help="what differs between two versions")
+    diff.add_argument("name")
+    diff.add_argument(
+        "since", type=moment, help="a version, or a time such as 2030-01-31T12:00:00Z"
+    )
+    diff.add_argument("until", type=moment, nargs="?", help="the same (default: now)")
+    diff.add_argument(
+        "--table", dest="tables", metavar="NAME", action="append", help="only this; may be repeated"
+    )
+    restore = actions.add_parser("restore", help="make it what it was, as a new version")
+    restore.add_argument("name")
+    restore.add_argument("as_of", type=moment, help="a version or a time")
+    for each in (delete, restore):
+        each.add_argument("--yes", action="store_true", help="do not ask")
+    _output(create, branch, listing, versions, diff, restore)
+    _connection(create, branch, listing, delete, versions, diff, restore)
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:
@@ -365,3 +385,14 @@ def client_count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1000):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of clients from 1 to 1000")
     return int(text)
+
+
+def version_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 100_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of versions from 1 to 100000")
+    return int(text)
+
+
+def moment(text: str) -> int | str:
+    """A version, which is a number, or a time as the server reads it."""
+    return int(text) if text.isascii() and text.isdigit() else text

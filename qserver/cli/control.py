@@ -42,6 +42,20 @@ _DATABASE_COLUMNS: Final = {
     "created_at": "text",
     "branch_of": "text",
 }
+_VERSION_COLUMNS: Final = {
+    "version": "bigint",
+    "time": "text",
+    "rows_changed": "bigint",
+    "tables": "list",
+    "request_id": "text",
+}
+_CHANGE_COLUMNS: Final = {
+    "table": "text",
+    "op": "text",
+    "key": "json",
+    "before": "json",
+    "after": "json",
+}
 _ONCE = "This is the only time that the secret is shown: keep it now, the server cannot show it.\n"
 
 
@@ -123,7 +137,7 @@ def _create_database(client: Client, options: argparse.Namespace) -> int:
 
 
 def _branch_database(client: Client, options: argparse.Namespace) -> int:
-    made = client.create_database(options.name, options.parent)
+    made = client.create_database(options.name, options.parent, options.as_of)
     if options.json:
         return _print_json(made)
     sys.stdout.write(
@@ -145,6 +159,29 @@ def _delete_database(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
+def _versions(client: Client, options: argparse.Namespace) -> int:
+    return _show(client.versions(options.name, options.limit), _VERSION_COLUMNS, options)
+
+
+def _difference(client: Client, options: argparse.Namespace) -> int:
+    changes = client.difference(options.name, options.since, options.until, options.tables)
+    return _show(changes, _CHANGE_COLUMNS, options)
+
+
+def _restore_database(client: Client, options: argparse.Namespace) -> int:
+    question = f"Make the database {options.name} what it was at {options.as_of}?"
+    if not _confirmed(question, options):
+        return 1
+    made = client.restore_database(options.name, options.as_of)
+    if options.json:
+        return _print_json(made)
+    sys.stdout.write(
+        f"Version {made['version']} of {options.name} is what version {made['restored']} was.\n"
+        f"To undo it: qserver database restore {options.name} {made['version'] - 1}\n"
+    )
+    return 0
+
+
 _KEY_ACTIONS: Final = {
     "create": _create_key,
     "list": _list_keys,
@@ -156,6 +193,9 @@ _DATABASE_ACTIONS: Final = {
     "branch": _branch_database,
     "list": _list_databases,
     "delete": _delete_database,
+    "versions": _versions,
+    "diff": _difference,
+    "restore": _restore_database,
 }
 
 # --- output and questions ------------------------------------------------------------------------
@@ -176,12 +216,16 @@ def _show(
 ) -> int:
     if options.json:
         return _print_json(records)
-    rows = [tuple(_cell(each.get(name)) for name in columns) for each in records]
+    rows = [
+        tuple(_cell(each.get(name), kind) for name, kind in columns.items()) for each in records
+    ]
     sys.stdout.write(table(tuple(columns), tuple(columns.values()), rows))
     return 0
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Any, kind: str) -> Any:
+    if kind == "json":
+        return value
     if isinstance(value, list | dict):
         return ", ".join(map(str, value))
     return "" if value is None else value

@@ -59,7 +59,7 @@ def query(
     """Run one statement.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `idempotency_key`, `transaction`.
+    `if_version`, `as_of`, `idempotency_key`, `transaction`.
     """
     return result_of((yield requests.query(sql, params, client.database, options)))
 
@@ -70,7 +70,7 @@ def transaction(
     """Run the statements in order, all or nothing.
 
     The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
-    `branch`, `idempotency_key`, `transaction`.
+    `if_version`, `as_of`, `branch`, `idempotency_key`, `transaction`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 
@@ -78,7 +78,7 @@ def transaction(
 def open_transaction(client: Caller[Any], /, **options: Any) -> Call[JsonObject]:
     """Open a transaction that stays open between requests; its id is an option of other calls.
 
-    The options are `database`, `read_only`, `idle_ms`.
+    The options are `database`, `read_only`, `as_of`, `idle_ms`.
     """
     given = {"database": client.database, **options}
     return dict((yield requests.record("POST", "transaction", "open", **given))["transaction"])
@@ -107,10 +107,15 @@ def databases(_: Caller[Any]) -> Call[list[JsonObject]]:
     return (yield from _pages("databases"))
 
 
-def create_database(_: Caller[Any], name: str, branch_of: str | None = None) -> Call[JsonObject]:
-    """Create a database; with `branch_of`, a branch of that one, as it is now."""
-    answer = yield requests.record("POST", "databases", name=name, branch_of=branch_of)
-    return record_of(answer)
+def create_database(
+    _: Caller[Any],
+    name: str,
+    branch_of: str | None = None,
+    as_of: int | str | None = None,
+) -> Call[JsonObject]:
+    """Create a database; with `branch_of`, a branch of that one, as it is now or was at `as_of`."""
+    fields = {"name": name, "branch_of": branch_of, "as_of": as_of}
+    return record_of((yield requests.record("POST", "databases", **fields)))
 
 
 def keep_database(_: Caller[Any], name: str) -> Call[JsonObject]:
@@ -120,6 +125,46 @@ def keep_database(_: Caller[Any], name: str) -> Call[JsonObject]:
 
 def delete_database(_: Caller[Any], name: str) -> Call[None]:
     yield requests.record("DELETE", "databases", name)
+
+
+def versions(_: Caller[Any], name: str, most: int = 100) -> Call[list[JsonObject]]:
+    """The newest versions of a database that its history has, newest first, at most so many."""
+    found: list[JsonObject] = []
+    before: str | None = None
+    while len(found) < most:
+        answer = yield requests.listing("databases", name, "versions", before=before)
+        found += answer["versions"]
+        before = answer.get("next_cursor")
+        if before is None:
+            break
+    return found[:most]
+
+
+def difference(
+    _: Caller[Any],
+    name: str,
+    since: int | str,
+    until: int | str | None = None,
+    tables: Sequence[str] | None = None,
+) -> Call[list[JsonObject]]:
+    """What differs between two versions of a database, or times; `until` is now by default."""
+    found: list[JsonObject] = []
+    cursor: str | None = None
+    named = None if tables is None else ",".join(tables)
+    while True:
+        answer = yield requests.listing(
+            "databases", name, "diff", from_=since, to=until, tables=named, cursor=cursor
+        )
+        found += answer["changes"]
+        cursor = answer.get("next_cursor")
+        if cursor is None:
+            return found
+        until = answer["to"]  # all pages compare the same two
+
+
+def restore_database(_: Caller[Any], name: str, as_of: int | str) -> Call[JsonObject]:
+    """Make a database what it was at a version or time; `version` is the new one."""
+    return record_of((yield requests.record("POST", "databases", name, "restore", as_of=as_of)))
 
 
 def keys(_: Caller[Any]) -> Call[list[JsonObject]]:

@@ -160,8 +160,14 @@ def record(method: str, *path: str, **fields: Any) -> Request:
 
 
 def page(path: str, cursor: str | None) -> Request:
-    query = "" if cursor is None else "?" + urlencode({"cursor": cursor})
-    return Request("GET", f"/v1/{path}{query}")
+    return listing(path, cursor=cursor)
+
+
+def listing(*path: str, **given: Any) -> Request:
+    """A request for a list; parameters that are None are omitted, `from_` is `from`."""
+    query = urlencode({name.rstrip("_"): each for name, each in given.items() if each is not None})
+    address = "/v1/" + "/".join(quote(each, safe="") for each in path)
+    return Request("GET", f"{address}?{query}" if query else address)
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:

@@ -55,6 +55,9 @@ class Client(Caller[httpx.Client]):
     create_database = _blocking(calls.create_database)
     keep_database = _blocking(calls.keep_database)
     delete_database = _blocking(calls.delete_database)
+    versions = _blocking(calls.versions)
+    difference = _blocking(calls.difference)
+    restore_database = _blocking(calls.restore_database)
     keys = _blocking(calls.keys)
     create_key = _blocking(calls.create_key)
     change_key = _blocking(calls.change_key)
@@ -76,8 +79,8 @@ class Client(Caller[httpx.Client]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`,
-        `transaction`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`, `if_version`,
+        `as_of`, `transaction`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
 

@@ -58,6 +58,9 @@ class TrioClient(Caller[httpx.AsyncClient]):
     create_database = _awaited(calls.create_database)
     keep_database = _awaited(calls.keep_database)
     delete_database = _awaited(calls.delete_database)
+    versions = _awaited(calls.versions)
+    difference = _awaited(calls.difference)
+    restore_database = _awaited(calls.restore_database)
     keys = _awaited(calls.keys)
     create_key = _awaited(calls.create_key)
     change_key = _awaited(calls.change_key)
@@ -79,8 +82,8 @@ class TrioClient(Caller[httpx.AsyncClient]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioStream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`,
-        `transaction`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`, `if_version`,
+        `as_of`, `transaction`.
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 

@@ -23,6 +23,7 @@ from qserver.control.records import DatabaseRecord
 from qserver.control.reset import wipe
 from qserver.control.store import Store
 from qserver.durability.branch_log import begin_branch
+from qserver.engine.history import AsOf
 from qserver.errors import HistoryTooOld
 from qserver.query.sql_database import Statement
 
@@ -35,8 +36,8 @@ class Origin(msgspec.Struct, frozen=True):
 
     database: str
     """The parent's name or id."""
-    version: int | None = None
-    """None: the newest."""
+    as_of: AsOf | None = None
+    """A version or a time; None: the newest."""
     seconds: float | None = None
     """How long it lives unless somebody keeps it; None: until it is deleted."""
 
@@ -56,7 +57,10 @@ class Branches:
         """Make the log of a branch whose record is there."""
         assert record.parent_id is not None
         with await self._databases.use(record.parent_id) as parent:
-            version = await self._written(record.id, parent, origin.version)
+            wanted = None
+            if origin.as_of is not None:
+                wanted = (await parent.database.snapshot_at(origin.as_of)).version
+            version = await self._written(record.id, parent, wanted)
         await self._store.write(
             Statement(
                 "update databases set branch_version = $2 where id = $1", [record.id, version]
@@ -88,7 +92,8 @@ class Branches:
             parent.database.save_soon()
 
     async def empty(self, database_id: str) -> None:
-        """Forget all of a deleted database that no branch needs."""
+        """Forget all of a deleted database that no branch needs, its history too."""
+        self._databases.keep_history(database_id, 0.0)
         with await self._databases.use(database_id) as opened:
             snapshot = await opened.database.wait_durable_snapshot()
             if snapshot.catalog.tables or snapshot.catalog.others:

@@ -292,7 +292,8 @@ class DatabaseRecords:
         if await self._branches.count(record.id):
             await self._store.write(
                 Statement(
-                    "update databases set state = 'deleted', name = id where id = $1", [record.id]
+                    "update databases set state = 'deleted', name = id, history = 0 where id = $1",
+                    [record.id],
                 )
             )
             return with_state(record, "deleted")

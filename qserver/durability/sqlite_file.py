@@ -506,20 +506,20 @@ def _keep_several_checkpoints(connection: sqlite3.Connection) -> None:
 
 
 def _check_structure(connection: sqlite3.Connection) -> None:
-    """Check the structure: records have checksums, but only the structure shows a missing end.
+    """Check the definitions, and the checkpoints as a table.
 
-    A damaged definition would make SQLite find other rows, or none. The table of pages is not
-    checked, because it may be large: a page has its number and a checksum, and is checked when it
-    is read. `troubles` checks everything.
+    A damaged definition would make SQLite find other rows, or none. The tables of records and of
+    pages may be large, so they are not read: a record or page has its number and a checksum, which
+    are checked when it is read, and the high-water mark tells where the records end. `troubles`
+    checks everything.
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
     first = 1 if _can_shrink(connection) else 0  # such a file begins with a map of its pages
     if tables != [(name, page + first, text) for name, page, text in TABLES]:
         raise sqlite3.DatabaseError("its tables are not those of a data file")
-    for table in ("records", "checkpoints"):
-        (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
+    (found,) = connection.execute("PRAGMA quick_check(checkpoints)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
 
 
 def _last_version(connection: sqlite3.Connection) -> int:

@@ -93,12 +93,14 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     pages_trouble: str | None
     """Why a page could not be read, until one could; damage stays."""
     watches: WatchesStatistics = WatchesStatistics(0, 0)
+    history: HistoryStatistics | None = None
+    """What history takes; None while the database is not open."""
 
 
 class Database:
     """Start `run` in a nursery; `transact` and `wait_durable_snapshot` wait for it to open.
 
-    `after_recovery` is called when all rows are in memory and no work runs on them yet: the as_of
+    `after_recovery` is called when all rows are in memory and no work runs on them yet: the moment
     to exempt them from the cyclic collector (`gc.freeze`), which takes long to scan them and would
     find nothing.
     """
@@ -376,8 +378,7 @@ class Database:
         wanted = 0 if newest is None or newest.time > time else newest.version
         return await self._snapshot(wanted)
 
-    def history_statistics(self) -> HistoryStatistics | None:
-        """Return what history takes; None while the database is not open."""
+    def _history_statistics(self) -> HistoryStatistics | None:
         if self._generation is None:
             return None
         checkpointer = self._generation.checkpointer
@@ -430,6 +431,7 @@ class Database:
             self.pages.loads,
             None if self.pages.trouble is None else str(self.pages.trouble),
             self.watches.statistics(),
+            self._history_statistics(),
         )
 
     def __repr__(self) -> str:

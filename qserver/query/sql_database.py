@@ -308,12 +308,13 @@ class SqlDatabase:
         transaction: OpenTransaction,
         options: Options,
         answer: tuple[bytes, StoredAnswer] | None = None,
+        request_id: str | None = None,
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of the commit of an open transaction, which is over if it succeeds.
 
         `answer` is stored by the same commit, under a name.
         """
-        request = self._environment.request(options.timeout_ms, options.allowed)
+        request = self._environment.request(options.timeout_ms, options.allowed, request_id)
         if self._writer is None:
             raise ReadOnlyTransaction("this database can only be read here")
         return transaction.commit(self._writer, request, answer)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from qserver.engine.history import AsOf
 from qserver.errors import InvalidRequest
+
+MICROSECOND: Final = 1e-6
+"""Times are shown to the microsecond, rounded; a shown time means all of its microsecond, so that
+the time of a version finds that version."""
 
 
 def as_of_given(given: int | str) -> AsOf:
@@ -27,4 +32,4 @@ def as_of_given(given: int | str) -> AsOf:
         raise InvalidRequest(
             "the time of as_of has no zone", hint="Put Z behind it, or an offset such as +01:00."
         )
-    return time.timestamp()
+    return time.timestamp() + MICROSECOND

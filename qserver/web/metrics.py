@@ -186,14 +186,21 @@ def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable
     sizes = GaugeMetricFamily(
         "qserver_database_bytes", "Bytes that its files take", labels=("database",)
     )
+    oldest = GaugeMetricFamily(
+        "qserver_history_oldest_version", "First version that can be read", labels=("database",)
+    )
+    kept = GaugeMetricFamily(
+        "qserver_history_log_bytes", "Bytes of the log that history keeps", labels=("database",)
+    )
     for each in databases:
         users.add_metric((each.id,), each.users)
         sizes.add_metric((each.id,), each.size_bytes)
+        if (history := each.database.history) is not None:
+            oldest.add_metric((each.id,), history.oldest)
+            kept.add_metric((each.id,), history.log_bytes)
         if each.database.generation is not None:
             versions.add_metric((each.id,), each.database.generation.versions.durable)
-    yield versions
-    yield users
-    yield sizes
+    yield from (versions, users, sizes, oldest, kept)
 
 
 def space_families(space: SpaceStatistics) -> Iterable[Metric]:

@@ -227,7 +227,7 @@ class CommitCall(TransactionRouteCall):
             unchanged = msgspec.structs.replace(self._stored, version=transaction.version)
             return self.after(self._store(unchanged), self._unchanged)
         answer = (self._name(held.opened.id), self._stored)
-        steps = sql.committing(transaction, options, answer)
+        steps = sql.committing(transaction, options, answer, self.request_id)
         self._in_doubt = True
         outcome, rest = begin(steps)
         if rest is None:

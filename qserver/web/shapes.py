@@ -293,6 +293,7 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     branch_of: str | None = None
+    as_of: int | str | None = None
 
 
 class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):

@@ -65,7 +65,7 @@ def test_a_key_is_made_from_statements(
     capsys.readouterr()
     file.write_text('{"one": 1}')
     for wrong in (["--statement", "SELECT 1"], ["--statements-from", str(file)]):
-        assert main(["key", "create", "ci", *wrong]) == 2
+        assert main(["key", "create", "ci", *wrong]) == 1
     assert "NAME=SQL" in capsys.readouterr().err
 
 
@@ -174,3 +174,48 @@ def test_a_database_is_made_and_a_taken_name_is_a_sentence(
     server.route("POST", "/v1/databases", taken)
     assert main(["database", "create", "shop"]) == 1
     assert capsys.readouterr().err == "qserver: shop is taken\nChoose another name.\n"
+
+
+def test_versions_are_listed_as_many_as_wanted(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = {"version": 9, "time": "2024-02-29T00:00:00Z", "tables": ["a", "b"], "rows_changed": 2}
+    pages = {"": ([first, {**first, "version": 8}], "8"), "?before=8": ([{"version": 7}], None)}
+    for query, (versions, cursor) in pages.items():
+        body = {"success": True, "versions": versions, "next_cursor": cursor}
+        server.route("GET", f"/v1/databases/shop/versions{query}", Answer(body))
+    assert main(["database", "versions", "shop", "--json"]) == 0
+    assert [each["version"] for each in json.loads(capsys.readouterr().out)] == [9, 8, 7]
+    assert main(["database", "versions", "shop", "--limit", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "a, b" in shown and shown.count("2024-02-29") == 1
+    assert [each.path for each in server.requests][2:] == ["/v1/databases/shop/versions"]
+
+
+def test_the_difference_of_two_versions_is_read_to_its_end(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = {"table": "t", "op": "update", "key": {"id": 1}, "before": {"n": 1}, "after": {"n": 2}}
+    pages = {"": ("x", "from=3&tables=t%2Cu"), "x": (None, "from=3&to=9&tables=t%2Cu&cursor=x")}
+    for cursor, query in pages.values():
+        body = {"success": True, "from": 3, "to": 9, "changes": [change], "next_cursor": cursor}
+        server.route("GET", f"/v1/databases/shop/diff?{query}", Answer(body))
+    assert main(["database", "diff", "shop", "3", "--table", "t", "--table", "u"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count('{"id":1}') == 2 and '{"n":2}' in shown
+
+
+def test_a_restore_asks_and_says_how_to_undo_it(
+    server: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {"success": True, "version": 12, "restored": 5}
+    server.route("POST", "/v1/databases/shop/restore", Answer(answer))
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    assert main(["database", "restore", "shop", "5"]) == 1
+    assert server.requests == []
+    assert main(["database", "restore", "shop", "2024-02-29T00:00:00Z", "--yes"]) == 0
+    assert server.requests[-1].body == {"as_of": "2024-02-29T00:00:00Z"}
+    assert "restore shop 11" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["database", "versions", "shop", "--limit", "0"])
+    assert "from 1 to 100000" in capsys.readouterr().err

@@ -387,7 +387,8 @@ def test_a_silent_server_is_given_up_on() -> None:
         (
             "live",
             QueryRequest,
-            {"max_rows", "dry_run", "live", "max_retries", "max_affected", "transaction"},
+            {"max_rows", "dry_run", "live", "max_retries", "max_affected", "transaction"}
+            | {"if_version", "as_of"},
         ),
         ("open_transaction", OpenRequest, set()),
     ],

@@ -107,6 +107,23 @@ async def test_a_branch_outlives_its_parent_whose_name_is_free(logs: Logs) -> No
         assert not {main, trial} & set(logs.names())  # type: ignore[attr-defined]
 
 
+async def test_a_deleted_parent_keeps_no_history(tmp_path: Path) -> None:
+    async with opened_plane(DataFolder(tmp_path)) as opened:
+        plane, grant = opened.plane, opened.grant
+        await opened.run(grant, TABLE)
+        await checkpoint(opened)
+        await branch(opened, "trial")
+        main = (await plane.find_database(grant, "main"))[0].id
+        await plane.keep_history(grant, "main", 3600.0)
+        await opened.run(grant, FILL.format(1, 20_000))
+        await checkpoint(opened)
+        await opened.run(grant, "update t set n = n + 1")
+        await checkpoint(opened)
+        assert await records_of(opened, main) == 2
+        await plane.delete_database(grant, "main")
+        assert await records_of(opened, main) == 0
+
+
 async def test_a_deleted_branch_frees_what_only_it_needed(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     async with opened_plane(folder) as opened:
@@ -123,6 +140,12 @@ async def test_a_deleted_branch_frees_what_only_it_needed(tmp_path: Path) -> Non
         await plane.delete_database(grant, "trial")
         await checkpoint(opened)
         assert await pages_of(opened, main) < 1.1 * pages
+
+
+async def records_of(opened: Opened, database_id: str) -> int:
+    """How many records a file has, of the first hundred."""
+    with await opened.plane.databases.use(database_id) as used:
+        return len(await used.database.log.read(0, 100))
 
 
 async def pages_of(opened: Opened, database_id: str) -> int:

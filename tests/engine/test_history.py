@@ -288,11 +288,11 @@ async def test_versions_in_memory_are_few_are_counted_and_go_first() -> None:
             await database.transact(counters.increment(number))
         for version in range(1, 8):
             await database.snapshot_at(version)
-        statistics = database.history_statistics()
+        statistics = database.statistics().history
         assert statistics is not None and statistics.rebuilt == 7
         assert cache.history_bytes == statistics.snapshot_bytes > 0
         again = await database.snapshot_at(7)
-        found = database.history_statistics()
+        found = database.statistics().history
         assert found is not None and found.rebuilt == 7, "it was still there"
         cache.yield_histories()
         assert 0 < cache.history_bytes < statistics.snapshot_bytes, "somebody reads one"

@@ -79,12 +79,14 @@ def test_a_key_that_was_read_and_changed_is_a_conflict_that_names_it() -> None:
 
 def test_a_range_that_was_read_and_changed_is_a_conflict_that_names_the_key() -> None:
     base = snapshot_of(*((at, "a") for at in range(0, 100, 2)))
-    part = part_of(base, ranges=(ScannedRange(TREE, (10,), (20,), None),))
+    scanned = ScannedRange(TREE, (10,), (20,), None)
+    part = part_of(base, ranges=(scanned,))
     for number in (8, 9, 20, 21, 99):
         assert stale_read(part, after(base, {(number,): (number, "b")})) is None
     for number in (10, 11, 18, 19):
         found = stale_read(part, after(base, {(number,): (number, "b")}))
-        assert found == Conflict("a range that was read has changed", TREE, (number,))
+        reason = "a range that was read has changed"
+        assert found == Conflict(reason, TREE, (number,), scanned=scanned)
 
 
 def test_what_returns_to_its_old_value_is_no_conflict() -> None:

@@ -18,10 +18,11 @@ from qserver.control.records import (
     OrganizationOverview,
     SessionRecord,
 )
-from qserver.errors import Forbidden, InvalidRequest
+from qserver.errors import Forbidden, HistoryTooOld, InvalidRequest
 from qserver.sql.parameters import json_of
 from qserver.web import shapes
 from qserver.web.admission import Admission
+from qserver.web.as_of import as_of_given
 from qserver.web.callers import caller_of
 from qserver.web.routes.bodies import body_of
 from qserver.web.service import Service
@@ -65,9 +66,15 @@ class ControlRoutes:
 
     async def post_v1_databases(self, admission: Admission) -> shapes.DatabaseAnswer:
         wanted = await body_of(admission, shapes.DatabaseRequest)
-        origin = None if wanted.branch_of is None else Origin(wanted.branch_of)
-        record = await self._plane.create_database(admission.grant, wanted.name, origin)
+        record = await self._made(admission, wanted.name, _origin(wanted))
         return await self._shown(admission, record.id)
+
+    async def _made(self, admission: Admission, name: str, origin: Origin | None) -> DatabaseRecord:
+        try:
+            return await self._plane.create_database(admission.grant, name, origin)
+        except HistoryTooOld as error:
+            error.is_gone = True
+            raise
 
     async def get_v1_databases_database(
         self, admission: Admission, database: str
@@ -213,6 +220,17 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
         **({} if record.branch_of is None else _branch(record)),
         **asdict(facts),
     }
+
+
+def _origin(wanted: shapes.DatabaseRequest) -> Origin | None:
+    """What a new database is to be a branch of, if of any."""
+    if wanted.branch_of is None:
+        if wanted.as_of is not None:
+            raise InvalidRequest(
+                "as_of is for a branch", hint="Name the database it is to begin as: branch_of."
+            )
+        return None
+    return Origin(wanted.branch_of, None if wanted.as_of is None else as_of_given(wanted.as_of))
 
 
 def _history(given: int | str) -> float:

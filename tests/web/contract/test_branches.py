@@ -44,6 +44,30 @@ def test_a_branch_is_made_shown_changed_and_outlives_its_parent(main: Client) ->
     assert main.delete("/v1/databases/trial").status_code == 204
 
 
+def test_a_branch_begins_as_its_parent_was(main: Client) -> None:
+    versions = [main.query(f"delete from t where id = {each}")["version"] for each in (1, 2, 3)]
+    time = main.get("/v1/databases/main/versions?limit=1").json()["versions"][0]["time"]
+    main.query("drop table t")
+    for number, (as_of, rows) in enumerate(zip([*versions, time], (99, 98, 97, 97), strict=True)):
+        body = {"name": f"was{number}", "branch_of": "main", "as_of": as_of}
+        answer = main.post("/v1/databases", body)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["branch_version"] == versions[min(number, 2)]
+        was = on(main, f"was{number}")
+        assert count(was) == rows
+        was.query("insert into t values (1000, 0)")
+        assert count(was) == rows + 1
+    for wrong, status, code in (
+        ({"branch_of": "main", "as_of": 10_000}, 400, "QS001"),
+        ({"branch_of": "main", "as_of": "2020-01-01T00:00:00"}, 400, "QS001"),
+        ({"branch_of": "main", "as_of": "2020-01-01T00:00:00Z"}, 410, "QS004"),
+        ({"as_of": 1}, 400, "QS001"),
+    ):
+        error_of(main.post("/v1/databases", {"name": "x", **wrong}), status, code)
+    names = {each["name"] for each in main.get("/v1/databases").json()["databases"]}
+    assert names == {"main", "was0", "was1", "was2", "was3"}
+
+
 def test_what_is_refused(main: Client) -> None:
     for body, status, code in (
         ({"name": "x", "branch_of": "nothing"}, 404, "QS006"),

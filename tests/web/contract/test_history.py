@@ -135,3 +135,12 @@ def test_a_transaction_can_be_opened_on_what_was(shop: Client) -> None:
     assert found["rows"] == [{"n": 2}]
     body = {"sql": "delete from goods", "transaction": handle["id"]}
     error_of(shop.post("/v1/query", body), 200, "25006")
+
+
+def test_a_version_of_an_open_transaction_names_the_request_that_committed_it(shop: Client) -> None:
+    opened = shop.post("/v1/transaction/open", {"database": name_of(shop)}).json()["transaction"]
+    shop.query("insert into goods values (3, 'oil')", transaction=opened["id"])
+    committed = shop.post(f"/v1/transaction/{opened['id']}/commit")
+    (newest, *_) = shop.get(route(shop, "versions?limit=1")).json()["versions"]
+    assert newest["version"] == committed.json()["version"]
+    assert newest["request_id"] == committed.headers["X-Request-Id"]
