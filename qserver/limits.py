@@ -273,6 +273,21 @@ older ones come from the log."""
 FEED_CHANGES_MAX = 100_000
 """Changed entries of these versions together."""
 
+FEED_LIMIT_DEFAULT, FEED_LIMIT_MAX = 1000, 10_000
+"""Changes of one answer of the feed. A version is never cut, so the last may bring more."""
+
+FEED_LOOK_MAX = 10_000
+"""Versions that one answer of the feed looks at, if the filter leaves nearly everything out."""
+
+FEED_ANSWER_BYTES_MAX = 8 * 1024 * 1024
+"""An answer of the feed ends with the version that reaches so many bytes."""
+
+FEED_WAIT_MS_MAX = 60_000
+"""How long an answer of the feed may wait for the first change."""
+
+FEED_READERS_MAX = 1000
+"""Readers of changes of an organization at once; the next is refused with QS034."""
+
 FEED_PAUSE_SECONDS = 0.1
 """A stream of changes sends at most so often, and then all versions that have come meanwhile."""
 

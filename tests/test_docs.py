@@ -455,7 +455,7 @@ def metrics() -> dict[str, str]:
     """The metrics of a page for Prometheus, with their kinds."""
     none_open = OpenTransactionsStatistics(0, 0, 0, 0, {}, 0.0)
     pages, space = PageCache().statistics(), SpaceStatistics(0, 0)
-    page = server_text(Metrics(), (), 0.0, Counters(), pages, space, 0, none_open).decode()
+    page = server_text(Metrics(), (), 0.0, Counters(), pages, space, 0, 0, none_open).decode()
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
 
 

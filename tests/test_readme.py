@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
 KEY = "svc_k_readme_0123456789"
 MASKS = (
     (r'"(\w+_us|size_bytes)":\d+', r'"\1":0'),
-    (r'"(\w+_at)":"[^"]+"', r'"\1":"then"'),
+    (r'"(\w+_at|time)":"[^"]+"', r'"\1":"then"'),
     (r'"(id|key_id|request_id)":"[^"]+"', r'"\1":"some"'),
     (r"svc_([ks])_[\w-]+", r"svc_\1_secret"),
 )

@@ -23,16 +23,18 @@ from __future__ import annotations
 
 from qserver.client.answers import Result, TransactionResult
 from qserver.client.failures import ConnectionFailed, ConnectionLost, UnexpectedAnswer
+from qserver.client.feed import Version
 from qserver.client.live import Change
 from qserver.client.requests import Named, Statement
-from qserver.client.synchronous import Client, Live, Stream, Transaction
-from qserver.client.with_trio import TrioClient, TrioLive, TrioStream, TrioTransaction
+from qserver.client.synchronous import Client, Feed, Live, Stream, Transaction
+from qserver.client.with_trio import TrioClient, TrioFeed, TrioLive, TrioStream, TrioTransaction
 
 __all__ = [
     "Change",
     "Client",
     "ConnectionFailed",
     "ConnectionLost",
+    "Feed",
     "Live",
     "Named",
     "Result",
@@ -41,8 +43,10 @@ __all__ = [
     "Transaction",
     "TransactionResult",
     "TrioClient",
+    "TrioFeed",
     "TrioLive",
     "TrioStream",
     "TrioTransaction",
     "UnexpectedAnswer",
+    "Version",
 ]

@@ -143,6 +143,15 @@ def tables(database: str | None) -> Request:
     return Request("GET", "/tables", database=database)
 
 
+def changes(since: int, tables: Sequence[str] | None, database: str | None) -> Request:
+    given = {"since": str(since)}
+    if tables is not None:
+        given["tables"] = ",".join(tables)
+    if database is not None:
+        given["database"] = database
+    return Request("GET", f"/v1/changes?{urlencode(given)}", accept=EVENT_STREAM)
+
+
 def record(method: str, *path: str, **fields: Any) -> Request:
     """A control plane request; fields that are None are omitted."""
     given = {name: value for name, value in fields.items() if value is not None}

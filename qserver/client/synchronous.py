@@ -14,6 +14,7 @@ from qserver.client import calls, requests
 from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
+from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import trouble_named
@@ -95,6 +96,13 @@ class Client(Caller[httpx.Client]):
         fields = {**options, "live": True}
         return Live(self, requests.stream(sql, params, self.database, fields))
 
+    def changes(
+        self, since: int, tables: Sequence[str] | None = None, database: str | None = None
+    ) -> Feed:
+        """Follow the changes of the database behind a version, as a `Version` at a time."""
+        request = requests.changes(since, tables, database or self.database)
+        return Feed(self, request, since)
+
     def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
         with trouble_named(self.url):
@@ -162,6 +170,20 @@ class Live(LiveResult, Stream):
 
     def __iter__(self) -> Iterator[Change]:
         return cast(Iterator[Change], super().__iter__())
+
+
+class Feed(Stream):
+    """The changes of a database: `with client.changes(since) as feed: for version in feed`.
+
+    `version` is the last one that was read, and so the next `since`. It never ends by itself: an
+    error of the server, or of the connection, is raised.
+    """
+
+    def __init__(self, client: Client, request: Request, since: int) -> None:
+        super().__init__(client, request, VersionsOfFeed(since))
+
+    def __iter__(self) -> Iterator[Version]:
+        return cast(Iterator[Version], super().__iter__())
 
 
 class Transaction:

@@ -15,6 +15,7 @@ from qserver.client import calls, requests
 from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
+from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import trouble_named
@@ -97,6 +98,13 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """
         fields = {**options, "live": True}
         return TrioLive(self, requests.stream(sql, params, self.database, fields))
+
+    def changes(
+        self, since: int, tables: Sequence[str] | None = None, database: str | None = None
+    ) -> TrioFeed:
+        """Follow the changes of the database behind a version, as a `Version` at a time."""
+        request = requests.changes(since, tables, database or self.database)
+        return TrioFeed(self, request, since)
 
     async def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
@@ -206,6 +214,20 @@ class TrioLive(LiveResult, TrioStream):
 
     async def __anext__(self) -> Change:
         return cast(Change, await super().__anext__())
+
+
+class TrioFeed(TrioStream):
+    """The changes of a database: `async with client.changes(…) as feed: async for version in feed`.
+
+    `version` is the last one that was read, and so the next `since`. It never ends by itself: an
+    error of the server, or of the connection, is raised.
+    """
+
+    def __init__(self, client: TrioClient, request: Request, since: int) -> None:
+        super().__init__(client, request, VersionsOfFeed(since))
+
+    async def __anext__(self) -> Version:
+        return cast(Version, await super().__anext__())
 
 
 class TrioTransaction:

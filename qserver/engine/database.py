@@ -43,6 +43,7 @@ from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.history import AsOf, History, HistoryStatistics
 from qserver.engine.messages import Work
 from qserver.engine.observers import Observer
+from qserver.engine.past import LogPast
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.turning_back import turn_back
@@ -147,6 +148,14 @@ class Database:
             self._published_until,
             self._policy.history,
         )
+        self.past = LogPast(
+            log,
+            self.history.snapshot_at,
+            self.feed.newest,
+            self.history.count_grown,
+            self.history.keep,
+        )
+        """The versions that readers of the feed have missed."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run generations, one after the other, until closed or cancelled."""

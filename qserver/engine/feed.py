@@ -14,31 +14,43 @@ twice, wherever each comes from.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 import trio
 
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.yielding import in_steps
+from qserver.engine.yielding import in_steps, yield_to_others
 from qserver.errors import ReaderTooSlow
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
-from qserver.storage.changes import Changes, net_changes
+from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Transaction
+from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import Writes, count_changes
 from qserver.values.relations import Definition
 
 Encoded = TypeVar("Encoded")
 
+FILTERS_KEPT_MAX: Final = 8
+"""Filters for which a version is kept as bytes, for readers with the same filter."""
+
 
 class FedVersion:
     """One version: what has changed since the one before, and what was made of that."""
 
-    __slots__ = ("_changes", "_encoded", "_lock", "_making", "size", "time", "version")
+    __slots__ = (
+        "_changes",
+        "_definitions",
+        "_encoded",
+        "_lock",
+        "_making",
+        "size",
+        "time",
+        "version",
+    )
 
     def __init__(
         self,
@@ -46,14 +58,16 @@ class FedVersion:
         snapshot: Snapshot,
         writes: Writes,
         catalog_changes: Mapping[str, Definition | None],
+        definitions: Sequence[Definitions] = (),
     ) -> None:
         self.version = snapshot.version
         self.time = snapshot.time
-        self.size = 1 + count_changes(writes)
+        self.size = 1 + count_changes(writes) + len(catalog_changes)
         made = Transaction(before)
         made.writes, made.catalog = writes, snapshot.catalog
         made.catalog_changes = catalog_changes
         self._making: Transaction | None = made
+        self._definitions = definitions
         self._changes: Changes = []
         self._encoded: dict[Hashable, object] = {}
         self._lock = trio.Lock()
@@ -64,14 +78,24 @@ class FedVersion:
             async with self._lock:  # one makes them, the others wait
                 if self._making is not None:
                     steps = net_changes(self._making, lambda row: None, self.size)
-                    self._changes = await in_steps(steps)
+                    found = await in_steps(steps, yield_to_others)
+                    self._changes = with_statements(found, self._definitions)
                     self._making = None  # the snapshots are no longer needed
         return self._changes
 
-    async def encoded(self, key: Hashable, encode: Callable[[Changes], Encoded]) -> Encoded:
-        """Return what `encode` makes of the changes; made once for each key."""
+    async def encoded(
+        self, key: Hashable, encode: Callable[[Changes], Generator[None, None, Encoded]]
+    ) -> Encoded:
+        """Return what the steps of `encode` make of the changes; made once for each key."""
         if key not in self._encoded:
-            self._encoded[key] = encode(await self.changes())
+            changes = await self.changes()
+            async with self._lock:
+                if key not in self._encoded:
+                    made = await in_steps(encode(changes), yield_to_others)
+                    if len(self._encoded) >= FILTERS_KEPT_MAX:
+                        self._encoded.clear()
+                    self._encoded[key] = made
+                    return made
         return self._encoded[key]  # type: ignore[return-value]
 
     def __repr__(self) -> str:
@@ -106,7 +130,8 @@ class Feed:
     def committed(self, before: Snapshot, append: Append) -> None:
         if not self._readers:
             return
-        fed = FedVersion(before, append.snapshot, append.writes, append.catalog_changes)
+        made = append.writes, append.catalog_changes, append.definitions
+        fed = FedVersion(before, append.snapshot, *made)
         if self._window and self._window[-1].version + 1 != fed.version:
             self._clear()  # versions in between came into the log when a generation ended
         self._window.append(fed)

@@ -131,6 +131,27 @@ class History:
         if not after or after[0][0] != version + 1 or decode_time(after[0][1]) < self.horizon:
             raise self._too_old()
 
+    def count_grown(self, snapshot: Snapshot, size: int) -> None:
+        """Count what records of this size have added to one of our snapshots.
+
+        Raises OutOfMemory if there is no room for it.
+        """
+        size *= MEMORY_OF_LOG
+        self._check_memory(size)
+        if self._is_ours(snapshot):
+            assert snapshot.lease is not None
+            self._made.append(Made(ref(snapshot.lease), size))
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot that was made of one of ours, for the next reader."""
+        known = any(each.version == snapshot.version for each in self._recent)
+        if self._is_ours(snapshot) and not known:
+            self._recent = [*self._recent[1 - HISTORY_SNAPSHOTS_MAX :], snapshot]
+            self._count()
+
+    def _is_ours(self, snapshot: Snapshot) -> bool:
+        return any(each.lease() is snapshot.lease for each in self._made)
+
     async def version_at(self, time: float, newest: Snapshot) -> int:
         """Return the version that was the newest at a time, which is before that of `newest`."""
         saved = await self._saved()

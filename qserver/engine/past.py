@@ -3,24 +3,29 @@
     snapshot of a version ─► record ─► the next snapshot ─► record ─► …
 
 A version is what its record changes in the snapshot before it. Only durable versions are made, and
-only what is asked for: a reader that is slow to take the next one holds one snapshot.
+only what is asked for. The snapshot at which a reader stops is kept for a moment, because it goes
+on there.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 from qserver.durability.port import Log
 from qserver.durability.records import decode_record, writes_of
 from qserver.engine.feed import FedVersion
-from qserver.errors import ReaderTooSlow
+from qserver.errors import OutOfMemory, ReaderTooSlow
 from qserver.storage.catalog import changes_from_plain
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot
 
 RECORDS_AT_ONCE: Final = 100
 """Records that are read with one call: commits wait for no more than that."""
+
+BYTES_BEFORE_COUNTING: Final = 64 * 1024
+"""Records that are added to a snapshot before they count in its memory."""
 
 
 class LogPast:
@@ -29,15 +34,23 @@ class LogPast:
         log: Log,
         snapshot_at: Callable[[int], Awaitable[Snapshot]],
         newest: Callable[[], int],
+        count_grown: Callable[[Snapshot, int], None] = lambda snapshot, size: None,
+        keep: Callable[[Snapshot], None] = lambda snapshot: None,
     ) -> None:
-        """`snapshot_at` raises for a version that is no longer kept; `newest` is durable."""
+        """`snapshot_at` raises for a version that is no longer kept; `newest` is durable.
+
+        `count_grown` is told the bytes of records that were added to a snapshot, and raises if they
+        are too many. `keep` is given the snapshot at which a reader stops.
+        """
         self._log = log
         self._snapshot_at = snapshot_at
         self._newest = newest
+        self._count_grown = count_grown
+        self._keep = keep
 
     async def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
         """Yield the durable versions behind this one, in order."""
-        before = await self._snapshot_at(version)
+        before, size = await self._snapshot_at(version), 0
         while before.version < self._newest():
             records = await self._log.read(before.version, RECORDS_AT_ONCE)
             if not records or records[0][0] != before.version + 1:
@@ -49,7 +62,17 @@ class LogPast:
                 if before.version >= self._newest():
                     return  # the log is ahead of what is durable
                 fed, before = _next_version(before, data)
-                yield fed
+                size += len(data)
+                if size > BYTES_BEFORE_COUNTING:
+                    self._count_grown(before, size)
+                    size = 0
+                try:
+                    yield fed
+                except GeneratorExit:
+                    with suppress(OutOfMemory):
+                        self._count_grown(before, size)
+                        self._keep(before)
+                    raise
 
     def __repr__(self) -> str:
         return f"the past up to version {self._newest()}"
@@ -68,4 +91,4 @@ def _next_version(before: Snapshot, data: bytes) -> tuple[FedVersion, Snapshot]:
         before.shards,
         before.lease,
     )
-    return FedVersion(before, after, writes, changes), after
+    return FedVersion(before, after, writes, changes, record.definitions), after

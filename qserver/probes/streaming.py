@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import aclosing
 from typing import Final
 
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives
 from qserver.sql.execution import Rows
+from qserver.storage.changes import Change
 
 CATEGORY: Final = "streaming"
 ROWS: Final = 3000
@@ -99,6 +101,37 @@ async def live_query(run: Run) -> None:
         run.check(f"{sql}, followed", +result == expected, f"{expected.total()} rows")
 
 
+async def change_feed(run: Run) -> None:
+    """The feed has each version once, in order, and the statement of a definition."""
+    database = run.database.database
+    since = database.feed.newest()
+    database.feed.open()
+    try:
+        await _follow(run, since)
+    finally:
+        database.feed.close()
+
+
+async def _follow(run: Run, since: int) -> None:
+    database = run.database.database
+    await run.perform(*TABLE, changes("UPDATE t SET v = 1 WHERE id = 1", 1))
+    newest = (await database.wait_durable_snapshot()).version
+    versions: list[int] = []
+    told: list[Change] = []
+    async with aclosing(database.feed.after(since, database.past)) as feed:
+        while not versions or versions[-1] < newest:
+            version = await anext(feed)
+            versions.append(version.version)
+            told.extend(await version.changes())
+    expected = list(range(since + 1, newest + 1))
+    run.check("Versions of the feed", versions == expected, f"{versions}")
+    stated = [each.statement for each in told if each.op == "schema"]
+    run.check("Its definitions", stated == [TABLE[0].sql], f"{stated}")
+    found = [each.op for each in told[1:]]
+    expected_ops = ["insert"] * ROWS + ["update"]
+    run.check("Its changes of rows", found == expected_ops, f"{len(found)} changes")
+
+
 def _lines(rows: Rows) -> list[bytes]:
     return [repr(row).encode() for row in rows]
 
@@ -134,5 +167,11 @@ PROBES: Final = (
         CATEGORY,
         "A live query tells each change of its result, from rows that changed or by comparing.",
         live_query,
+    ),
+    Probe(
+        "change_feed",
+        CATEGORY,
+        "The feed of changes has every version once and in order, with its rows and definitions.",
+        change_feed,
     ),
 )

@@ -10,13 +10,13 @@ then, in another form, so they are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from qserver.storage.page import Value
-from qserver.storage.transaction import Transaction
+from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, sorted_in_pieces
 from qserver.values.comparison import same_row
 from qserver.values.schema import Table
@@ -31,6 +31,8 @@ class Change(msgspec.Struct, frozen=True):
     """Of a change of schema, the name."""
     before: Value | None = None
     after: Value | None = None
+    statement: str | None = None
+    """Of a change of schema, what made it, where that is known."""
 
     @property
     def op(self) -> Operation:
@@ -87,6 +89,26 @@ def _redefined(transaction: Transaction) -> list[str]:
     return [
         key for key in sorted(transaction.catalog_changes) if before.find(key) or after.find(key)
     ]
+
+
+def with_statements(changes: Changes, definitions: Sequence[Definitions]) -> Changes:
+    """Return the changes with each change of schema told by the statements that made it, in order.
+
+    A statement that changes several definitions is there for each of them. One whose changes were
+    undone in the same transaction is not.
+    """
+    redefined = {each.table: each for each in changes if each.op == "schema"}
+    if not redefined or not definitions:
+        return changes
+    stated = [
+        Change(_name_of(key), statement=each.statement)
+        for each in definitions
+        for key in each.names
+        if _name_of(key) in redefined
+    ]
+    known = {each.table for each in stated}
+    unknown = [each for name, each in redefined.items() if name not in known]
+    return [*stated, *unknown, *changes[len(redefined) :]]
 
 
 def _name_of(key: str) -> str:

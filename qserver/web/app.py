@@ -25,7 +25,7 @@ from qserver.errors import (
     UnsupportedMediaType,
 )
 from qserver.http1 import Request
-from qserver.web import bulk
+from qserver.web import bulk, change_feed
 from qserver.web.cached_reads import ReadEndpoint
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
 from qserver.web.catalogue import BODILESS, find_route, routes_of
@@ -46,6 +46,7 @@ _ONCE: Final = (
     b"x-database",
     b"x-transaction",
     b"idempotency-key",
+    b"last-event-id",
 )
 
 
@@ -133,6 +134,8 @@ class Application:
             return OpenTransactionEndpoint(facts, route)
         if (route.method, route.path) == bulk.ROUTE:
             return bulk.BulkEndpoint(facts, route)
+        if route.path == change_feed.PATH:
+            return change_feed.ChangesEndpoint(facts, route)
         return RouteEndpoint(facts, route, self._bridge)
 
     def _preflight(self, facts: Facts, path: str) -> Endpoint:

@@ -64,6 +64,8 @@ class Route:
     cost: int = 1
     """How many requests it counts for in the organization's rate limit."""
     takes_idempotency_key: bool = False
+    streams: bool = False
+    """Whether it also answers with events without an end, for those who accept them."""
 
     @property
     def is_compressible(self) -> bool:
@@ -184,6 +186,23 @@ ROUTES: Final[tuple[Route, ...]] = (
         None,
         status=204,
         errors=(400, 403, 404),
+    ),
+    Route(
+        "GET",
+        "/v1/changes",
+        "read or follow the changes since a version",
+        Plane.DATA,
+        shapes.ChangesAnswer,
+        scope="data:read",
+        errors=(400, 403, 404, 410, 503),
+        streams=True,
+        queries=(
+            Query("since", int, "The version that is known; required without Last-Event-ID."),
+            Query("tables", str, "Only these, with commas between them."),
+            Query("limit", int, "End with the version that brings so many changes."),
+            Query("wait_ms", int, "If there is no change yet, wait so long for the first."),
+            Query("database", str, "Which database; else X-Database, else the key's own."),
+        ),
     ),
     Route(
         "GET",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from qserver.limits import ANSWER_PART_BYTES
 from qserver.query.results import Diff
 from qserver.storage.changes import Change, Changes
@@ -30,7 +32,8 @@ class ChangeEncoder:
     def encoded(self, change: Change) -> RowChange:
         table = change.table
         if isinstance(table, str):
-            return RowChange(table, change.op, None, None, None)
+            statement = UNSET if change.statement is None else change.statement
+            return RowChange(table, change.op, None, None, None, statement)
         known = self._forms.get(id(table))
         if known is None:
             known = self._forms[id(table)] = (table, _TableForm(table))

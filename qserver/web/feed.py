@@ -12,7 +12,7 @@ versions that have come meanwhile, so that a hundred readers cost little beside 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Final
@@ -21,13 +21,21 @@ import msgspec
 import trio
 
 from qserver.engine.feed import FedVersion, Feed, Past
-from qserver.limits import ANSWER_PART_BYTES, FEED_PAUSE_SECONDS
+from qserver.limits import (
+    ANSWER_PART_BYTES,
+    FEED_ANSWER_BYTES_MAX,
+    FEED_LOOK_MAX,
+    FEED_PAUSE_SECONDS,
+)
 from qserver.storage.changes import Changes
-from qserver.web.changes import ChangeEncoder
+from qserver.web.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
 from qserver.web.json_values import encode_json
 from qserver.web.readers import Reader
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+VERSIONS_AT_ONCE: Final = 1000
+"""Versions of the past that a stream looks at before it looks at its key again."""
 
 
 class TableFilter(msgspec.Struct, frozen=True):
@@ -49,12 +57,14 @@ class VersionLines(msgspec.Struct, frozen=True):
 async def lines_of(version: FedVersion, wanted: TableFilter) -> VersionLines:
     """Return the encoded changes of a version; encoded once, for all readers with that filter."""
 
-    def encode(changes: Changes) -> VersionLines:
+    def encode(changes: Changes) -> Generator[None, None, VersionLines]:
         time = datetime.fromtimestamp(version.time, UTC).isoformat().replace("+00:00", "Z")
         head = b'{"version":%d,"time":"%b",' % (version.version, time.encode())
         encoder = ChangeEncoder()
         lines = []
-        for change in changes:
+        for count, change in enumerate(changes, 1):
+            if count % CHANGES_ENCODED_AT_ONCE == 0:
+                yield
             table = change.table if isinstance(change.table, str) else ".".join(change.table.path)
             if wanted.wants(table):
                 lines.append(head + encode_json(encoder.encoded(change))[1:])
@@ -71,29 +81,39 @@ def version_event(version: int) -> bytes:
 
 
 async def some_changes(
-    feed: Feed, past: Past, since: int, wanted: TableFilter, limit: int, wait_seconds: float
+    feed: Feed,
+    past: Past,
+    since: int,
+    wanted: TableFilter,
+    limit: int,
+    wait_seconds: float,
+    still_allowed: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
 ) -> bytes:
     """Return the body of an answer: versions behind `since` until there are `limit` changes.
 
     If there is none yet, wait for the first. A version larger than the limit comes whole.
+    `still_allowed` runs after each wait; an exception from it ends the call.
     """
     lines: list[bytes] = []
+    size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
     try:
         async with aclosing(feed.after(since, past)) as versions:
-            while len(lines) < limit:
+            while len(lines) < limit and size < FEED_ANSWER_BYTES_MAX and since < last:
                 if since >= feed.newest():
                     if lines or trio.current_time() >= deadline:
                         break
                     with trio.move_on_at(deadline):
                         await feed.wait(since + 1)
+                    await still_allowed()
                     continue
                 version = await anext(versions)
                 more = (await lines_of(version, wanted)).lines
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
+                size += sum(map(len, more))
                 since = version.version
     finally:
         feed.close()
@@ -108,8 +128,9 @@ async def some_changes(
 class Tail:
     """The events of the versions in the window that pass one filter, for all readers with it.
 
-    A reader takes all that is behind its version as one piece, so that a version costs each reader
-    next to nothing.
+    A reader takes what is behind its version as one piece, so that a version costs each reader next
+    to nothing. A piece is about `ANSWER_PART_BYTES` long, or one version: no reader, however slow,
+    holds more.
     """
 
     def __init__(self, feed: Feed, wanted: TableFilter) -> None:
@@ -118,10 +139,11 @@ class Tail:
         self._first = 0
         self._events: list[bytes] = []
         self._lock = trio.Lock()
-        self._joined: tuple[int, int, bytes] = (0, 0, b"")
+        self._joined: tuple[int, int, int, bytes] = (0, 0, 0, b"")
+        self.readers = 0
 
     async def behind(self, since: int) -> tuple[int, bytes]:
-        """Return the newest version in the window, and the events behind `since`.
+        """Return events behind `since`, and the version up to which they go.
 
         If the window has moved beyond `since` meanwhile, return `since` and nothing.
         """
@@ -132,9 +154,14 @@ class Tail:
         if not self._first <= since + 1 <= last:
             return since, b""
         if self._joined[:2] != (since, last):
-            events = b"".join(self._events[since + 1 - self._first :])
-            self._joined = (since, last, events)
-        return last, self._joined[2]
+            events: list[bytes] = []
+            size, reached = 0, since
+            while reached < last and size < ANSWER_PART_BYTES:
+                reached += 1
+                events.append(self._events[reached - self._first])
+                size += len(events[-1])
+            self._joined = (since, last, reached, b"".join(events))
+        return self._joined[2:]
 
     async def _extended(self) -> int:
         """Encode the versions that have come, forget those that the window has forgotten."""
@@ -173,33 +200,38 @@ class FeedParts:
         feed, reader = self._feed, self._reader
         told = since = self._since
         feed.open()
+        tail: Tail = feed.shared.setdefault(self._wanted, Tail(feed, self._wanted))
         try:
-            tail: Tail = feed.shared.setdefault(self._wanted, Tail(feed, self._wanted))
+            tail.readers += 1
             while True:
                 part = b""
                 if feed.find(since + 1) is not None:
                     since, part = await tail.behind(since)
                 elif since < feed.newest():
                     since, part = await self._caught_up(since)
-                else:
+                elif not reader.is_silent:
                     await feed.wait(since + 1)
                 await still_allowed()
                 if part:
                     yield part
                     told, reader.sent_at = since, trio.current_time()
-                    await trio.sleep(FEED_PAUSE_SECONDS)
+                    if since >= feed.newest():
+                        await trio.sleep(FEED_PAUSE_SECONDS)
                 elif reader.is_silent:
                     yield KEEP_ALIVE if told == since else version_event(since)
                     told, reader.sent_at = since, trio.current_time()
         finally:
+            tail.readers -= 1
+            if not tail.readers:
+                feed.shared.pop(self._wanted, None)
             feed.close()
 
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
         """Return events of the past, until they are enough for a part or reach the window."""
         part: list[bytes] = []
-        size = 0
+        size, last = 0, since + VERSIONS_AT_ONCE
         async with aclosing(self._feed.after(since, self._past)) as versions:
-            while size < ANSWER_PART_BYTES and since < self._feed.newest():
+            while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
                 version = await anext(versions)
                 part.append((await lines_of(version, self._wanted)).events)
                 since, size = version.version, size + len(part[-1])

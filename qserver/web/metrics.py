@@ -130,6 +130,7 @@ def server_text(
     pages: CacheStatistics,
     space: SpaceStatistics,
     live_queries: int,
+    feed_readers: int,
     transactions: OpenTransactionsStatistics,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
@@ -144,6 +145,7 @@ def server_text(
             "qserver_column_vectors_bytes", "Column vectors that pages keep", value=VECTORS.bytes
         )
         yield GaugeMetricFamily("qserver_live_queries", "Open now", value=live_queries)
+        yield GaugeMetricFamily("qserver_feed_readers", "Reading now", value=feed_readers)
         yield from metrics.families()
         yield from database_families(databases)
         yield from page_families(pages)

@@ -35,7 +35,12 @@ STATUS_MEANINGS: Final = {
 }
 
 
-_OF_STATEMENTS: Final = (shapes.QueryAnswer, shapes.TransactionAnswer, shapes.BulkAnswer)
+_OF_STATEMENTS: Final = (
+    shapes.QueryAnswer,
+    shapes.TransactionAnswer,
+    shapes.BulkAnswer,
+    shapes.ChangesAnswer,
+)
 
 
 def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
@@ -89,10 +94,12 @@ def _operation(route: Route, settings: Settings) -> dict[str, Any]:
     parameters = [_in_path(name) for name in re.findall(r"{(\w+)}", route.path)]
     parameters += [_in_query(each) for each in route.queries]
     if (
-        route.path in ("/v1/query", "/query", "/v1/transaction", "/tables")
+        route.path in ("/v1/query", "/query", "/v1/transaction", "/v1/changes", "/tables")
         or route.request is shapes.BULK
     ):
         parameters.append(_DATABASE_HEADER)
+    if route.streams:
+        parameters.append(_LAST_EVENT_ID)
     if route.takes_idempotency_key:
         parameters.append(_IDEMPOTENCY_KEY)
     if parameters:
@@ -128,6 +135,8 @@ def _responses(route: Route) -> dict[str, Any]:
     if route.path in ("/v1/query", "/query"):
         for media in ("text/event-stream", "application/x-ndjson"):
             answer["content"][media] = {"schema": {"type": "string"}}
+    if route.streams:
+        answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
     responses = {str(route.status): answer}
     statuses = {*route.errors, 500, *(() if route.anonymous else (401, 429))}
     if route.queries:
@@ -197,6 +206,14 @@ _DATABASE_HEADER: Final = {
     "in": "header",
     "required": False,
     "description": "Which database is meant, where the body does not say.",
+    "schema": {"type": "string"},
+}
+
+_LAST_EVENT_ID: Final = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "required": False,
+    "description": "The id of the last event that has arrived; wins over since.",
     "schema": {"type": "string"},
 }
 

@@ -36,7 +36,7 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.http1 import Counters
-from qserver.limits import COLUMN_VECTORS_BYTES_MAX
+from qserver.limits import COLUMN_VECTORS_BYTES_MAX, FEED_READERS_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.storage.columns import VECTORS
@@ -105,6 +105,7 @@ class Service:
             signups_per_hour=settings.signups_per_hour,
         )
         self.live_queries = Readers("live queries", self.plane.version)
+        self.feed_readers = Readers("readers of changes", self.plane.version, FEED_READERS_MAX)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str | None]:
@@ -112,6 +113,7 @@ class Service:
         async with trio.open_nursery() as nursery:
             first_key: str | None = await nursery.start(self.plane.run)
             nursery.start_soon(self.live_queries.run)
+            nursery.start_soon(self.feed_readers.run)
             self.state = State.READY
             try:
                 yield first_key
@@ -123,6 +125,7 @@ class Service:
         """Make /ready report that the service is stopping, and end what would never end."""
         self.state = State.DRAINING
         self.live_queries.end()
+        self.feed_readers.end()
 
     # --- authentication ---
 

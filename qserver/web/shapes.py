@@ -155,6 +155,23 @@ class RowChange(Struct, frozen=True):
     key: dict[str, Any] | None
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    statement: str | UnsetType = UNSET
+
+
+class FeedChange(RowChange, frozen=True, kw_only=True):
+    """A change in the feed; `statement` made a change of schema."""
+
+    version: int
+    time: datetime
+
+
+class ChangesAnswer(Struct, frozen=True):
+    """Whole versions, in order; go on with `next` as `since`."""
+
+    success: Literal[True]
+    changes: list[FeedChange]
+    next: int
+    newest: int
 
 
 class QueryAnswer(Struct, frozen=True):

@@ -27,9 +27,11 @@ from qserver.client import (
 )
 from qserver.errors import (
     DivisionByZero,
+    HistoryTooOld,
     InvalidRequest,
     NotFound,
     RateLimited,
+    ReaderTooSlow,
     Unauthorized,
     UndefinedTable,
 )
@@ -560,3 +562,40 @@ async def test_an_exception_rolls_an_open_transaction_back(server: FakeServer) -
         async with trio_client.begin() as left:
             assert (await left.commit())["version"] == 4
     assert [each.method for each in server.requests[2:]] == ["POST", "DELETE", "POST", "POST"]
+
+
+def fed(*ends: Piece) -> Answer:
+    change = {"version": 8, "table": "t", "op": "insert", "after": {"n": 1}}
+    return stream(
+        event("version", {"version": 7}),
+        event("change", change) + event("change", change),
+        b'event: version\nid: 8\ndata: {"version":8}\n\n: keep-alive\n\n',
+        event("change", {**change, "version": 9}),
+        *ends,
+    )
+
+
+async def test_changes_come_as_whole_versions(server: FakeServer) -> None:
+    slow = event("error", {"error": {"code": "QS031", "name": "reader_too_slow", "message": "x"}})
+    server.route("GET", "/v1/changes?since=5&tables=t%2Cu&database=shop", fed(slow))
+    with Client(server.url, KEY, "shop") as client:
+        with client.changes(5, ["t", "u"]) as feed:
+            assert feed.version == 5
+            versions = []
+            with pytest.raises(ReaderTooSlow):
+                for version in feed:
+                    versions.append(version)
+            assert feed.version == 8
+    assert [(each.version, len(each.changes)) for each in versions] == [(8, 2)]
+    assert server.requests[0].headers["accept"] == "text/event-stream"
+    server.route("GET", "/v1/changes?since=5", fed())
+    async with TrioClient(server.url, KEY) as waiting, waiting.changes(5) as feed:
+        with pytest.raises(ConnectionLost, match="stream of changes ended"):
+            async for version in feed:
+                versions.append(version)
+        assert feed.version == 8
+    assert versions[0] == versions[1]
+    server.route("GET", "/v1/changes?since=5", error("QS004", "history_too_old", "x", status=410))
+    with Client(server.url, KEY) as client, pytest.raises(HistoryTooOld):
+        with client.changes(5):
+            pass

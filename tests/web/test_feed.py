@@ -93,6 +93,22 @@ async def test_a_filter_and_a_limit_leave_whole_versions() -> None:
         assert none["changes"] == [] and none["next"] == only["newest"]
 
 
+async def test_definitions_leave_room_for_the_rows_of_their_version() -> None:
+    async with fed() as (database, feed, past):
+        await database.execute("INSERT INTO a VALUES (1, 1), (2, 2)")
+        since = feed.newest()
+        rename = "ALTER TABLE a RENAME TO c"
+        feed.open()
+        await database.transaction([Statement(rename), Statement("DELETE FROM c WHERE id = 1")])
+        found = (await read(feed, past, since))["changes"]
+        feed.close()
+        assert [(each["table"], each["op"], each.get("statement")) for each in found] == [
+            ("a", "schema", rename),
+            ("c", "schema", rename),
+            ("c", "delete", None),
+        ]
+
+
 async def test_waiting_ends_with_the_first_change_that_passes() -> None:
     async with fed() as (database, feed, past):
         since = feed.newest()

@@ -15,7 +15,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from qserver.errors import InvalidRequest
-from qserver.web import bulk
+from qserver.web import bulk, change_feed
 from qserver.web.admission import Admission
 from qserver.web.catalogue import ROUTES, Route
 from qserver.web.hot import HOT
@@ -29,6 +29,9 @@ from qserver.web.routes.upkeep import UpkeepRoutes
 from qserver.web.service import Service
 
 Handler = Callable[..., Awaitable[Any]]
+
+ELSEWHERE = {*HOT, change_feed.PATH}
+"""Paths that have endpoints of their own."""
 
 
 def make_routes(service: Service) -> Bridge:
@@ -45,7 +48,7 @@ def make_routes(service: Service) -> Bridge:
     )
     for route in ROUTES:
         place = (route.method, route.path)
-        if route.path not in HOT and place not in KINDS and place != bulk.ROUTE:
+        if route.path not in ELSEWHERE and place not in KINDS and place != bulk.ROUTE:
             rule = route.path.replace("{", "<").replace("}", ">")
             view = _view(route, _handler(handlers, route))
             app.add_url_rule(rule, endpoint=route.name, view_func=view, methods=[route.method])

@@ -54,6 +54,7 @@ class UpkeepRoutes:
                 service.pages.statistics(),
                 service.plane.space.statistics(),
                 len(service.live_queries),
+                len(service.feed_readers),
                 service.plane.open_transactions.statistics(),
             )
         own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)

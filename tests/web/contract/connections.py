@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from tests.web.contract.servers import Client
 
@@ -46,13 +46,16 @@ class OpenStream:
 
     def __init__(self, client: Client, sql: str, **fields: Any) -> None:
         body = json.dumps({"sql": sql, **fields}).encode()
+        self._open(client, _head(client, "POST", "/v1/query", body) + body)
+
+    def _open(self, client: Client, request: bytes) -> None:
         self.socket = _connect(client)
-        self.socket.sendall(_head(client, "POST", "/v1/query", body) + body)
+        self.socket.sendall(request)
         self._pending = b""
         self.head = self._until(b"\r\n\r\n").decode()
         assert "chunked" in self.head.lower(), self.head
 
-    def __enter__(self) -> OpenStream:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,6 +91,32 @@ class OpenStream:
         received = self.socket.recv(4096)
         assert received, "the stream broke off"
         self._pending += received
+
+
+class OpenFeed(OpenStream):
+    """The changes of a database, as events."""
+
+    def __init__(self, client: Client, query: str, last_event_id: object = None) -> None:
+        more = {"Accept": "text/event-stream"}
+        if last_event_id is not None:
+            more["Last-Event-ID"] = str(last_event_id)
+        self._open(client, _head(client, "GET", f"/v1/changes?{query}", b"", more))
+
+    def until(self, version: int) -> list[Event]:
+        """The events up to that of this version, or of the first behind it."""
+        found = []
+        for event in self.events():
+            found.append(event)
+            if event.kind == "version" and event.data["version"] >= version:
+                return found
+        raise AssertionError(f"it ended: {found}")
+
+    def error(self) -> dict[str, Any]:
+        """Read to the end, which must be an error."""
+        (*_, last) = self.events()
+        assert last.kind == "error", last
+        found: dict[str, Any] = last.data["error"]
+        return found
 
 
 class HalfARequest:
@@ -138,12 +167,15 @@ def _connect(client: Client) -> socket.socket:
     return connection
 
 
-def _head(client: Client, method: str, path: str, body: bytes) -> bytes:
+def _head(
+    client: Client, method: str, path: str, body: bytes, more: Mapping[str, str] | None = None
+) -> bytes:
     headers = {
         "Host": "localhost",
         **client.headers,
         "Content-Type": "application/json",
         "Content-Length": str(len(body)),
+        **(more or {}),
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode()

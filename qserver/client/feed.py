@@ -1,0 +1,57 @@
+"""Reads the events of the changes of a database; no I/O.
+
+change … ─► version ─► change … ─► version ─► …
+└── a Version, when all of it has arrived; its number is where the next stream begins
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from qserver.client.answers import Row
+from qserver.client.events import Event, RowsOfStream, decoded
+from qserver.client.failures import ConnectionLost, unexpected_answer
+
+
+class Version(NamedTuple):
+    """What a version has changed; each change is an object as the API has it."""
+
+    version: int
+    changes: list[dict[str, Any]]
+
+
+class VersionsOfFeed(RowsOfStream):
+    """The state of a stream of changes: `version` is the last one that has arrived whole."""
+
+    def __init__(self, since: int) -> None:
+        super().__init__()
+        self.version = since
+        self._changes: list[dict[str, Any]] = []
+
+    @property
+    def has_begun(self) -> bool:
+        """There may be nothing to read for long."""
+        return True
+
+    def event(self, event: Event) -> list[Row]:
+        kind, data = event
+        if kind == b"change":
+            self._changes.append(decoded(data))
+        elif kind == b"version":
+            self.version = decoded(data)["version"]
+            version = Version(self.version, self._changes)
+            self._changes = []
+            return [version] if version.changes else []
+        else:
+            super().event(event)
+        return []
+
+    def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
+        super().take_whole(status, headers, body)  # raises, if it is an error
+        raise unexpected_answer(status, body)
+
+    def end(self) -> None:
+        raise ConnectionLost(
+            "the stream of changes ended", hint="Go on with `version` as the next `since`."
+        )

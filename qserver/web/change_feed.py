@@ -1,0 +1,252 @@
+"""GET /v1/changes: what has changed in a database since a version.
+
+    since, tables, limit, wait_ms ─► JSON, or with Accept: text/event-stream events without an end
+
+A reader that comes back with `Last-Event-ID`, or with `next` as `since`, misses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from math import inf
+from urllib.parse import parse_qsl
+
+import msgspec
+import trio
+
+from qserver.control.databases import OpenDatabase
+from qserver.engine.database import Database
+from qserver.engine.work import before
+from qserver.errors import (
+    Forbidden,
+    HistoryTooOld,
+    InvalidRequest,
+    ReaderTooSlow,
+    UndefinedTable,
+)
+from qserver.http1 import Answer, IncomingBody, Response
+from qserver.limits import (
+    FEED_LIMIT_DEFAULT,
+    FEED_LIMIT_MAX,
+    FEED_WAIT_MS_MAX,
+    STATEMENT_SECONDS_MAX,
+)
+from qserver.storage.snapshot import Snapshot
+from qserver.web.answers import error_object
+from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.catalogue import Route
+from qserver.web.feed import FeedParts, TableFilter, some_changes
+from qserver.web.json_values import encode_json
+from qserver.web.readers import Reader
+from qserver.web.streams import EVENT_STREAM, AnswerParts
+
+PATH = "/v1/changes"
+_VERSION_MAX = 2**63 - 1
+
+
+class Asked(msgspec.Struct, frozen=True):
+    since: int
+    wanted: TableFilter
+    limit: int
+    wait_seconds: float
+    database: str | None
+
+
+class ChangesEndpoint(Endpoint):
+    def __init__(self, facts: Facts, route: Route) -> None:
+        super().__init__(facts, route.path, compressible=True)
+        self._known = [each.name for each in route.queries]
+        headers, method = facts.headers, facts.request.method
+        named = headers.get(b"x-database")
+        self._database = None if named is None else named.decode("latin-1")
+        self._waits = method == "GET"
+        self.streams = self._waits and EVENT_STREAM in headers.get(b"accept", b"")
+        self._last_event_id = headers.get(b"last-event-id")
+
+    def asked(self) -> Asked:
+        """Read the parameters; raise if one is unknown or makes no sense."""
+        given = self._given()
+        since = given.get("since")
+        name = "since"
+        if self.streams and self._last_event_id is not None:
+            name, since = "Last-Event-ID", self._last_event_id.decode("latin-1")
+        if since is None:
+            raise InvalidRequest(
+                "the parameter since is missing",
+                hint="Send the version that you know: every answer of a query has one.",
+            )
+        tables = given.get("tables")
+        wait_ms = _number("wait_ms", given.get("wait_ms", "0"), 0, FEED_WAIT_MS_MAX)
+        return Asked(
+            _number(name, since, 0, _VERSION_MAX),
+            TableFilter(None if tables is None else frozenset(map(_table, tables.split(",")))),
+            _number("limit", given.get("limit", str(FEED_LIMIT_DEFAULT)), 1, FEED_LIMIT_MAX),
+            wait_ms / 1000 if self._waits else 0.0,
+            given.get("database", self._database),
+        )
+
+    def _given(self) -> dict[str, str]:
+        try:
+            pairs = parse_qsl(
+                self.request.query.decode("ascii"),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=100,
+            )
+        except ValueError as error:
+            raise InvalidRequest(f"the query string cannot be read: {error}") from None
+        given: dict[str, str] = {}
+        for name, value in pairs:
+            if name not in self._known:
+                raise InvalidRequest(
+                    f"unknown parameter {name!r}", hint=f"Known are: {', '.join(self._known)}."
+                )
+            if name in given:
+                raise InvalidRequest(f"the parameter {name} is there more than once")
+            given[name] = value
+        return given
+
+
+class ChangesCall(KeyedCall):
+    endpoint: ChangesEndpoint
+    _asked: Asked
+    _opened: OpenDatabase | None = None
+    _feed_open = False
+    _reader: Reader | None = None
+
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
+        return self.run(b"")
+
+    def run(self, body: bytes) -> Answer:
+        if not self.grant.may_read:
+            raise Forbidden(
+                "this needs the scope data:read", hint="Use a key that has it, or make one."
+            )
+        self._asked = self.endpoint.asked()
+        return self.after(self._begun(self._asked), self._answered)
+
+    async def _begun(self, asked: Asked) -> bytes | None:
+        """Open the database, and read some changes; None for a stream, which comes later."""
+        service = self.endpoint.service
+        opened = self._opened = await service.plane.database(self.grant, asked.database)
+        reader = self._reader = service.feed_readers.open(self.grant.organization_id)
+        database = opened.database
+        reader.wake = database.feed.changed
+        database.feed.open()  # what comes from now on stays in its window
+        self._feed_open = True
+        deadline = trio.current_time() + STATEMENT_SECONDS_MAX
+        _check(asked, await database.wait_durable_snapshot(deadline))
+        try:
+            if self.endpoint.streams:
+                await before(deadline, _check_kept, database, asked.since)
+                return None
+            return await some_changes(
+                database.feed,
+                database.past,
+                asked.since,
+                asked.wanted,
+                asked.limit,
+                asked.wait_seconds,
+                self._check_of(opened, reader),
+            )
+        except HistoryTooOld as error:
+            error.is_gone = True
+            raise
+        except ReaderTooSlow as error:  # it asks anew each time, so it was too late, not too slow
+            gone = HistoryTooOld(error.message, hint=error.hint)
+            gone.is_gone = True
+            raise gone from error
+
+    def _check_of(self, opened: OpenDatabase, reader: Reader) -> Callable[[], Awaitable[None]]:
+        """Return what raises if the reader may no longer read."""
+        service, headers = self.endpoint.service, self.endpoint.headers
+
+        async def check() -> None:
+            reader.check()
+            opened.check_open()
+            await service.check_still_allowed(headers, self.grant, opened.id, "")
+
+        return check
+
+    def _answered(self, body: bytes | None) -> Response:
+        if body is not None:
+            self.release()
+            return self.answer(200, self.headers(), body)
+        out = self.headers(
+            (
+                (b"content-type", EVENT_STREAM),
+                (b"cache-control", b"no-store"),
+                (b"x-accel-buffering", b"no"),
+            )
+        )
+
+        async def ended() -> None:
+            self.release()
+            self.count(200)
+
+        return self.answer_in_parts(out, AnswerParts(self._events(), ended), live=True)
+
+    async def _events(self) -> AsyncGenerator[bytes, None]:
+        opened, reader, asked = self._opened, self._reader, self._asked
+        assert opened is not None and reader is not None
+        database = opened.database
+        reader.sent_at = -inf  # so that something is sent at once, and the head with it
+        parts = FeedParts(database.feed, database.past, asked.since, asked.wanted, reader)
+        try:
+            async with aclosing(parts.events(self._check_of(opened, reader))) as events:
+                async for part in events:
+                    yield part
+        except Exception as error:
+            if isinstance(error, HistoryTooOld):
+                error = ReaderTooSlow(
+                    "the reader has fallen out of the history that is kept",
+                    hint="Read the tables anew, and their changes from that version on.",
+                )
+            told = error_object(self.known(error), self.request_id)
+            yield b"event: error\ndata: %b\n\n" % encode_json({"success": False, "error": told})
+
+    def release(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            if self._feed_open:
+                self._feed_open = False
+                opened.database.feed.close()
+            opened.release()
+        if self._reader is not None:
+            self._reader.close()
+
+
+ChangesEndpoint.kind = ChangesCall
+
+
+async def _check_kept(database: Database, since: int) -> None:
+    """Raise HistoryTooOld if the changes behind a version are no longer kept."""
+    feed = database.feed
+    if since < feed.newest() and feed.find(since + 1) is None:
+        await database.history.check_kept(since)
+
+
+def _check(asked: Asked, newest: Snapshot) -> None:
+    if asked.since > newest.version:
+        raise InvalidRequest(
+            f"there is no version {asked.since} yet, the newest is {newest.version}"
+        )
+    if asked.wanted.tables is None:
+        return
+    known = {".".join(table.path) for table in newest.catalog.tables.values()}
+    for name in sorted(asked.wanted.tables - known):
+        raise UndefinedTable(f'relation "{name}" does not exist', table=name)
+
+
+def _table(name: str) -> str:
+    return name.strip().removeprefix("public.")
+
+
+def _number(name: str, text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise InvalidRequest(f"{name} is a whole number, not {text!r}")
+    number = int(text)
+    if not least <= number <= most:
+        raise InvalidRequest(f"{name} is {least} to {most}, not {number}")
+    return number
