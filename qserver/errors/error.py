@@ -23,7 +23,7 @@ class QserverError(Exception):
     code: ClassVar[str] = "XX000"
     name: ClassVar[str] = "internal_error"
     """PostgreSQL's name of the condition; by default the class's name in lower case."""
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
     applied: ClassVar[Applied] = Applied.NO
     statement: int | None = None
     """The statement of a transaction that failed, counted from 0."""

@@ -24,14 +24,6 @@ class SerializationFailure(QserverError):
         self.conflict = conflict
 
 
-class TableChanged(SerializationFailure):
-    """Nobody's fault: a table has changed since the version that the caller relied on. The same
-    request cannot succeed; read again, and decide anew."""
-
-    name = "serialization_failure"
-    retryable = False
-
-
 class ReadOnlyTransaction(QserverError):
     """The caller's fault: a request that may only read wants to write. Retrying cannot help."""
 

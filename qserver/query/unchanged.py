@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from qserver.engine.work import Step
-from qserver.errors import InvalidRequest, TableChanged
+from qserver.errors import InvalidRequest, SerializationFailure
 from qserver.query.body import Found
 from qserver.storage.conflict import Conflict
 from qserver.storage.snapshot import Snapshot
@@ -68,7 +68,9 @@ def _check(table: Table, version: int, snapshot: Snapshot, index: int | None = N
         raise _changed(table, version, changed, index)
 
 
-def _changed(table: Table, version: int, changed: int, index: int | None = None) -> TableChanged:
+def _changed(
+    table: Table, version: int, changed: int, index: int | None = None
+) -> SerializationFailure:
     name = ".".join(table.path)
     conflict = Conflict(
         "a table has changed",
@@ -77,8 +79,10 @@ def _changed(table: Table, version: int, changed: int, index: int | None = None)
         version_found=changed,
         statement=index,
     )
-    return TableChanged(
+    error = SerializationFailure(
         f'table "{name}" has changed since version {version}',
         hint="Read it again, and decide anew.",
         conflict=conflict,
     )
+    error.retryable = False  # the same request cannot succeed
+    return error

@@ -587,18 +587,12 @@ class CapabilitiesAnswer(Catalogue, frozen=True, kw_only=True):
 
 
 class ProbeAnswer(ProbeResult, frozen=True, kw_only=True):
-    """The outcome of a probe, step by step."""
-
     success: bool
 
 
 class BenchAnswer(BenchReport, frozen=True, kw_only=True):
-    """The measurements of a benchmark."""
-
     success: Literal[True] = True
 
 
 class StorageAnswer(StorageReport, frozen=True, kw_only=True):
-    """Bytes and times of each step of the storage test."""
-
     success: Literal[True] = True

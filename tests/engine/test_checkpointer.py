@@ -370,7 +370,7 @@ async def test_large_records_are_forgotten_in_several_steps(tmp_path: Path) -> N
     async with await open_log(tmp_path / "data") as log:
         await log.append([(version, bytes(300_000)) for version in range(1, 11)])
         await log.save_checkpoint(10, b"all")
-        assert log._file.forget(10, []) is False
+        assert await log._queue.run(lambda: log._file.forget(10, [])) is False
         left = await log.read(0, 100)
         assert left[0][0] == 4, "a megabyte at a time"
         await log.forget(10, [])

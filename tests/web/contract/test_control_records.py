@@ -10,7 +10,8 @@ import pytest
 from tests.web.contract.servers import Client, error_of
 
 DATABASE = {
-    "id", "name", "organization", "state", "version", "tables", "rows", "size_bytes", "created_at"
+    "id", "name", "organization", "state", "version", "tables", "rows", "size_bytes", "created_at",
+    "history",
 }  # fmt: skip
 KEY = {
     "id", "name", "prefix", "state", "scopes", "databases", "created_at", "expires_at", "revoked_at"

@@ -137,7 +137,7 @@ def test_json_that_is_not_a_request_is_400(admin: Client, body: bytes) -> None:
     error_of(admin.call("POST", "/v1/query", content=body, headers=json), 400, "QS001")
 
 
-@pytest.mark.parametrize("field", ["Sql", "parameters", "as_of", "dry-run", "statements", ""])
+@pytest.mark.parametrize("field", ["Sql", "parameters", "as-of", "dry-run", "statements", ""])
 def test_unknown_fields_are_400_which_names_them(admin: Client, field: str) -> None:
     error = error_of(admin.query_response("select 1", **{field: 1}), 400, "QS001")
     assert f"`{field}`" in error["message"]
