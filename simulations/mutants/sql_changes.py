@@ -91,7 +91,11 @@ def _rename_without_footprint(original: Any) -> Any:
 
 
 def _follow_in_any_order(original: Any) -> Any:
-    return lambda actions: actions
+    def in_order(actions: list[Any]) -> Generator[None, None, list[Any]]:
+        yield from ()
+        return actions
+
+    return in_order
 
 
 def _keep_entries_of_null(original: Any) -> Any:
