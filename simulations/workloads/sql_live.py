@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import trio
@@ -115,7 +116,7 @@ class SqlLive(SqlWorkload):
         await self._sent(service.ask_sql(send), service, None, (DatabaseUnavailable,))
 
     async def _read(self, reading: _Reading) -> None:
-        service, database, sql, live, result = reading
+        service, database, _, live, result = reading
         async for page in live.rows:
             lines = live.lines(page)
             live.first(lines)
@@ -131,18 +132,24 @@ class SqlLive(SqlWorkload):
                     self._judge_idle(reading)
                 await self._dawdle()
                 before = live.version
-                async for deleted, inserted in live.changes():
-                    for line in deleted:
-                        self.expect(result[line] > 0, f"{sql} deletes {line!r}, which is not there")
-                    result.subtract(deleted)
-                    result.update(inserted)
-                    await self._dawdle()
+                await self._apply(reading)
                 self._judge(reading)
                 if live.version > before + 1:
                     service.world.reach("a live query merged several versions")
                 if database.statistics().restarts > restarts:
                     service.world.reach("a live query went on after a restart")
             self._judge_idle(reading)
+
+    async def _apply(self, reading: _Reading) -> None:
+        """Apply the changes up to the next version; the time to read may end in their midst."""
+        sql, result = reading.sql, reading.result
+        async with aclosing(reading.live.changes()) as changes:
+            async for deleted, inserted in changes:
+                for line in deleted:
+                    self.expect(result[line] > 0, f"{sql} deletes {line!r}, which is not there")
+                result.subtract(deleted)
+                result.update(inserted)
+                await self._dawdle()
 
     async def _dawdle(self) -> None:
         if self.chance.random() < 0.3:
