@@ -1,10 +1,12 @@
 """Makes Trio repeatable: the only file that touches its private parts.
 
-A run is a function of its seed when four things hold:
+A run is a function of its seed when five things hold:
 
     the clock      is false: it stands still while any task can run, and then jumps
     the scheduler  orders each batch of runnable tasks by a generator that we seed, and keeps
                    the batches themselves in order of insertion (a private switch of Trio)
+    stopwatches    of the product (`perf_counter`) read that same clock: durations are part of
+                   stored answers, so of the log, and decide when a long request pauses
     the collector  is off, or finalizers of generators would run when it pleases
     the rest       no code asks the machine for time, chance or identity; trip-wires enforce it
 
@@ -18,6 +20,7 @@ import gc
 import os
 import random
 import secrets
+import sys
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
@@ -84,7 +87,7 @@ def run_repeatably(
 
     scheduling = private._ALLOW_DETERMINISTIC_SCHEDULING
     generator_state = private._r.getstate()
-    with collector_off(), tripwires():
+    with collector_off(), tripwires(), stopwatches():
         private._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]
         private._r.seed(seed)
         try:
@@ -120,6 +123,23 @@ def tripwires() -> Iterator[None]:
     finally:
         for module, name, original in kept:
             setattr(module, name, original)
+
+
+@contextmanager
+def stopwatches() -> Iterator[None]:
+    """Make the product measure durations with the clock of the run."""
+    kept = [
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("qserver.") and vars(module).get("perf_counter") is time.perf_counter
+    ]
+    for module in kept:
+        vars(module)["perf_counter"] = trio.current_time
+    try:
+        yield
+    finally:
+        for module in kept:
+            vars(module)["perf_counter"] = time.perf_counter
 
 
 def _forbidden(name: str) -> Callable[..., NoReturn]:

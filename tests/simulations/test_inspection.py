@@ -88,7 +88,7 @@ def test_a_record_that_the_checkpoint_has_is_seen() -> None:
         disk._records.insert(0, (1, b""))
         return await problems_on_disk(service, disk)
 
-    assert simulated(look) == ["records of versions that the checkpoint has: [1]"]
+    assert simulated(look) == ["the log begins with version 1, checkpoints are of [1]"]
 
 
 def test_a_tree_of_no_table_is_seen() -> None:
