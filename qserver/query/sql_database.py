@@ -346,7 +346,7 @@ class SqlDatabase:
             snapshot = yield partial(self._database.snapshot_at, options.as_of, request.deadline)
         elif snapshot is None:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
-        reads = True
+        reads, at_once = True, len(statements) == 1 or writer is None
         found: list[Found] = []
         for statement in statements:
             sql, given, parameterized, plan = statement.sql, statement.parameters, None, None
@@ -358,19 +358,18 @@ class SqlDatabase:
                         before, request.deadline, planner.parameterize_long, sql
                     )
                 plan = planner.find(parameterized, snapshot.catalog, snapshot, given)
-                if plan is None and (len(statements) == 1 or writer is None):
+                if plan is None and at_once:
                     plan = yield from self._new_plan(
                         sql, parameterized, snapshot, request.deadline, given
                     )
             except QserverError as error:
-                if len(statements) == 1 or writer is None:
+                if at_once:
                     error.statement = len(found)
                     raise  # of several, earlier ones come first: the body raises it in order
             found.append((sql, given, parameterized, plan))
             if plan is None:  # later statements may depend on what this one defines
-                found += [
-                    (each.sql, each.parameters, None, None) for each in statements[len(found) :]
-                ]
+                rest = statements[len(found) :]
+                found += [(each.sql, each.parameters, None, None) for each in rest]
                 reads = False
                 break
             if plan.writes:
@@ -379,9 +378,8 @@ class SqlDatabase:
             raise only_reads()
         if options.dry_run:
             reads, request.dry_run = False, True
-        since = options.if_version
-        if since is not None and reads:
-            check_reads(since, found, snapshot)
+        if options.if_version is not None and reads:
+            check_reads(options.if_version, found, snapshot)
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if refused is not None:
@@ -398,39 +396,39 @@ class SqlDatabase:
                         request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
-                    work: Work
-                    if options.dry_run:
-                        work = partial(run_and_undo, planner, request, found, options)
-                        if since is not None:
-                            work = partial(run_unchanged, since, work)
-                        tried = yield from writer.transacting(work, 0, request.deadline, False)
-                        results, diff = tried.result
-                        request.result = TransactionResult(results, tried.version, diff=diff)
-                        return request.result
-                    work = partial(run_statements, planner, request, found, options)
-                    if since is not None:
-                        work = partial(run_unchanged, since, work)
-                    if options.once is not None:
-                        work = partial(run_once, options.once, request.time, work)
-                    outcome = yield from writer.transacting(
-                        work, options.max_retries, request.deadline, _are_short(found)
-                    )
-                    if options.once is not None:
-                        request.result = answered(outcome.result, outcome.version)
-                        return request.result
-                    for result in outcome.result:
-                        result.committed(outcome.version, outcome.retries)
+                    result = yield from self._transact(writer, request, found, options)
                     if opens is not None:
-                        return stream_of(outcome.result[0], snapshot, request)
-                    request.result = TransactionResult(
-                        outcome.result, outcome.version, outcome.retries, committed=True
-                    )
-                    return request.result
+                        return stream_of(result.results[0], snapshot, request)
+                    request.result = result
+                    return result
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
         finally:
             if request.drawn:
                 request.give_back_unused(everything=options.dry_run)
+
+    def _transact(
+        self, writer: WritableDatabase, request: Request, found: list[Found], options: Options
+    ) -> Generator[Step, Any, Any]:
+        """Run statements in a transaction and commit it, or undo it if it is a dry run."""
+        body = run_and_undo if options.dry_run else run_statements
+        work: Work = partial(body, self.planner, request, found, options)
+        if options.if_version is not None:
+            work = partial(run_unchanged, options.if_version, work)
+        if options.dry_run:
+            tried = yield from writer.transacting(work, 0, request.deadline, False)
+            results, diff = tried.result
+            return TransactionResult(results, tried.version, diff=diff)
+        if options.once is not None:
+            work = partial(run_once, options.once, request.time, work)
+        outcome = yield from writer.transacting(
+            work, options.max_retries, request.deadline, _are_short(found)
+        )
+        if options.once is not None:
+            return answered(outcome.result, outcome.version)
+        for result in outcome.result:
+            result.committed(outcome.version, outcome.retries)
+        return TransactionResult(outcome.result, outcome.version, outcome.retries, committed=True)
 
     def _perform_once(
         self, request: Request, statements: Sequence[Statement], options: Options
