@@ -27,6 +27,14 @@ _USER_AGENT: Final = f"qserver-client/{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer that the client has, and its tag."""
+
+    tag: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One HTTP request, without the address and the key."""
 
@@ -40,15 +48,15 @@ class Request:
     cacheable: bool = False
     """Whether the client may keep the answer, see `result_cache`."""
 
-    def arguments_with(self, known_tag: str | None = None) -> dict[str, Any]:
-        """The request as httpx takes it; the server need not send the answer with a known tag."""
+    def arguments_with(self, kept: Kept | None = None) -> dict[str, Any]:
+        """The request as httpx takes it; the server need not send an answer that is kept."""
         headers = {"Accept": self.accept}
         if self.database is not None:
             headers["X-Database"] = self.database
         if self.idempotency_key is not None:
             headers["Idempotency-Key"] = self.idempotency_key
-        if known_tag is not None:
-            headers["If-None-Match"] = known_tag
+        if kept is not None:
+            headers["If-None-Match"] = kept.tag
         return {
             "method": self.method,
             "url": self.path,

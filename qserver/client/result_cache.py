@@ -11,22 +11,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
 from qserver.client.answers import success_of
-from qserver.client.requests import Request
+from qserver.client.requests import Kept, Request
 
 NOT_MODIFIED: Final = 304
 _ENTRY_BYTES: Final = 1000
 """What an entry takes beside its body, about."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    tag: str
-    body: bytes
 
 
 class ResultCache:

@@ -108,7 +108,7 @@ class Client(Caller[httpx.Client]):
         """Send any request of the API; return the object of its answer, or raise its error."""
         kept = self.cache.find(request)
         with trouble_named(self.url):
-            answer = self._http.request(**request.arguments_with(kept and kept.tag))
+            answer = self._http.request(**request.arguments_with(kept))
         status, headers, body = answer.status_code, answer.headers, answer.content
         return self.cache.answer(request, kept, status, headers, body)
 

@@ -111,7 +111,7 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """Send any request of the API; return the object of its answer, or raise its error."""
         kept = self.cache.find(request)
         with trouble_named(self.url):
-            answer = await self._http.request(**request.arguments_with(kept and kept.tag))
+            answer = await self._http.request(**request.arguments_with(kept))
         status, headers, body = answer.status_code, answer.headers, answer.content
         return self.cache.answer(request, kept, status, headers, body)
 

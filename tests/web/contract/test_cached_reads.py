@@ -263,7 +263,7 @@ def test_a_tag_of_one_version_never_holds_for_another(filled: Client) -> None:
         for number in range(10, 16)
     ]
     filled.get(f"/v1/changes?since={versions[0]}&limit=2")
-    tags = {}
+    tags: dict[int, str] = {}
     for number, version in enumerate(versions, 10):
         for known in tags.values():
             assert get(filled, sql, known, as_of=version).status_code == 200
