@@ -174,9 +174,7 @@ class StatementRun:
             if name not in before or before[name] is not definition
         ]
         if names:
-            rewritten = {
-                new: old for new, old in transaction.rewritten.items() if new not in moved
-            }
+            rewritten = {new: old for new, old in transaction.rewritten.items() if new not in moved}
             transaction.definitions += (Definitions(text, names, rewritten),)
         return affected
 

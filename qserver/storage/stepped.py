@@ -115,7 +115,8 @@ class SteppedTransaction:
         whole = self.whole
         self._savepoints[at:] = [there.again()]
         whole.catalog, whole.catalog_changes = there.catalog, there.catalog_changes
-        whole.dropped, whole.definitions = there.dropped, there.definitions
+        whole.dropped = there.dropped
+        whole.definitions = there.definitions
         self.affected_rows, self._bytes_written = there.affected_rows, there.bytes_written
         undoing = _undo_all(undone, whole.writes)
         try:
