@@ -97,7 +97,7 @@ class BulkCall(KeyedCall):
             try:
                 choice = cast(OnConflict, on_conflict)
                 insert = BulkInsert(
-                    opened.sql, transaction, endpoint.table, choice, options, same_names=kind is Csv
+                    opened.sql, transaction, endpoint.table, choice, options, texts=kind is Csv
                 )
                 insert.check_columns(only or ())
                 with trio.move_on_after(BULK_SECONDS_MAX) as scope:
