@@ -12,7 +12,6 @@ from __future__ import annotations
 from hashlib import sha256
 from time import perf_counter
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -25,6 +24,7 @@ from qserver.query.permissions import Allowed
 from qserver.query.results import TransactionResult
 from qserver.web.calls import JSON, ONLY_JSON, Facts
 from qserver.web.dataplane import HotEndpoint, QueryCall
+from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.requests import decode_value
 from qserver.web.rows import RowEncoders
 from qserver.web.statuses import Pair
@@ -120,23 +120,9 @@ class ReadEndpoint(HotEndpoint):
 def _fields(query: bytes) -> dict[str, Any]:
     """The fields of the query string, as the body of a POST would have them."""
     fields: dict[str, Any] = {}
-    try:
-        pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
-        )
-    except ValueError as error:
-        raise InvalidRequest(f"the query string cannot be read: {error}") from None
-    for name, value in pairs:
-        if name not in PARAMETERS:
-            raise InvalidRequest(
-                f"unknown parameter {name!r}", hint=f"Known are: {', '.join(PARAMETERS)}."
-            )
-        if name in fields:
-            raise InvalidRequest(f"the parameter {name} is there more than once")
+    for name, value in read_query_string(query, PARAMETERS).items():
         if name in NUMBERS:
-            if not (value.isascii() and value.isdecimal() and len(value) <= 18):
-                raise InvalidRequest(f"{name} is a whole number, not {value!r}")
-            fields[name] = int(value)
+            fields[name] = whole_number(name, value)
         elif name == "params":
             text = value.encode()
             decode_value(text)  # one value, and nothing behind it that would be a field

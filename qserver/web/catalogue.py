@@ -73,6 +73,11 @@ class Route:
         return self.plane is not Plane.CONTROL
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names that its query string may have."""
+        return tuple(each.name for each in self.queries)
+
+    @property
     def name(self) -> str:
         """The name of the handler: `get_v1_keys_id` for GET /v1/keys/{id}."""
         words = re.findall(r"[a-z0-9]+", self.path)
