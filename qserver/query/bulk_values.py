@@ -24,8 +24,9 @@ from qserver.values.types import Kind, SqlType
 
 Writer = Callable[[Any], str]
 
-_EXACT: Final = frozenset((Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC))
-_FLOATS: Final = frozenset((Kind.REAL, Kind.DOUBLE))
+_NUMBERS: Final = frozenset(
+    (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
+)
 _NOT_AS_TEXT: Final = frozenset((Kind.BYTEA, Kind.JSON, Kind.JSONB))
 """Types of which a text in JSON is not what the type would read."""
 
@@ -38,13 +39,13 @@ def column_of(column: Row, sql_type: SqlType | None, texts: bool) -> tuple[str, 
     target = None if sql_type is None else sql_type.kind
     if kind == "s" and target not in _NOT_AS_TEXT:
         return "s", column
-    if target in _EXACT and kind in "iln":
+    if target in _NUMBERS and kind in "iln":
         return kind, column
-    if target in _EXACT and kind == "N":
+    if target in _NUMBERS and kind == "N":
         return "n", tuple([each if each is None else Decimal(each) for each in column])
-    if (target in _FLOATS and kind in "il") or (target is Kind.BOOLEAN and kind == "t"):
+    if target is Kind.BOOLEAN and kind == "t":
         return kind, column
-    write = _text_of if sql_type is None else _writer(sql_type)  # a float's text keeps -0.0
+    write = _text_of if sql_type is None else _writer(sql_type)
     return "s", tuple([each if each is None else write(each) for each in column])
 
 

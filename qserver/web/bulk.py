@@ -35,7 +35,7 @@ from qserver.web.requests import (
 )
 from qserver.web.service import allowed_of
 
-ROUTE: Final = ("POST", "/v1/tables/{name}/rows")
+PATH: Final = "/v1/tables/{name}/rows"
 CHOICES: Final = ("error", "ignore", "update")
 PIECE_BYTES: Final = 128 * 1024
 """Bytes of lines that are decoded at once."""

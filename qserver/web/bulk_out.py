@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -25,16 +25,18 @@ from qserver.storage.catalog import Catalog
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.web.bulk import names_of
-from qserver.web.cached_reads import ReadCall, ReadEndpoint
+from qserver.web.cached_reads import ReadCall, ReadEndpoint, typed_fields
 from qserver.web.calls import Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.query_strings import read_query_string, whole_number
-from qserver.web.requests import decode_value, query_request
+from qserver.web.requests import query_request
 from qserver.web.rows import RowEncoders
 from qserver.web.streams import CsvLines, JsonArray, JsonLines, form_of
 
-ROUTE: Final = ("GET", "/v1/tables/{name}/rows")
 _DIRECTION: Final = re.compile(r"(?s)(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.I)
+_OF_TEXT: Final = ("columns", "where", "order", "limit")
+"""Parameters that become parts of the statement; the others are fields of its request."""
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -59,27 +61,15 @@ class RowsOutCall(ReadCall):
     def run(self, body: bytes) -> Answer:
         self.check_head()
         self._given = given = read_query_string(self.endpoint.request.query, self.endpoint.queries)
-        fields: dict[str, Any] = {"sql": "-"}
-        for name in ("database", "as_of"):
-            if name in given:
-                fields[name] = given[name]
-        if "timeout_ms" in given:
-            fields["timeout_ms"] = whole_number("timeout_ms", given["timeout_ms"])
-        if "params" in given:
-            text = given["params"].encode()
-            decode_value(text)  # one value, and nothing behind it that would be a field
-            fields["params"] = msgspec.Raw(text)
-        request = query_request(b"", _encode(fields))
+        fields = typed_fields({name: given[name] for name in given if name not in _OF_TEXT})
+        request = query_request(b"", _encode({**fields, "sql": "-"}))
         self._statements = (Statement(request.sql, request.params),)
         return self.open(request, self.stream, self.stream_inside)
 
     def stream(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
         snapshot = opened.sql.snapshots.take()
-        try:
-            sql = self._text(None if snapshot is None else snapshot.catalog)
-        except BaseException:
-            opened.release()
-            raise
+        sql = self._text(None if snapshot is None else snapshot.catalog)
         self._statements = (Statement(sql, self._statements[0].parameters),)
         return super().stream(opened)
 
