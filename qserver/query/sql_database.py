@@ -213,7 +213,7 @@ class SqlDatabase:
         work = self._perform(request, (statement,), options, _planned, refused=_not_a_query)
         found, snapshot = await run(work)
         request.allowed.check_read()
-        if is_known(basis_of(found, snapshot)):
+        if is_known(basis_of(found, snapshot, options.as_of is not None)):
             return None
         results = await run(run_statements(self.planner, request, [found], options, snapshot))
         return TransactionResult(results, snapshot.version)

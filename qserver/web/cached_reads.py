@@ -4,7 +4,7 @@
                                     └─ otherwise the query runs on the same snapshot
 
 An ETag is for one organization, database, request and release. It is weak: the rows are the same,
-the timings are not.
+the timings are not. What a request with `as_of` depends on is the version that it finds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from qserver.web.requests import decode_value
 from qserver.web.rows import RowEncoders
 from qserver.web.statuses import Pair
 
-TEXTS: Final = ("sql", "statement", "database", "format")
+TEXTS: Final = ("sql", "statement", "database", "format", "as_of")
 NUMBERS: Final = ("max_rows", "timeout_ms")
 PARAMETERS: Final = (*TEXTS, "params", *NUMBERS)
 CACHED: Final = (b"cache-control", b"private, no-cache")

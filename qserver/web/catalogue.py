@@ -123,6 +123,7 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query("format", str, "Rows as `objects` or `arrays`."),
             Query("max_rows", int, "Give the first so many."),
             Query("timeout_ms", int, "Give up after so long."),
+            Query("as_of", str, "Read the database as it was: a version, or a time with its zone."),
         ),
     ),
     Route(
