@@ -373,6 +373,11 @@ class SqliteFile:
 
     # --- inspection ---
 
+    def page_sizes(self, after: int, most: int) -> list[tuple[int, int]]:
+        return self._run(
+            lambda connection: connection.execute(_SIZES_OF_PAGES, (after, most)).fetchall()
+        )
+
     def troubles(self) -> list[str]:
         """Return what SQLite finds wrong with its own structure; empty if nothing."""
         rows = self._run(lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
@@ -398,6 +403,9 @@ _CHANGE_PARTS: Final = (
 )
 _SIZES: Final = (
     "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
+)
+_SIZES_OF_PAGES: Final = (
+    "SELECT number, length(data) FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 )
 _LAST_PAGE: Final = "SELECT coalesce(max(number), 0) FROM pages"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"

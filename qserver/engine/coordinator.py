@@ -443,7 +443,7 @@ class Coordinator:
         catalog_changes: dict[str, Definition | None] = {}
         definitions: tuple[Definitions, ...] = ()
         for transaction in redefining:
-            definitions += transaction.definitions
+            definitions += transaction.stated()
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)
             catalog = transaction.catalog

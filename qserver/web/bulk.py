@@ -35,7 +35,7 @@ from qserver.web.requests import (
 )
 from qserver.web.service import allowed_of
 
-ROUTE: Final = ("POST", "/v1/tables/{name}/rows")
+PATH: Final = "/v1/tables/{name}/rows"
 CHOICES: Final = ("error", "ignore", "update")
 PIECE_BYTES: Final = 128 * 1024
 """Bytes of lines that are decoded at once."""
@@ -97,7 +97,7 @@ class BulkCall(KeyedCall):
             try:
                 choice = cast(OnConflict, on_conflict)
                 insert = BulkInsert(
-                    opened.sql, transaction, endpoint.table, choice, options, same_names=kind is Csv
+                    opened.sql, transaction, endpoint.table, choice, options, texts=kind is Csv
                 )
                 insert.check_columns(only or ())
                 with trio.move_on_after(BULK_SECONDS_MAX) as scope:
