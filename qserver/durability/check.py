@@ -30,7 +30,7 @@ from qserver.durability.data_folder import SUFFIX, name_of
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover
 from qserver.durability.sqlite import SqliteLog
-from qserver.errors import DataCorrupted
+from qserver.errors import DataCorrupted, PageUnreadable
 from qserver.limits import SHARDS_DEFAULT
 from qserver.storage.page import Leaf, Tree
 
@@ -150,6 +150,10 @@ class Check:
                 await self._step()
         except DataCorrupted as error:
             self._problems.append(f"{error}. {error.detail or ''}".strip())
+        except PageUnreadable as error:
+            if not self._problems:  # which may be nothing but the disk
+                raise
+            self._problems.append(str(error))
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             self._problems.append(f"there are values that do not belong where they are: {error}")
 
