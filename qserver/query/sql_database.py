@@ -38,6 +38,7 @@ from qserver.errors import (
     QserverError,
     ReadOnlyTransaction,
     RequestInProgress,
+    SerializationFailure,
 )
 from qserver.limits import (
     RETRIES_DEFAULT,
@@ -397,7 +398,13 @@ class SqlDatabase:
         if options.dry_run:
             reads, request.dry_run = False, True
         if options.if_version is not None and reads:
-            check_reads(options.if_version, found, snapshot)
+            try:
+                check_reads(options.if_version, found, snapshot)
+            except SerializationFailure as error:
+                if writer is not None:
+                    yield partial(writer.explain, error)
+                    yield partial(writer.check_kept, options.if_version)
+                raise
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if refused is not None:
@@ -421,6 +428,10 @@ class SqlDatabase:
                     return result
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
+        except SerializationFailure:
+            if options.if_version is not None and writer is not None:
+                yield partial(writer.check_kept, options.if_version)
+            raise
         finally:
             if request.drawn:
                 request.give_back_unused(everything=options.dry_run)
