@@ -212,13 +212,19 @@ class SqliteFile:
         self.open()
         return self._use(work, syncs)
 
-    def _use(self, work: Callable[[sqlite3.Connection], Result], syncs: bool = False) -> Result:
+    def _use(
+        self,
+        work: Callable[[sqlite3.Connection], Result],
+        syncs: bool = False,
+        changes: bool = True,
+    ) -> Result:
         connection = self._open
         assert connection is not None
         try:
             self._foreign.check(self._last + 1)
             result = work(connection)
-            self._foreign.leave()
+            if changes:
+                self._foreign.leave()
             if syncs:
                 self.freely(self._wal.sync)
             return result
@@ -338,9 +344,12 @@ class SqliteFile:
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         """Return pages of a file that is open, also of one whose last sync has failed."""
-        places = ", ".join("?" * len(numbers))
-        text = f"SELECT number, data FROM pages WHERE number IN ({places})"
-        return self._use(lambda connection: dict(connection.execute(text, numbers).fetchall()))
+        text = _LOAD_PAGE
+        if len(numbers) > 1:
+            text = f"{text.rpartition('=')[0]}IN ({', '.join('?' * len(numbers))})"
+        return self._use(
+            lambda connection: dict(connection.execute(text, numbers).fetchall()), changes=False
+        )
 
     def forget(self, version: int, pages: Sequence[int]) -> bool:
         """Drop pages, and records up to a version as far as that is a short step.
@@ -400,6 +409,7 @@ _SIZES: Final = (
     "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
 )
 _LAST_PAGE: Final = "SELECT coalesce(max(number), 0) FROM pages"
+_LOAD_PAGE: Final = "SELECT number, data FROM pages WHERE number = ?"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 
 
