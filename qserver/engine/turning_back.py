@@ -43,7 +43,8 @@ def turn_back(
         yield from work.turn(name, now.find(name), old.catalog.find(name))
     if transaction.catalog_changes:
         text = f"-- as in version {old.version}"
-        transaction.definitions = (Definitions(text, list(transaction.catalog_changes)),)
+        names, rewritten = list(transaction.catalog_changes), dict(transaction.rewritten)
+        transaction.definitions = (Definitions(text, names, rewritten, beside_rows=True),)
 
 
 class TurningBack:
@@ -68,7 +69,7 @@ class TurningBack:
             return
         self._remove(name, now, was)
         if isinstance(was, Table):
-            yield from self._bring_back(name, was)
+            yield from self._bring_back(name, now, was)
         elif isinstance(was, Sequence):
             self._count_on(name, now, was)
         elif was is not None:
@@ -93,11 +94,15 @@ class TurningBack:
         elif now is not None and was is None:
             transaction.define(name, None)
 
-    def _bring_back(self, name: str, was: Table) -> Generator[None, None, None]:
+    def _bring_back(
+        self, name: str, now: Definition | None, was: Table
+    ) -> Generator[None, None, None]:
         transaction = self._transaction
         indexes = tuple(replace(each, id=transaction.next_tree()) for each in was.indexes)
         table = replace(was, id=transaction.next_tree(), indexes=indexes)
         transaction.define(name, table)
+        if isinstance(now, Table):
+            transaction.note_rewritten(now.id, table.id)
         for tree, into in zip(_trees(was), _trees(table), strict=True):
             for keys, rows in self._old.pages(tree):
                 for key, row in zip(keys, rows, strict=True):

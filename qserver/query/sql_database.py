@@ -38,6 +38,7 @@ from qserver.errors import (
     QserverError,
     ReadOnlyTransaction,
     RequestInProgress,
+    SerializationFailure,
 )
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.query.basis import Basis, basis_of
@@ -213,7 +214,7 @@ class SqlDatabase:
         work = self._perform(request, (statement,), options, _planned, refused=_not_a_query)
         found, snapshot = await run(work)
         request.allowed.check_read()
-        if is_known(basis_of(found, snapshot)):
+        if is_known(basis_of(found, snapshot, options.as_of is not None)):
             return None
         results = await run(run_statements(self.planner, request, [found], options, snapshot))
         return TransactionResult(results, snapshot.version)
@@ -379,7 +380,13 @@ class SqlDatabase:
         if options.dry_run:
             reads, request.dry_run = False, True
         if options.if_version is not None and reads:
-            check_reads(options.if_version, found, snapshot)
+            try:
+                check_reads(options.if_version, found, snapshot)
+            except SerializationFailure as error:
+                if writer is not None:
+                    yield partial(writer.explain, error)
+                    yield partial(writer.check_kept, options.if_version)
+                raise
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if refused is not None:
@@ -403,6 +410,10 @@ class SqlDatabase:
                     return result
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
+        except SerializationFailure:
+            if options.if_version is not None and writer is not None:
+                yield partial(writer.check_kept, options.if_version)
+            raise
         finally:
             if request.drawn:
                 request.give_back_unused(everything=options.dry_run)

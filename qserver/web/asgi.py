@@ -16,7 +16,16 @@ from typing import Any, Final
 import trio
 
 from qserver.errors import QserverError, first_of
-from qserver.http1 import PENDING, Answer, BodyRefused, ClientGone, Parts, Request, Response
+from qserver.http1 import (
+    PENDING,
+    Answer,
+    AnswerCut,
+    BodyRefused,
+    ClientGone,
+    Parts,
+    Request,
+    Response,
+)
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web.app import Application
 
@@ -178,6 +187,8 @@ async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send
             nursery.cancel_scope.cancel()
     except* OSError:
         pass  # from `send`: the client is gone
+    except* AnswerCut:
+        pass  # without its last message, the server ends the connection
     finally:
         await parts.aclose()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from time import perf_counter
 from typing import Any, Final, cast
-from urllib.parse import parse_qsl
 
 import msgspec
 import trio
@@ -26,6 +25,7 @@ from qserver.web.bulk_rows import Csv, JsonLines, ObjectBatches, refused_row
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.json_values import encode_json
+from qserver.web.query_strings import read_query_string
 from qserver.web.requests import (
     JSON_TYPES,
     check_media_type,
@@ -35,7 +35,7 @@ from qserver.web.requests import (
 )
 from qserver.web.service import allowed_of
 
-ROUTE: Final = ("POST", "/v1/tables/{name}/rows")
+PATH: Final = "/v1/tables/{name}/rows"
 CHOICES: Final = ("error", "ignore", "update")
 PIECE_BYTES: Final = 128 * 1024
 """Bytes of lines that are decoded at once."""
@@ -51,7 +51,7 @@ class BulkEndpoint(Endpoint):
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
         self.table = facts.request.path.split("/")[3]
-        self.queries = tuple(each.name for each in route.queries)
+        self.queries = route.parameters
         self.content_type = facts.headers.get(b"content-type", b"")
         named = facts.headers.get(b"x-database")
         self.database = None if named is None else named.decode("latin-1")
@@ -78,7 +78,7 @@ class BulkCall(KeyedCall):
                 "rows in bulk take no Idempotency-Key",
                 hint="With on_conflict=ignore or update, the same rows can be sent again.",
             )
-        given = queries_of(endpoint.request.query, endpoint.queries)
+        given = read_query_string(endpoint.request.query, endpoint.queries)
         on_conflict = given.get("on_conflict", "error")
         if on_conflict not in CHOICES:
             raise InvalidRequest(f"on_conflict is one of {', '.join(CHOICES)}, not {on_conflict!r}")
@@ -97,7 +97,7 @@ class BulkCall(KeyedCall):
             try:
                 choice = cast(OnConflict, on_conflict)
                 insert = BulkInsert(
-                    opened.sql, transaction, endpoint.table, choice, options, same_names=kind is Csv
+                    opened.sql, transaction, endpoint.table, choice, options, texts=kind is Csv
                 )
                 insert.check_columns(only or ())
                 with trio.move_on_after(BULK_SECONDS_MAX) as scope:
@@ -168,26 +168,6 @@ async def _add(insert: BulkInsert, batches: Iterator[Batch]) -> None:
     for batch in batches:
         await insert.add(batch)
         await yield_to_others()
-
-
-def queries_of(query: bytes, known: tuple[str, ...]) -> dict[str, str]:
-    """The parameters of the query string, each once."""
-    try:
-        pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
-        )
-    except ValueError as error:
-        raise InvalidRequest(f"the query string cannot be read: {error}") from None
-    given: dict[str, str] = {}
-    for name, value in pairs:
-        if name not in known:
-            raise InvalidRequest(
-                f"unknown parameter {name!r}", hint=f"Known are: {', '.join(known)}."
-            )
-        if name in given:
-            raise InvalidRequest(f"the parameter {name} is there more than once")
-        given[name] = value
-    return given
 
 
 def names_of(text: str) -> tuple[str, ...]:

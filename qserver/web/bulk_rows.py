@@ -3,7 +3,8 @@
     bytes ─► whole lines ─► rows ─► batches of rows with the same names
 
 A decoder raises the error of the first bad row after it has yielded the rows before it. CSV cells
-are texts, an empty cell is NULL, and a cell of two quotes is the empty text.
+are texts, an empty cell is NULL, and a cell of two quotes is the empty text. An empty line is a row
+if there is one column, and otherwise does not count.
 """
 
 from __future__ import annotations
@@ -157,7 +158,9 @@ class Csv:
         try:
             for cells in reader:
                 if not cells:
-                    continue
+                    if self._header is None or len(self._header) > 1:
+                        continue
+                    cells = [""]  # the only cell is empty
                 if self._header is None:
                     self._begin(cells)
                     continue
