@@ -25,6 +25,7 @@ from qserver.errors import (
     InsufficientPrivilege,
     IntegrityError,
     InvalidColumnReference,
+    OutOfMemory,
     ProgramLimitExceeded,
     StatementError,
     UndefinedColumn,
@@ -121,6 +122,10 @@ class BulkInsert:
                 outcome = await self._sql.inside(self._transaction, (statement,), self._options)
                 self.affected_rows += outcome.results[0].affected_rows
                 return
+            except OutOfMemory as error:
+                if self._transaction.is_over:
+                    raise self._too_much(batch.first) from error
+                raise
             except _OF_A_ROW as error:
                 error.position = error.statement = None
                 if isinstance(error, self._of_all):
@@ -132,6 +137,15 @@ class BulkInsert:
         half = len(rows) // 2
         await self.add(Batch(names, rows[:half], batch.first))
         await self.add(Batch(names, rows[half:], batch.first + half))
+
+    def _too_much(self, row: int) -> OutOfMemory:
+        return OutOfMemory(
+            "the rows take more memory than one transaction may hold",
+            detail=f"The limit is {self._transaction.bytes_most} bytes of rows and their keys,"
+            f" reached near row {row}. Nothing was applied.",
+            hint="Send them in several requests.",
+            table=self._table.name,
+        )
 
     async def commit(self, request_id: str | None = None) -> int:
         """Commit all rows; return the version."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from math import inf, nan
 from typing import Any
@@ -11,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qserver.query.bulk import Batch, BulkInsert
+from qserver.query.bulk import BulkInsert
 from qserver.query.results import Options
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.execution import Rows
 from qserver.values.jsonb import jsonb_of
 from qserver.values.types import BYTEA, DOUBLE, JSON, JSONB, NUMERIC, TEXT, Kind, SqlType, array_of
-from qserver.web.bulk_rows import Csv, JsonLines, ObjectBatches
+from qserver.web.bulk_array import JsonArray as Array
+from qserver.web.bulk_rows import Batches, Csv, JsonLines
 from qserver.web.requests import decode_value
 from qserver.web.rows import RowEncoder
 from qserver.web.streams import CsvLines, Form, JsonArray
@@ -44,12 +44,12 @@ ROWS = st.lists(st.tuples(*[st.none() | VALUES[each] for each in TYPES]), min_si
 FORMS: tuple[Form, ...] = (CsvLines, Lines, JsonArray)
 
 
-def batches(form: Form, body: bytes) -> Iterator[Batch]:
+def batches(form: Form, body: bytes) -> Batches:
     if form is CsvLines:
         return Csv(None).feed(body, last=True)
     if form is Lines:
         return JsonLines(None).feed(body, last=True)
-    return ObjectBatches(None).of_many(decode_value(body))
+    return Array(None).feed(body, last=True)
 
 
 async def put(database: SqlDatabase, table: str, form: Form, body: bytes) -> None:
@@ -57,6 +57,7 @@ async def put(database: SqlDatabase, table: str, form: Form, body: bytes) -> Non
     insert = BulkInsert(database, transaction, table, "error", Options(), texts=form is CsvLines)
     try:
         for batch in batches(form, body):
+            assert batch is not None
             await insert.add(batch)
         await insert.commit()
     finally:
