@@ -9,6 +9,7 @@ the timings are not. What a request with `as_of` depends on is the version that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from time import perf_counter
 from typing import Any, Final
@@ -46,12 +47,15 @@ class ReadCall(QueryCall):
 
     def run(self, body: bytes) -> Answer:
         """Decode the query string as the same fields of a body would be."""
+        self.check_head()
+        request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
+        return self.decoded(request)
+
+    def check_head(self) -> None:
         if self.endpoint.idempotency_key is not None:
             raise InvalidRequest("a request that only reads takes no Idempotency-Key")
         if self.endpoint.transaction is not None:
             raise InvalidRequest("in an open transaction, send queries with POST")
-        request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
-        return self.decoded(request)
 
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
@@ -119,8 +123,16 @@ class ReadEndpoint(HotEndpoint):
 
 def _fields(query: bytes) -> dict[str, Any]:
     """The fields of the query string, as the body of a POST would have them."""
+    fields = typed_fields(read_query_string(query, PARAMETERS))
+    if "sql" not in fields and "statement" not in fields:
+        raise InvalidRequest("the parameter sql is missing")
+    return fields
+
+
+def typed_fields(given: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters with the types that the fields of a body have."""
     fields: dict[str, Any] = {}
-    for name, value in read_query_string(query, PARAMETERS).items():
+    for name, value in given.items():
         if name in NUMBERS:
             fields[name] = whole_number(name, value)
         elif name == "params":
@@ -129,8 +141,6 @@ def _fields(query: bytes) -> dict[str, Any]:
             fields[name] = msgspec.Raw(text)
         else:
             fields[name] = value
-    if "sql" not in fields and "statement" not in fields:
-        raise InvalidRequest("the parameter sql is missing")
     return fields
 
 
