@@ -185,10 +185,9 @@ class _Reader:
     async def expect_a_change(self) -> None:
         if self._fed is None or (self._wanted is not None and "items" not in self._wanted):
             return
-        version = self._fed.version
+        fed, version = self._fed, self._fed.version
         await self._sent(self._wait)
-        beyond = self._fed is None or self._fed.version > version  # None: a problem was told
-        self._expect(beyond, "waits for a commit that has come long ago")
+        self._expect(fed.version > version, "waits for a commit that has come long ago")
 
     async def _sent(self, read: Callable[[Front], Awaitable[bool]]) -> bool:
         """Send a request; return whether it has read everything there is."""
