@@ -49,6 +49,7 @@ from qserver.limits import (
 from qserver.query.basis import Basis, basis_of
 from qserver.query.body import (
     COST_BETWEEN_PAUSES,
+    Body,
     Found,
     open_reading,
     run_and_undo,
@@ -67,8 +68,10 @@ from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
 from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream, stream_of
+from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
@@ -411,6 +414,7 @@ class SqlDatabase:
             raise refused()
         if writer is None and not reads:
             raise _only_reads(found, options)
+        body: Body = run_statements
         try:
             while True:
                 try:
@@ -421,13 +425,17 @@ class SqlDatabase:
                         request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
-                    result = yield from self._transact(writer, request, found, options)
+                    result = yield from self._transact(writer, request, found, options, body)
                     if opens is not None:
                         return stream_of(result.results[0], snapshot, request)
                     request.result = result
                     return result
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
+                except NeedsSavepoints:
+                    if len(statements) == 1:
+                        raise savepoint_alone() from None
+                    body = run_with_savepoints
         except SerializationFailure:
             if options.if_version is not None and writer is not None:
                 yield partial(writer.check_kept, options.if_version)
@@ -437,11 +445,17 @@ class SqlDatabase:
                 request.give_back_unused(everything=options.dry_run)
 
     def _transact(
-        self, writer: WritableDatabase, request: Request, found: list[Found], options: Options
+        self,
+        writer: WritableDatabase,
+        request: Request,
+        found: list[Found],
+        options: Options,
+        body: Body,
     ) -> Generator[Step, Any, Any]:
         """Run statements in a transaction and commit it, or undo it if it is a dry run."""
-        body = run_and_undo if options.dry_run else run_statements
         work: Work = partial(body, self.planner, request, found, options)
+        if options.dry_run:
+            work = partial(run_and_undo, self.planner, request, found, options, body=body)
         if options.if_version is not None:
             work = partial(run_unchanged, options.if_version, work)
         if options.dry_run:
