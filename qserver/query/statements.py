@@ -301,6 +301,9 @@ class StatementRun:
     def end_sequence(self, sequence: SqlSequence) -> None:
         self.context.sequences.drop_state(sequence)
 
+    def drop_sequence(self, sequence: SqlSequence) -> None:
+        self.context.sequences.leave_position(sequence)
+
     # --- the rest ---
 
     def explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> Cursor:
