@@ -33,8 +33,6 @@ from qserver.engine.stored_answers import StoredAnswer, find_answer
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
-    InvalidRequest,
-    MethodNotAllowed,
     ProgramLimitExceeded,
     QserverError,
     ReadOnlyTransaction,
@@ -66,6 +64,7 @@ from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
+from qserver.query.refusals import cannot_write, not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
 from qserver.query.room import UNBOUNDED, Room
@@ -222,7 +221,7 @@ class SqlDatabase:
     ) -> TransactionResult | None:
         """Run a query; None if its result is known, as `is_known` can tell by its basis."""
         request = self._environment.request(options.timeout_ms, options.allowed)
-        work = self._perform(request, (statement,), options, _planned, refused=_not_a_query)
+        work = self._perform(request, (statement,), options, _planned, refused=not_a_query)
         found, snapshot = await run(work)
         request.allowed.check_read()
         if is_known(basis_of(found, snapshot, options.as_of is not None)):
@@ -248,7 +247,7 @@ class SqlDatabase:
         request = self._environment.request(timeout_ms, allowed)
         statements = (Statement(sql, parameters),)
         options = Options(allowed=allowed)
-        work = self._perform(request, statements, options, open_live, refused=_not_live)
+        work = self._perform(request, statements, options, open_live, refused=not_live)
         return await run(work)  # type: ignore[no-any-return]
 
     async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
@@ -416,7 +415,7 @@ class SqlDatabase:
         if refused is not None:
             raise refused()
         if writer is None and not reads:
-            raise _only_reads(found, options)
+            raise cannot_write(found, options)
         body: Body = run_statements
         try:
             while True:
@@ -561,18 +560,6 @@ def _planned(found: Found, snapshot: Snapshot, _: Request) -> tuple[Found, Snaps
     return found, snapshot
 
 
-def _not_a_query() -> MethodNotAllowed:
-    return MethodNotAllowed(
-        "GET runs only queries: SELECT, VALUES and TABLE",
-        hint="Send other statements with POST.",
-        allowed=("POST",),
-    )
-
-
-def _not_live() -> InvalidRequest:
-    return InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
-
-
 def _are_short(found: list[Found]) -> bool:
     """Return whether all statements have a plan and no plan has ever yielded."""
     if len(found) > COST_BETWEEN_PAUSES:
@@ -581,22 +568,6 @@ def _are_short(found: list[Found]) -> bool:
         if plan is None or plan.may_yield or plan.system_tables or is_heavy(given):
             return False
     return True
-
-
-def _only_reads(found: list[Found], options: Options) -> ReadOnlyTransaction:
-    if options.as_of is not None:
-        error = ReadOnlyTransaction(
-            "the statement writes, and what was can only be read",
-            hint="Leave out as_of, or restore the database to that version.",
-        )
-    else:
-        error = ReadOnlyTransaction(
-            "the statement writes, and this database can only be read here",
-            hint="Send it to the server that writes this database.",
-        )
-    writes = (plan is None or plan.writes for _, _, _, plan in found)
-    error.statement = list(writes).index(True)
-    return error
 
 
 def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowStream:
