@@ -12,8 +12,9 @@ stream without an end then says why it ends.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import copy_context
 from sys import maxsize
 from typing import Any, Final
 
@@ -54,20 +55,12 @@ FAREWELL_SECONDS: Final = 1.0
 class AsgiApplication:
     def __init__(self, application: Application) -> None:
         self.application = application
-        self._senders: trio.Nursery | None = None
-
-    @asynccontextmanager
-    async def _running(self) -> AsyncIterator[None]:
-        async with self.application.running(), trio.open_nursery() as nursery:
-            self._senders = nursery
-            yield
-            nursery.cancel_scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await live(self._running, receive, send)
+            await live(self.application.running, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
 
@@ -111,7 +104,7 @@ class AsgiApplication:
             await send({**start, "headers": pairs})
             await send({"type": "http.response.body", "body": response.body})
         else:
-            sender = PartsSender(self._senders, receive, send)
+            sender = PartsSender(receive, send)
             await sender.send({**start, "headers": pairs}, response.body, response.farewell)
 
 
@@ -233,9 +226,7 @@ class _Waiting:
 class PartsSender:
     """Sends the parts of one answer."""
 
-    def __init__(self, senders: trio.Nursery | None, receive: Receive, send: Send) -> None:
-        assert senders is not None, "the server has begun the lifespan of the application"
-        self._senders = senders
+    def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
 
@@ -279,7 +270,7 @@ class PartsSender:
             finally:
                 sent.set()
 
-        self._senders.start_soon(send)
+        trio.lowlevel.spawn_system_task(send, context=copy_context())
         with trio.move_on_after(SEND_SECONDS_MAX):
             await sent.wait()
         if not sent.is_set():
