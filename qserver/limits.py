@@ -294,6 +294,13 @@ FEED_READERS_MAX = 1000
 FEED_PAUSE_SECONDS = 0.1
 """A stream of changes sends at most so often, and then all versions that have come meanwhile."""
 
+FEED_PARTS_PER_SECOND = 250
+"""All streams of changes together send about so often: the more there are, the longer each pauses,
+up to `FEED_PAUSE_SECONDS_MAX`. So a hundred readers cost little beside the commits."""
+
+FEED_PAUSE_SECONDS_MAX = 2.0
+"""The pause of a stream of changes when there are very many."""
+
 LIVE_TESTS_MAX = 256
 """Changed keys of one tree in a round that are tested against live queries, one by one. After a
 larger round all live queries that read the tree look for themselves, each in its own time."""
@@ -582,6 +589,7 @@ assert NUMERIC_SCALE_MAX <= NUMERIC_FRACTION_DIGITS_MAX
 assert OPEN_TRANSACTION_BYTES_MAX <= MEMORY_BYTES_MAX
 assert BULK_ROW_BYTES_MAX <= VALUE_BYTES_MAX < BULK_BYTES_MAX
 assert STATEMENT_SECONDS_MAX < OPEN_IDLE_SECONDS <= OPEN_IDLE_SECONDS_MAX < OPEN_SECONDS_MAX
+assert FEED_PAUSE_SECONDS < FEED_PAUSE_SECONDS_MAX < KEEP_ALIVE_SECONDS
 assert OPEN_SWEEP_SECONDS < OPEN_IDLE_SECONDS and OPEN_IDLE_SECONDS_MAX <= COMMIT_ANSWER_SECONDS
 assert ANONYMOUS_BODY_BYTES_MAX <= REQUEST_BODY_BYTES_MAX <= VALUE_BYTES_MAX, "it is a value"
 assert VALUE_BYTES_MAX <= ROW_BYTES_MAX <= STATEMENT_MEMORY_BYTES_MAX <= MEMORY_BYTES_MAX
