@@ -291,15 +291,8 @@ FEED_WAIT_MS_MAX = 60_000
 FEED_READERS_MAX = 1000
 """Readers of changes of an organization at once; the next is refused with QS034."""
 
-FEED_PAUSE_SECONDS = 0.1
-"""A stream of changes sends at most so often, and then all versions that have come meanwhile."""
-
-FEED_PARTS_PER_SECOND = 250
-"""All streams of changes together send about so often: the more there are, the longer each pauses,
-up to `FEED_PAUSE_SECONDS_MAX`. So a hundred readers cost little beside the commits."""
-
-FEED_PAUSE_SECONDS_MAX = 2.0
-"""The pause of a stream of changes when there are very many."""
+FEED_PAUSE_SECONDS, FEED_PAUSE_SECONDS_MAX, FEED_PARTS_PER_SECOND = 0.1, 2.0, 250
+"""A stream of changes pauses after it has sent, the longer the more there are: all send so often."""
 
 LIVE_TESTS_MAX = 256
 """Changed keys of one tree in a round that are tested against live queries, one by one. After a
@@ -589,11 +582,10 @@ assert NUMERIC_SCALE_MAX <= NUMERIC_FRACTION_DIGITS_MAX
 assert OPEN_TRANSACTION_BYTES_MAX <= MEMORY_BYTES_MAX
 assert BULK_ROW_BYTES_MAX <= VALUE_BYTES_MAX < BULK_BYTES_MAX
 assert STATEMENT_SECONDS_MAX < OPEN_IDLE_SECONDS <= OPEN_IDLE_SECONDS_MAX < OPEN_SECONDS_MAX
-assert FEED_PAUSE_SECONDS < FEED_PAUSE_SECONDS_MAX < KEEP_ALIVE_SECONDS
 assert OPEN_SWEEP_SECONDS < OPEN_IDLE_SECONDS and OPEN_IDLE_SECONDS_MAX <= COMMIT_ANSWER_SECONDS
 assert ANONYMOUS_BODY_BYTES_MAX <= REQUEST_BODY_BYTES_MAX <= VALUE_BYTES_MAX, "it is a value"
 assert VALUE_BYTES_MAX <= ROW_BYTES_MAX <= STATEMENT_MEMORY_BYTES_MAX <= MEMORY_BYTES_MAX
-assert VALUE_BYTES_MAX <= TEXT_RESULT_LENGTH_MAX
+assert VALUE_BYTES_MAX <= TEXT_RESULT_LENGTH_MAX and FEED_PAUSE_SECONDS_MAX < KEEP_ALIVE_SECONDS
 assert COMPRESSED_BYTES_MIN <= COMPRESSED_AT_ONCE_BYTES <= ANSWER_PART_BYTES <= ANSWER_BYTES_WHOLE
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES and SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX
