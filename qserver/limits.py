@@ -292,7 +292,7 @@ FEED_READERS_MAX = 1000
 """Readers of changes of an organization at once; the next is refused with QS034."""
 
 FEED_PAUSE_SECONDS, FEED_PAUSE_SECONDS_MAX, FEED_PARTS_PER_SECOND = 0.1, 2.0, 250
-"""A stream of changes pauses after it has sent, the longer the more there are: all send so often."""
+"""A stream of changes pauses after it has sent, longer if there are many: all send so often."""
 
 LIVE_TESTS_MAX = 256
 """Changed keys of one tree in a round that are tested against live queries, one by one. After a
