@@ -288,9 +288,9 @@ class SqlDatabase:
 
     @property
     def bulk_bytes_most(self) -> int:
-        """What rows in bulk may hold: as a transaction, and half of the memory of all."""
+        """What rows in bulk may hold: half of a transaction, and of the memory of all."""
         most, pool, pages = (
-            TRANSACTION_MEMORY_BYTES_MAX,
+            TRANSACTION_MEMORY_BYTES_MAX // 2,
             self._environment.pool,
             self._environment.pages,
         )

@@ -78,10 +78,8 @@ def read_number(text: str) -> tuple[str, int | Decimal]:
 
 
 def _bits(prefix: str, digits: str) -> str:
-    for digit in digits:
-        if digit not in _DIGITS[prefix]:
-            word = _DIGITS_WORD[prefix]
-            raise InvalidTextRepresentation(f'"{digit}" is not a valid {word} digit')
-    if prefix == "b":
-        return digits
-    return "".join(f"{int(digit, 16):04b}" for digit in digits)
+    wrong = set(digits).difference(_DIGITS[prefix])
+    if wrong:
+        first = next(digit for digit in digits if digit in wrong)
+        raise InvalidTextRepresentation(f'"{first}" is not a valid {_DIGITS_WORD[prefix]} digit')
+    return digits if prefix == "b" else f"{int('1' + digits, 16):b}"[1:]
