@@ -18,6 +18,7 @@ from typing import Any, Final
 import trio
 import trio.testing
 
+from qserver.engine.batch import Batch
 from qserver.engine.generation import ActorDied
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import ExclusiveCommit
@@ -55,10 +56,16 @@ class SimulatedWorld:
         self.trace = trace
         self.chance = Random(f"engine {seed}")
         self.compute = compute_here
+        self.batch = Batch()
         load()  # or the first run in a process would plan in other turns than the next
         self.delays = Random(f"delays {seed}")
         self.passing_by = self.delays.choice((0.0, 0.5, 1.0))
         """How likely an idle actor handles a message where it is sent."""
+        self.arrivals = Random(f"arrivals {seed}")
+        self.batching = self.arrivals.choice((0.0, 0.5, 1.0))
+        """How likely a request is handled in a batch with others."""
+        self.syncing_here = self.arrivals.choice((0.0, 0.5, 1.0))
+        """How likely the disk syncs a group of a batch before `append` returns."""
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []
         self.crash_wanted = trio.Event()

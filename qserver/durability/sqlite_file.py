@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
@@ -78,10 +79,14 @@ FREE_SHARE_KEPT: Final = 0.25
 PAGES_CUT_AT_ONCE: Final = 64
 WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
-"""Pages after which a commit moves the write-ahead log into the main file.
+"""Pages after which the write-ahead log is to be moved into the main file, by `rest`.
 
-That commit and those behind it wait for the move, so it is a megabyte and not SQLite's four.
+Commits wait for the move, so it is a megabyte and not SQLite's four.
 """
+WAL_PAGES_MOVED_AT_LAST: Final = 1024
+"""Pages after which a commit moves them itself, because nobody has called `rest`."""
+PAGE_BYTES: Final = 4096
+"""About the bytes of a record, or of a page of ours, for which SQLite writes one page."""
 
 Result = TypeVar("Result")
 
@@ -93,6 +98,8 @@ class SqliteFile:
         self._last = 0
         self._last_checksum = 0
         self._unmarked = 0
+        self._unmoved = 0
+        """About how many pages the write-ahead log has."""
         self._mark = HighWaterMark(path)
         self._tried: dict[int, int] = {}
         """Checksums of the records of an append that has not succeeded, by version."""
@@ -126,10 +133,10 @@ class SqliteFile:
                 last = _last_version(connection)
                 if self._was_open:
                     self._check_end(connection, last)
-                self._last, self._was_open = last, True
+                self._last, self._was_open, self._unmoved = last, True, 0
                 self._compare_mark(connection)
                 self._wal.open()
-                self._foreign.leave()
+                self._foreign.leave(self._wal.descriptor)
             except (sqlite3.Error, OSError) as error:
                 self.close()
                 raise explained(error, self.path) from error
@@ -173,6 +180,19 @@ class SqliteFile:
     def can_load(self) -> bool:
         return self._open is not None
 
+    @property
+    def has_to_rest(self) -> bool:
+        """Whether `rest` should be called soon: what it does has become much."""
+        return self._unmoved >= WAL_PAGES_MOVED
+
+    def rest(self) -> None:
+        """Do what no commit has to wait for: move the mark, and a log that has become long."""
+        self.move_mark()
+        if self.has_to_rest and self.is_open:
+            self._unmoved = 0
+            with suppress(QserverError):  # another process has the file: the next call says so
+                self._use(_move_log)
+
     def move_mark(self) -> None:
         """Note beside the log how far it is durable. May be called at any time, or never."""
         if self._open is not None:
@@ -209,7 +229,8 @@ class SqliteFile:
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], *, syncs: bool = False) -> Result:
         """Do the work; if it `syncs`, all that was changed is durable when this returns."""
-        self.open()
+        if not self.is_open:
+            self.open()
         return self._use(work, syncs)
 
     def _use(self, work: Callable[[sqlite3.Connection], Result], syncs: bool = False) -> Result:
@@ -218,7 +239,7 @@ class SqliteFile:
         try:
             self._foreign.check(self._last + 1)
             result = work(connection)
-            self._foreign.leave()
+            self._foreign.leave(self._wal.descriptor)
             if syncs:
                 self.freely(self._wal.sync)
             return result
@@ -246,22 +267,22 @@ class SqliteFile:
         This thread releases Python's lock in each statement. With one for each row, it would have
         to get the lock back as often, from a loop that is busy.
         """
+        size = sum([len(data) for _, data in rows])
+        self._unmoved += 1 + size // PAGE_BYTES
         if len(rows) > ROWS_OF_STATEMENT:
-            self._change(lambda connection: connection.executemany(f"{statement} (?, ?)", rows))
-            return
-        if len(rows) == 1:  # a lone commit
-            one = f"{statement} (?, ?)"
-            self._run(lambda connection: connection.execute(one, rows[0]), syncs=True)
-            return
-        places = ", ".join(["(?, ?)"] * len(rows))
-        values = tuple(chain.from_iterable(rows))
-        many = f"{statement} {places}"
-        self._run(lambda connection: connection.execute(many, values), syncs=True)
+            self._change(lambda connection: connection.executemany(statement, rows))
+        elif len(rows) == 1:  # a lone commit
+            self._run(lambda connection: connection.execute(statement, rows[0]), syncs=True)
+        else:
+            many = statement + ", (?, ?)" * (len(rows) - 1)
+            values = tuple(chain.from_iterable(rows))
+            self._run(lambda connection: connection.execute(many, values), syncs=True)
 
     # --- records ---
 
     def append(self, records: Sequence[StoredRecord]) -> None:
-        self.open()
+        if not self.is_open:
+            self.open()
         first = records[0][0]
         if first != self._last + 1:
             self.close()
@@ -383,9 +404,9 @@ class SqliteFile:
         return f"the file {self.path}, {state}, up to version {self._last}"
 
 
-_APPEND: Final = "INSERT INTO records VALUES"
+_APPEND: Final = "INSERT INTO records VALUES (?, ?)"
 _READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
-_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES"
+_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES (?, ?)"
 _LOAD_CHECKPOINT: Final = (
     "SELECT version, data FROM checkpoints WHERE ? IS NULL OR version = ?"
     " ORDER BY version DESC LIMIT 1"
@@ -447,6 +468,12 @@ def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     return some
 
 
+def _move_log(connection: sqlite3.Connection) -> None:
+    """Move the write-ahead log into the main file, as far as that is possible now."""
+    with suppress(sqlite3.Error):  # the disk is full or broken, and the log is good where it is
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     # Our own thread makes and uses it; another may close it, at the very end.
     connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
@@ -455,7 +482,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # see `wal_sync`
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED_AT_LAST}")
         # Otherwise forgetting a page or a record would write all of it again, as zeros.
         connection.execute("PRAGMA secure_delete = FAST")
         connection.execute("BEGIN EXCLUSIVE")  # may we write, and does no other process?
