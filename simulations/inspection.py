@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qserver.durability.check import problems_of
+from qserver.durability.check_snapshot import problems_of
 from qserver.durability.checkpoint import decode_checkpoint, roots_of
 from qserver.durability.pages import StoredChildren, decode_page
 from qserver.engine.database import Database, DatabaseStatistics

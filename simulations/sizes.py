@@ -20,7 +20,7 @@ from random import Random
 from typing import Any, Final
 
 from qserver import limits
-from qserver.durability import check, loading, recovery
+from qserver.durability import check_snapshot, loading, recovery
 from qserver.engine import checkpointer, coordinator
 from qserver.storage import btree, ranges, snapshot
 
@@ -102,7 +102,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (btree, "PAGE_ENTRIES_BUILT", built),
         (btree, "PAGE_ENTRIES_MIN", least),
         (btree, "LEAVES_OF_RUN", btree.LEAVES_OF_RUN if whole else 2),
-        (check, "PAGE_ENTRIES_MAX", most),
+        (check_snapshot, "PAGE_ENTRIES_MAX", most),
         (ranges, "RANGE_ENTRIES_MAX", range_most),
         (ranges, "RANGE_ENTRIES_MIN", range_least),
         (snapshot, "PICKED_MAX", sizes.picked_most),

@@ -44,9 +44,7 @@ from qserver.durability.data_file import (
     make_if_absent,
 )
 from qserver.durability.explaining import explained
-from qserver.durability.files import (
-    beside,
-)
+from qserver.durability.files import beside
 from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
     HighWaterMark,
@@ -61,8 +59,10 @@ from qserver.durability.port import (
     StoredRecord,
     ends_with,
 )
+from qserver.durability.second_look import SecondLook, is_read_error, read_error
+from qserver.durability.upkeep import can_shrink, move_log, shrink
 from qserver.durability.wal_sync import WalSync
-from qserver.errors import LogFailed, LogTaken, QserverError
+from qserver.errors import DataCorrupted, LogFailed, LogTaken, QserverError
 
 READ_BYTES: Final = 4 << 20
 """A read ends after so many bytes, however few rows that is."""
@@ -71,12 +71,6 @@ APPENDS_UNMARKED_MAX: Final = 64
 ROWS_OF_STATEMENT: Final = 256
 FORGET_BYTES: Final = 1 << 20
 """Records dropped in one transaction have at most so many bytes, or are one."""
-INCREMENTAL: Final = 2
-"""SQLite's name for files that shrink step by step."""
-FREE_PAGES_KEPT: Final = 1024
-FREE_SHARE_KEPT: Final = 0.25
-"""A file keeps so many free pages, or this share of all, for what is written next."""
-PAGES_CUT_AT_ONCE: Final = 64
 WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
 """Pages after which the write-ahead log is to be moved into the main file, by `rest`.
@@ -106,6 +100,7 @@ class SqliteFile:
         self._was_open = False
         self._foreign = ForeignWrites(path)
         self._wal = WalSync(path)
+        self._look = SecondLook(path)
         self.freely: Callable[[Callable[[], None]], None] = lambda call: call()
         """Does a sync; reads may come in meanwhile, if they may at all."""
         self._taken: LogTaken | None = None
@@ -123,26 +118,35 @@ class SqliteFile:
                 raise explained(error, self.path) from error
             self.close()
         if self._open is None:
+            self._look.take()
             try:
-                make_if_absent(self.path)
-                check_head(self.path)
-                check_writable(self.path)
-                check_write_ahead_log(self.path)
-                keep_all_private(self.path)
-                self._open = connection = _connect(self.path)
-                last = _last_version(connection)
-                if self._was_open:
-                    self._check_end(connection, last)
-                self._last, self._was_open, self._unmoved = last, True, 0
-                self._compare_mark(connection)
-                self._wal.open()
-                self._foreign.leave(self._wal.descriptor)
-            except (sqlite3.Error, OSError) as error:
-                self.close()
-                raise explained(error, self.path) from error
-            except QserverError:
-                self.close()
-                raise
+                self._open_file()
+            except DataCorrupted as damage:
+                if not isinstance(damage.__cause__, sqlite3.Error):
+                    raise
+                self._open_file()
+
+    def _open_file(self) -> None:
+        try:
+            make_if_absent(self.path)
+            check_head(self.path)
+            check_writable(self.path)
+            check_write_ahead_log(self.path)
+            keep_all_private(self.path)
+            self._open = connection = _connect(self.path)
+            last = _last_version(connection)
+            if self._was_open:
+                self._check_end(connection, last)
+            self._last, self._was_open, self._unmoved = last, True, 0
+            self._compare_mark(connection)
+            self._wal.open()
+            self._foreign.leave(self._wal.descriptor)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise self._look.judge(error) from error
+        except QserverError:
+            self.close()
+            raise
 
     def _check_end(self, connection: sqlite3.Connection, last: int) -> None:
         """Raise if another process has appended while the file was closed after a failure."""
@@ -191,7 +195,7 @@ class SqliteFile:
         if self.has_to_rest and self.is_open:
             self._unmoved = 0
             with suppress(QserverError):  # another process has the file: the next call says so
-                self._use(_move_log)
+                self._use(move_log, self._look.judge)
 
     def move_mark(self) -> None:
         """Note beside the log how far it is durable. May be called at any time, or never."""
@@ -231,9 +235,23 @@ class SqliteFile:
         """Do the work; if it `syncs`, all that was changed is durable when this returns."""
         if not self.is_open:
             self.open()
-        return self._use(work, syncs)
+        try:
+            result = self._use(work, self._look.judge, syncs)
+        except DataCorrupted as damage:
+            if syncs:
+                raise self._look.judge_write(damage) from damage
+            self.open()  # it may have been one read that failed
+            return self._use(work, self._look.judge)
+        if syncs:
+            self._look.write_has_failed = False
+        return result
 
-    def _use(self, work: Callable[[sqlite3.Connection], Result], syncs: bool = False) -> Result:
+    def _use(
+        self,
+        work: Callable[[sqlite3.Connection], Result],
+        judge: Callable[[sqlite3.Error | OSError], QserverError],
+        syncs: bool = False,
+    ) -> Result:
         connection = self._open
         assert connection is not None
         try:
@@ -248,7 +266,9 @@ class SqliteFile:
             raise
         except (sqlite3.Error, OSError) as error:
             self.close()
-            raise explained(error, self.path) from error
+            if self._open is not None:  # SQLite keeps it, and another descriptor would end its lock
+                judge = self._explained
+            raise judge(error) from error
 
     def _change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Do the work as one transaction, which is durable when this returns."""
@@ -361,7 +381,16 @@ class SqliteFile:
         """Return pages of a file that is open, also of one whose last sync has failed."""
         places = ", ".join("?" * len(numbers))
         text = f"SELECT number, data FROM pages WHERE number IN ({places})"
-        return self._use(lambda connection: dict(connection.execute(text, numbers).fetchall()))
+        try:
+            return self._use(
+                lambda connection: dict(connection.execute(text, numbers).fetchall()),
+                self._explained,
+            )
+        except DataCorrupted as damage:
+            raise self._look.judge_load(damage) from damage
+
+    def _explained(self, error: sqlite3.Error | OSError) -> QserverError:
+        return explained(error, self.path)
 
     def forget(self, version: int, pages: Sequence[int]) -> bool:
         """Drop pages, and records up to a version as far as that is a short step.
@@ -379,25 +408,33 @@ class SqliteFile:
             return until is None or until == version
 
         done = self._change(remove)
-        return not self._run(_shrink) and done
+        return not self._run(shrink) and done
 
     def shrink(self) -> bool:
         """Give a few free pages back to the file system; False if nothing is left to give."""
 
-        def shrink(connection: sqlite3.Connection) -> bool:
-            if _shrink(connection, 0, 0):
+        def cut(connection: sqlite3.Connection) -> bool:
+            if shrink(connection, 0, 0):
                 return True
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return False
 
-        return self._run(shrink)
+        return self._run(cut)
 
     # --- inspection ---
+
+    def page_sizes(self, after: int, most: int) -> list[tuple[int, int]]:
+        return self._run(
+            lambda connection: connection.execute(_SIZES_OF_PAGES, (after, most)).fetchall()
+        )
 
     def troubles(self) -> list[str]:
         """Return what SQLite finds wrong with its own structure; empty if nothing."""
         rows = self._run(lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
-        return [] if rows == [("ok",)] else [str(text) for (text,) in rows]
+        troubles = [] if rows == [("ok",)] else [str(text) for (text,) in rows]
+        if any(map(is_read_error, troubles)):
+            raise explained(read_error(), self.path)
+        return troubles
 
     def __repr__(self) -> str:
         state = "closed" if self._open is None else "open"
@@ -420,6 +457,9 @@ _CHANGE_PARTS: Final = (
 _SIZES: Final = (
     "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
 )
+_SIZES_OF_PAGES: Final = (
+    "SELECT number, length(data) FROM pages WHERE number > ? ORDER BY number LIMIT ?"
+)
 _LAST_PAGE: Final = "SELECT coalesce(max(number), 0) FROM pages"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 
@@ -434,28 +474,6 @@ def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
     return last
 
 
-def _shrink(
-    connection: sqlite3.Connection, most: int = FREE_PAGES_KEPT, share: float = FREE_SHARE_KEPT
-) -> bool:
-    """Cut some pages off the end of the file, if more are free in it than it may keep.
-
-    False if there was nothing to cut. Files of releases that did not shrink them never have any.
-    """
-    ((free,),) = connection.execute("PRAGMA freelist_count")
-    if free <= most or not _can_shrink(connection):
-        return False
-    ((count,),) = connection.execute("PRAGMA page_count")
-    if free <= share * count:
-        return False
-    connection.execute(f"PRAGMA incremental_vacuum({PAGES_CUT_AT_ONCE})").fetchall()
-    return True
-
-
-def _can_shrink(connection: sqlite3.Connection) -> bool:
-    ((kind,),) = connection.execute("PRAGMA auto_vacuum")
-    return bool(kind == INCREMENTAL)
-
-
 def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return rows up to a number of bytes, and always one if there is any."""
     some: list[tuple[int, bytes]] = []
@@ -466,12 +484,6 @@ def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         if size >= READ_BYTES:
             break
     return some
-
-
-def _move_log(connection: sqlite3.Connection) -> None:
-    """Move the write-ahead log into the main file, as far as that is possible now."""
-    with suppress(sqlite3.Error):  # the disk is full or broken, and the log is good where it is
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -541,7 +553,7 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     checks everything.
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
-    first = 1 if _can_shrink(connection) else 0  # such a file begins with a map of its pages
+    first = 1 if can_shrink(connection) else 0  # such a file begins with a map of its pages
     if tables != [(name, page + first, text) for name, page, text in TABLES]:
         raise sqlite3.DatabaseError("its tables are not those of a data file")
     (found,) = connection.execute("PRAGMA quick_check(checkpoints)").fetchone()

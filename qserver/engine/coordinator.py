@@ -41,6 +41,7 @@ import msgspec
 import trio
 
 from qserver.engine.batch import Batch
+from qserver.engine.conflict_origin import Writers
 from qserver.engine.mailbox import Mailbox, Reply
 from qserver.engine.messages import (
     Answer,
@@ -147,6 +148,7 @@ class Coordinator:
         self._batch = batch
         self._gathered: list[Commit] = []
         """Commits of the batch, which are the next round."""
+        self.writers = Writers()
         self._idle = False
         self._crowded = False
         """Whether the last round that was taken from the mailbox had several commits."""
@@ -289,6 +291,8 @@ class Coordinator:
             deltas = [winner.writes for winner in winners]
             redefining = [winner for winner in winners if winner.changes_catalog]
             self._commits += len(winners)
+            if len(winners) > 1:
+                self.writers.note(committed.version, winners)
             requests = [winner.request_id for winner in winners if winner.request_id is not None]
             yield from self._publish(installed, deltas, redefining, answers, requests)
         return conflicts
@@ -375,17 +379,14 @@ class Coordinator:
         snapshot = self._snapshot()
         writes: Writes = {}
         answers: Answers = []
-        requests: list[str] = []
-        writers = 0
+        writers: list[Transaction] = []
         for count, commit in enumerate(commits, start=1):
             transaction = Transaction(snapshot, writes)
             answer = self.run_work(commit, transaction)
             answers.append((commit.reply, answer))
             if type(answer) is Committed and transaction.writes:
                 merge_writes(writes, transaction.writes)
-                writers += 1
-                if transaction.request_id is not None:
-                    requests.append(transaction.request_id)
+                writers.append(transaction)
             if count % WORK_BEFORE_YIELDING == 0:
                 yield None
         if not writers:
@@ -397,7 +398,10 @@ class Coordinator:
         votes = yield from self._asked(
             {shard: Prepare(self._round, (part,)) for shard, part in parts.items()}
         )
-        self._commits += writers
+        self._commits += len(writers)
+        if len(writers) > 1:
+            self.writers.note(snapshot.version + 1, writers)
+        requests = [each.request_id for each in writers if each.request_id is not None]
         installed = yield from self._second_phase(votes, [], {})
         yield from self._publish(installed, [writes], (), answers, requests)
 
@@ -476,7 +480,7 @@ class Coordinator:
         catalog_changes: dict[str, Definition | None] = {}
         definitions: tuple[Definitions, ...] = ()
         for transaction in redefining:
-            definitions += transaction.definitions
+            definitions += transaction.stated()
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)
             catalog = transaction.catalog

@@ -57,6 +57,7 @@ from qserver.errors import (
     DataInUse,
     LogFailed,
     LogTaken,
+    SerializationFailure,
     first_of,
 )
 from qserver.limits import (
@@ -320,6 +321,16 @@ class Database:
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of a commit of a transaction that was run already, as it is."""
         return self._gateway.transact(_nothing, 0, deadline, run=transaction)
+
+    async def explain(self, error: SerializationFailure) -> None:
+        """Add to a conflict who changed what was read, if that is known."""
+        if self._generation is not None:
+            await self._generation.explain(error)
+
+    async def check_kept(self, version: int) -> None:
+        """Raise HistoryTooOld if the database has a history, and the version is older than that."""
+        if self.history.seconds:
+            await self.history.check_kept(version)
 
     @property
     def log(self) -> Log:

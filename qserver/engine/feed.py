@@ -65,7 +65,7 @@ class FedVersion:
         self.size = 1 + count_changes(writes) + len(catalog_changes)
         made = Transaction(before)
         made.writes, made.catalog = writes, snapshot.catalog
-        made.catalog_changes = catalog_changes
+        made.catalog_changes, made.definitions = catalog_changes, tuple(definitions)
         self._making: Transaction | None = made
         self._definitions = definitions
         self._changes: Changes = []
@@ -77,7 +77,7 @@ class FedVersion:
         if self._making is not None:
             async with self._lock:  # one makes them, the others wait
                 if self._making is not None:
-                    steps = net_changes(self._making, lambda row: None, self.size)
+                    steps = net_changes(self._making, lambda row: None)
                     found = await in_steps(steps, yield_to_others)
                     self._changes = with_statements(found, self._definitions)
                     self._making = None  # the snapshots are no longer needed

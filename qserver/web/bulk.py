@@ -6,52 +6,48 @@ body ─► pieces ─► `bulk_rows`: batches ─► `query.bulk`: steps of a t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from time import perf_counter
-from typing import Any, Final, cast
-from urllib.parse import parse_qsl
+from typing import Final, cast
 
-import msgspec
 import trio
 
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import Forbidden, InvalidRequest
 from qserver.http1 import Answer, IncomingBody
-from qserver.limits import BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
-from qserver.query.bulk import Batch, BulkInsert, OnConflict
+from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
+from qserver.query.bulk import BulkInsert, OnConflict
 from qserver.query.results import Options
 from qserver.web import shapes
-from qserver.web.bulk_rows import Csv, JsonLines, ObjectBatches, refused_row
+from qserver.web.bulk_array import JsonArray
+from qserver.web.bulk_rows import Csv, JsonLines
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.json_values import encode_json
-from qserver.web.requests import (
-    JSON_TYPES,
-    check_media_type,
-    decode,
-    decode_value_in_steps,
-    decoder_of,
-)
+from qserver.web.query_strings import read_query_string
+from qserver.web.requests import JSON_TYPES, check_media_type
 from qserver.web.service import allowed_of
 
-ROUTE: Final = ("POST", "/v1/tables/{name}/rows")
+PATH: Final = "/v1/tables/{name}/rows"
 CHOICES: Final = ("error", "ignore", "update")
 PIECE_BYTES: Final = 128 * 1024
 """Bytes of lines that are decoded at once."""
 
-_KINDS: Final[Mapping[bytes, type[JsonLines] | type[Csv]]] = {
+_KINDS: Final[Mapping[bytes, type[JsonLines | Csv]]] = {
     b"application/x-ndjson": JsonLines,
     b"application/jsonl": JsonLines,
     b"text/csv": Csv,
 }
+"""The decoders of media types; others are JSON."""
 
 
 class BulkEndpoint(Endpoint):
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
+        self.body_bytes_max = BULK_BYTES_MAX
         self.table = facts.request.path.split("/")[3]
-        self.queries = tuple(each.name for each in route.queries)
+        self.queries = route.parameters
         self.content_type = facts.headers.get(b"content-type", b"")
         named = facts.headers.get(b"x-database")
         self.database = None if named is None else named.decode("latin-1")
@@ -78,7 +74,7 @@ class BulkCall(KeyedCall):
                 "rows in bulk take no Idempotency-Key",
                 hint="With on_conflict=ignore or update, the same rows can be sent again.",
             )
-        given = queries_of(endpoint.request.query, endpoint.queries)
+        given = read_query_string(endpoint.request.query, endpoint.queries)
         on_conflict = given.get("on_conflict", "error")
         if on_conflict not in CHOICES:
             raise InvalidRequest(f"on_conflict is one of {', '.join(CHOICES)}, not {on_conflict!r}")
@@ -88,23 +84,22 @@ class BulkCall(KeyedCall):
         if kind is None:
             instead = "application/x-ndjson, text/csv or application/json"
             check_media_type(endpoint.content_type, JSON_TYPES, instead)
+        decoder = (kind or JsonArray)(only)
         self._began = perf_counter()
-        objects = await _array(body) if kind is None else []
         options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed_of(grant))
         database = given.get("database", endpoint.database)
         with await endpoint.service.plane.database(grant, database) as opened:
-            transaction = await opened.sql.open(timeout_ms=options.timeout_ms)
+            transaction = await opened.sql.open(
+                timeout_ms=options.timeout_ms, bytes_most=opened.sql.bulk_bytes_most
+            )
             try:
                 choice = cast(OnConflict, on_conflict)
                 insert = BulkInsert(
-                    opened.sql, transaction, endpoint.table, choice, options, same_names=kind is Csv
+                    opened.sql, transaction, endpoint.table, choice, options, texts=kind is Csv
                 )
                 insert.check_columns(only or ())
                 with trio.move_on_after(BULK_SECONDS_MAX) as scope:
-                    if kind is None:
-                        await _add(insert, ObjectBatches(only).of_many(objects))
-                    else:
-                        await _add_lines(insert, body, kind(only))
+                    await _add_all(insert, BodyPieces(body), decoder)
                 if scope.cancelled_caught:
                     raise timed_out()
                 version = await insert.commit(self.request_id)
@@ -123,71 +118,41 @@ class BulkCall(KeyedCall):
 BulkEndpoint.kind = BulkCall
 
 
-async def _add_lines(
-    insert: BulkInsert, body: bytes | IncomingBody, decoder: JsonLines | Csv
+class BodyPieces:
+    """The body in pieces that are worth decoding at once, and their size so far."""
+
+    def __init__(self, body: bytes | IncomingBody) -> None:
+        self._body = body
+        self.size = 0
+
+    async def next(self) -> tuple[bytes, bool]:
+        """Wait for a piece; also whether it is the last."""
+        if isinstance(self._body, bytes):
+            self.size = len(self._body)
+            return self._body, True
+        pieces: list[bytes] = []
+        size = 0
+        while size < PIECE_BYTES:
+            piece = await self._body.receive_some()
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+        self.size += size
+        return b"".join(pieces), size < PIECE_BYTES
+
+
+async def _add_all(
+    insert: BulkInsert, body: BodyPieces, decoder: JsonLines | Csv | JsonArray
 ) -> None:
     """Insert rows as they arrive, a piece of the body after the other."""
-    if isinstance(body, bytes):
-        await _add(insert, decoder.feed(body, last=True))
-        return
-    pieces: list[bytes] = []
-    size = 0
-    while piece := await body.receive_some():
-        pieces.append(piece)
-        size += len(piece)
-        if size >= PIECE_BYTES:
-            await _add(insert, decoder.feed(b"".join(pieces)))
-            pieces, size = [], 0
-    await _add(insert, decoder.feed(b"".join(pieces), last=True))
-
-
-async def _array(body: bytes | IncomingBody) -> list[dict[str, Any]]:
-    """The objects of a JSON array, which is checked as a whole."""
-    raw = (body if isinstance(body, bytes) else await body.read()).strip()
-    if bytes(decode(_wrapped, b'{"array":%b}' % raw).array) != raw:
-        raise InvalidRequest("the body is not JSON: it goes on after its end")
-    values, _ = await decode_value_in_steps(raw, perf_counter(), None)
-    if type(values) is not list:
-        raise InvalidRequest("the body is not a JSON array of objects")
-    for number, value in enumerate(values, 1):
-        if type(value) is not dict:
-            raise refused_row(number, "is not a JSON object")
-    return values
-
-
-class _Wrapped(msgspec.Struct):
-    """JSON that is checked before it is decoded in steps."""
-
-    array: msgspec.Raw
-
-
-_wrapped: Final = decoder_of(_Wrapped)
-
-
-async def _add(insert: BulkInsert, batches: Iterator[Batch]) -> None:
-    for batch in batches:
-        await insert.add(batch)
-        await yield_to_others()
-
-
-def queries_of(query: bytes, known: tuple[str, ...]) -> dict[str, str]:
-    """The parameters of the query string, each once."""
-    try:
-        pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
-        )
-    except ValueError as error:
-        raise InvalidRequest(f"the query string cannot be read: {error}") from None
-    given: dict[str, str] = {}
-    for name, value in pairs:
-        if name not in known:
-            raise InvalidRequest(
-                f"unknown parameter {name!r}", hint=f"Known are: {', '.join(known)}."
-            )
-        if name in given:
-            raise InvalidRequest(f"the parameter {name} is there more than once")
-        given[name] = value
-    return given
+    is_last = False
+    while not is_last:
+        piece, is_last = await body.next()
+        for batch in decoder.feed(piece, last=is_last):
+            if batch is not None:
+                await insert.add(batch)
+            await yield_to_others()
 
 
 def names_of(text: str) -> tuple[str, ...]:

@@ -154,13 +154,13 @@ async def test_a_log_that_has_become_long_is_moved_by_a_thread(
     always_quick(monkeypatch)
     threads = Threads(monkeypatch)
     moved: list[bool] = []
-    loop, original = threading.get_ident(), sqlite_file._move_log
+    loop, original = threading.get_ident(), sqlite_file.move_log
 
     def move(connection: Any) -> None:
         moved.append(threading.get_ident() == loop)
         original(connection)
 
-    monkeypatch.setattr(sqlite_file, "_move_log", move)
+    monkeypatch.setattr(sqlite_file, "move_log", move)
     path = tmp_path / "log"
     async with await open_log(path) as log:
         wal = path.with_name("log-wal")
@@ -193,8 +193,8 @@ async def test_a_move_that_fails_harms_no_append(
             raise sqlite3.OperationalError("disk I/O error")
 
     tried: list[str] = []
-    original = sqlite_file._move_log
-    monkeypatch.setattr(sqlite_file, "_move_log", lambda _: original(Broken()))  # type: ignore[arg-type]
+    original = sqlite_file.move_log
+    monkeypatch.setattr(sqlite_file, "move_log", lambda _: original(Broken()))  # type: ignore[arg-type]
     async with await open_log(tmp_path / "log") as log:
         for version in range(1, 20):
             await log.append([(version, b"data")])

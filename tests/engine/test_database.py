@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.engine.database import Database, DatabaseStatistics, State
 from qserver.engine.gateway import GatewayStatistics, Outcome
+from qserver.engine.history import HistoryStatistics
 from qserver.errors import (
     Applied,
     DatabaseUnavailable,
@@ -478,7 +479,16 @@ async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
             log_failed=False,
             page_loads=0,
             pages_trouble=None,
+            history=HistoryStatistics(
+                oldest=0,
+                checkpoints=1,
+                log_bytes=statistics.history.log_bytes if statistics.history else 0,
+                pages=0,
+                rebuilt=0,
+                snapshot_bytes=0,
+            ),
         )
+        assert statistics.history is not None and statistics.history.log_bytes > 0
         generation = statistics.generation
         assert generation is not None
         assert (generation.versions.newest, generation.versions.durable) == (3, 3)

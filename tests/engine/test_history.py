@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from qserver.durability.check import problems_of
+from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
@@ -93,6 +93,8 @@ class Machine:
         self.versions: dict[int, tuple[float, Any]] = {0: (0.0, {})}
         self.seconds = 3600.0
         self.readers: list[Snapshot] = []
+        self.given_up: set[int] = set()
+        """Versions that were behind the history once, when less of it was wanted."""
 
     async def run(self, program: list[tuple[str, Any]]) -> None:
         while program:
@@ -119,6 +121,7 @@ class Machine:
         elif what == "time":
             self.world.time += how
         elif what == "keep":
+            self.given_up.update(each for each in self.versions if not self.is_kept(each))
             self.seconds = how
             database.keep_history(how)
         elif what == "restore":
@@ -165,26 +168,23 @@ class Machine:
         assert (restored, made) == (version, newest(database).version)
         assert contents(newest(database)) == self.versions[version][1]
 
-    async def read(self, database: Database, version: int) -> Snapshot | None:
+    def is_kept(self, version: int) -> bool:
+        """Return whether a version was the newest at some moment that history has."""
         following = self.versions.get(version + 1)
+        if following is None:
+            return True
+        return bool(self.seconds) and following[0] >= self.world.time - self.seconds
+
+    async def read(self, database: Database, version: int) -> Snapshot | None:
         try:
             snapshot = await database.snapshot_at(version)
         except HistoryTooOld:
-            assert following is not None
-            kept = self.seconds and following[0] >= self.world.time - self.seconds
-            assert not kept or self.was_trimmed(database, version)
+            assert not self.is_kept(version) or version in self.given_up
             return None
         assert snapshot.version == version
         self.check(snapshot)
-        if following is not None:
-            assert self.seconds and following[0] >= self.world.time - self.seconds
+        assert self.is_kept(version)
         return snapshot
-
-    def was_trimmed(self, database: Database, version: int) -> bool:
-        """A shorter history was wanted once."""
-        generation = database._generation
-        assert generation is not None
-        return generation.checkpointer.saved.log_start > version
 
     async def read_at(self, database: Database, time: float) -> None:
         if time > self.world.time:
@@ -195,7 +195,7 @@ class Machine:
         try:
             snapshot = await database.snapshot_at(time)
         except HistoryTooOld:
-            assert time < self.world.time - self.seconds or self.was_trimmed(database, expected)
+            assert time < self.world.time - self.seconds or expected in self.given_up
             return
         assert snapshot.version == expected
         self.check(snapshot)

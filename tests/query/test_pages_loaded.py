@@ -31,6 +31,21 @@ async def opened(log: MemoryLog, cache: PageCache) -> AsyncIterator[tuple[Databa
         nursery.cancel_scope.cancel()
 
 
+class LoadsOfSteps(trio.abc.Instrument):
+    """Counts what is loaded between two moments at which others may run."""
+
+    def __init__(self, cache: PageCache) -> None:
+        self._cache = cache
+        self._before = cache.loads
+        self.loads: list[int] = []
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._before = self._cache.loads
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.loads.append(self._cache.loads - self._before)
+
+
 async def filled() -> MemoryLog:
     log = MemoryLog()
     async with opened(log, PageCache()) as (database, sql):
@@ -67,20 +82,12 @@ async def test_explain_analyze_tells_the_pages_that_were_loaded() -> None:
 async def test_others_run_after_a_bounded_number_of_loads(statement: str) -> None:
     cache = PageCache()
     async with opened(await filled(), cache) as (_, sql):
-        between: list[int] = []
-
-        async def others() -> None:
-            while True:
-                before = cache.loads
-                await trio.lowlevel.checkpoint()
-                between.append(cache.loads - before)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(others)
-            await sql.execute(statement)
-            nursery.cancel_scope.cancel()
-        assert cache.loads > 0
-        assert max(between) <= LOADS_AT_ONCE
+        steps = LoadsOfSteps(cache)
+        trio.lowlevel.add_instrument(steps)
+        await sql.execute(statement)
+        trio.lowlevel.remove_instrument(steps)
+        assert 0 < max(steps.loads) <= LOADS_AT_ONCE
+        assert cache.loads == sum(steps.loads)
 
 
 async def test_look_ups_that_load_a_page_each_let_others_run() -> None:
