@@ -272,6 +272,7 @@ def _describe_voted(message: Any) -> str:
 
 
 _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
+    "Begun": lambda message: f"await the append of {len(message.group)} rounds",
     "Prepare": lambda message: (
         f"prepare {len(message.parts)} parts,"
         f" {sum(not part.alone for part in message.parts)} undecided"

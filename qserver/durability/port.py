@@ -64,6 +64,10 @@ class Ended:
         yield
 
 
+APPENDED: Final = Ended()
+"""An append that has ended, and not failed."""
+
+
 class Log(Protocol):
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         """Wait until all records are durable, as one group. Some logs begin before the await.

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Final
 
 from qserver.durability.port import (
+    APPENDED,
     NO_PARTS,
     CheckpointParts,
     Ended,
@@ -43,8 +44,6 @@ many times as long. So a disk takes about a hundredth of the event loop's time b
 
 NEWEST_SHARE: Final = 0.2
 """The weight of the newest sync in the moving average."""
-
-APPENDED: Final = Ended()
 
 
 async def open_log(path: Path, threads: ThreadPool | None = None) -> SqliteLog:

@@ -16,6 +16,7 @@ of guessing what is on it. If another process has taken over the log, the rounds
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 import msgspec
 
@@ -52,7 +53,7 @@ class LogWriter:
         self,
         log: Log,
         versions: Versions,
-        mailbox: Mailbox[Append | Begun],
+        mailbox: Mailbox[Any],
         batch: Batch,
         note_logged: Callable[[int], None],
         observers: Sequence[Observer] = (),
@@ -60,6 +61,7 @@ class LogWriter:
         self.log = log
         self.versions = versions
         self.mailbox = mailbox
+        """Takes each Append, and Begun while the task is idle."""
         self._batch = batch
         self._note_logged = note_logged
         self._observers = observers
@@ -150,7 +152,7 @@ class LogWriter:
 
     def _take_nowait(self) -> list[Append]:
         left, self._left = self._left, []
-        return left or self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)  # type: ignore[return-value]
+        return left or self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
 
     async def _next(self, group: list[Append]) -> Begun:
         """Begin the next group; wait for one if none is given."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.durability import sqlite, sqlite_file
+from qserver.durability import sqlite, sqlite_file, upkeep
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import SqliteFile
@@ -154,7 +154,7 @@ async def test_a_log_that_has_become_long_is_moved_by_a_thread(
     always_quick(monkeypatch)
     threads = Threads(monkeypatch)
     moved: list[bool] = []
-    loop, original = threading.get_ident(), sqlite_file.move_log
+    loop, original = threading.get_ident(), upkeep.move_log
 
     def move(connection: Any) -> None:
         moved.append(threading.get_ident() == loop)
@@ -193,7 +193,7 @@ async def test_a_move_that_fails_harms_no_append(
             raise sqlite3.OperationalError("disk I/O error")
 
     tried: list[str] = []
-    original = sqlite_file.move_log
+    original = upkeep.move_log
     monkeypatch.setattr(sqlite_file, "move_log", lambda _: original(Broken()))  # type: ignore[arg-type]
     async with await open_log(tmp_path / "log") as log:
         for version in range(1, 20):
