@@ -227,6 +227,7 @@ class Service:
         await self._living()
         assert self._database is not None
         self.world.exclusive.clear()  # they have the snapshots that were granted
+        self._database.history.yield_memory()  # and it has some for the next reader
         await self._database.checkpoint()
         self.problems += disk_problems(self.disk)
         self._look_at(await self._database.wait_durable_snapshot(), "at the end")

@@ -251,13 +251,15 @@ class SqliteFile:
         work: Callable[[sqlite3.Connection], Result],
         judge: Callable[[sqlite3.Error | OSError], QserverError],
         syncs: bool = False,
+        changes: bool = True,
     ) -> Result:
         connection = self._open
         assert connection is not None
         try:
             self._foreign.check(self._last + 1)
             result = work(connection)
-            self._foreign.leave(self._wal.descriptor)
+            if changes:
+                self._foreign.leave(self._wal.descriptor)
             if syncs:
                 self.freely(self._wal.sync)
             return result
@@ -379,12 +381,14 @@ class SqliteFile:
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         """Return pages of a file that is open, also of one whose last sync has failed."""
-        places = ", ".join("?" * len(numbers))
-        text = f"SELECT number, data FROM pages WHERE number IN ({places})"
+        text = _LOAD_PAGE
+        if len(numbers) > 1:
+            text = f"{text.rpartition('=')[0]}IN ({', '.join('?' * len(numbers))})"
         try:
             return self._use(
                 lambda connection: dict(connection.execute(text, numbers).fetchall()),
                 self._explained,
+                changes=False,
             )
         except DataCorrupted as damage:
             raise self._look.judge_load(damage) from damage
@@ -461,6 +465,7 @@ _SIZES_OF_PAGES: Final = (
     "SELECT number, length(data) FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 )
 _LAST_PAGE: Final = "SELECT coalesce(max(number), 0) FROM pages"
+_LOAD_PAGE: Final = "SELECT number, data FROM pages WHERE number = ?"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 
 

@@ -380,6 +380,10 @@ class Database:
             self._generation.checkpointer.history = seconds
             self._generation.checkpointer.save_soon()
 
+    async def oldest_version(self) -> int:
+        """Return the first version that can be made from what the log has."""
+        return (await self._saved_pages()).log_start
+
     async def _saved_pages(self) -> SavedPages:
         return (await self._alive()).checkpointer.saved
 

@@ -24,7 +24,6 @@ import trio
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.yielding import in_steps, yield_to_others
-from qserver.errors import ReaderTooSlow
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.snapshot import Snapshot
@@ -115,9 +114,8 @@ class FeedStatistics(msgspec.Struct, frozen=True):
 class Feed:
     """The window of the newest versions, and those who wait for the next."""
 
-    def __init__(self, snapshots: SnapshotSource, versions_most: int = FEED_VERSIONS_MAX) -> None:
+    def __init__(self, snapshots: SnapshotSource) -> None:
         self._snapshots = snapshots
-        self._most = versions_most
         self._window: deque[FedVersion] = deque()
         self._size = 0
         self._readers = 0
@@ -136,7 +134,7 @@ class Feed:
             self._clear()  # versions in between came into the log when a generation ended
         self._window.append(fed)
         self._size += fed.size
-        while len(self._window) > self._most or (
+        while len(self._window) > FEED_VERSIONS_MAX or (
             self._size > FEED_CHANGES_MAX and len(self._window) > 1
         ):
             self._size -= self._window.popleft().size
@@ -207,11 +205,8 @@ class Feed:
                         yield version
                         if self.find(since + 1) is not None:
                             break
-                if since == began:
-                    raise ReaderTooSlow(
-                        f"version {since + 1} is no longer kept",
-                        hint="Read the tables anew, and their changes from that version on.",
-                    )
+                if since == began:  # the database restarts, and does not know what is durable
+                    await trio.lowlevel.checkpoint()
 
     def statistics(self) -> FeedStatistics:
         return FeedStatistics(self._readers, len(self._window))

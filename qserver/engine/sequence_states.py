@@ -8,8 +8,8 @@ commit of their transaction or not at all, and a holder of values of the old sta
 are old. A transaction draws from a state that it made itself right here, in its own writes: no
 other transaction can see it.
 
-A sequence that is dropped leaves its position, under its id: a restore may bring it back (see
-`turning_back`), and gives no number twice.
+A sequence that is dropped leaves its position, under its id, with the version before: a restore may
+bring it back (see `turning_back`), and gives no number twice. `position_sweeper` forgets it.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ def drop_state(transaction: Transaction, sequence: Sequence) -> None:
 
 def leave_position(transaction: Transaction, sequence: Sequence) -> None:
     """Remove the state of a sequence that is dropped, and keep its position."""
-    position = state_of(transaction, sequence)
+    value, called = state_of(transaction, sequence)
     drop_state(transaction, sequence)
-    if sequence.id <= transaction.snapshot.catalog.trees_used:  # nobody knows it otherwise
-        transaction.put_entry(SEQUENCES_TREE, (sequence.id,), position)
+    before = transaction.snapshot
+    if sequence.id <= before.catalog.trees_used:  # nobody knows it otherwise
+        transaction.put_entry(SEQUENCES_TREE, (sequence.id,), (value, called, before.version))
 
 
 def position_left(transaction: Transaction, sequence: Sequence) -> State | None:

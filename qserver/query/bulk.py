@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from qserver.engine.stored_answers import StoredAnswer
 from qserver.engine.work import run
 from qserver.errors import (
     CardinalityViolation,
@@ -147,13 +148,14 @@ class BulkInsert:
             table=self._table.name,
         )
 
-    async def commit(self, request_id: str | None = None) -> int:
-        """Commit all rows; return the version."""
+    async def commit(
+        self, request_id: str | None = None, answer: tuple[bytes, StoredAnswer] | None = None
+    ) -> int:
+        """Commit all rows, with the answer if it is stored under a name; return the version."""
         transaction = self._transaction
-        transaction.transaction.request_id = request_id
-        if not transaction.transaction.changes_anything:
+        if answer is None and not transaction.transaction.changes_anything:
             return transaction.version
-        outcome = await run(self._sql.committing(transaction, self._options))
+        outcome = await run(self._sql.committing(transaction, self._options, answer, request_id))
         version: int = outcome.version
         return version
 

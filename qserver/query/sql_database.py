@@ -17,7 +17,8 @@ see `sequence_values`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -28,7 +29,7 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
-from qserver.engine.stored_answers import StoredAnswer
+from qserver.engine.stored_answers import StoredAnswer, find_answer
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -41,6 +42,7 @@ from qserver.errors import (
     SerializationFailure,
 )
 from qserver.limits import (
+    ANSWER_STORED_SECONDS,
     RETRIES_DEFAULT,
     TRANSACTION_MEMORY_BYTES_MAX,
     TRANSACTION_STATEMENTS_MAX,
@@ -75,6 +77,7 @@ from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
 
 __all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult", "Waiting"]
 
@@ -471,16 +474,36 @@ class SqlDatabase:
         if known is not None:
             request.result = answered(known, snapshot.version)
             return request.result
-        if once.name in self._running:
-            raise RequestInProgress(
-                "a request with this Idempotency-Key is running",
-                hint="Try again after a pause, with the same key.",
-            )
-        self._running.add(once.name)
+        self._begin_once(once.name)
         try:
             return (yield from self._perform(request, statements, options))
         finally:
             self._running.discard(once.name)
+
+    @contextmanager
+    def running(self, name: bytes) -> Iterator[None]:
+        """While a request that is applied once runs, refuse the same one."""
+        self._begin_once(name)
+        try:
+            yield
+        finally:
+            self._running.discard(name)
+
+    def _begin_once(self, name: bytes) -> None:
+        if name in self._running:
+            raise RequestInProgress(
+                "a request with this Idempotency-Key is running",
+                hint="Try again after a pause, with the same key.",
+            )
+        self._running.add(name)
+
+    def stored_answer(self, reader: Transaction | Snapshot, name: bytes) -> StoredAnswer | None:
+        return find_answer(reader, name, self._environment.now())
+
+    def new_answer(self, fingerprint: bytes, head: bytes, tail: bytes) -> StoredAnswer:
+        """An answer to store with a commit, for as long as answers are kept."""
+        expires = self._environment.now() + ANSWER_STORED_SECONDS
+        return StoredAnswer(fingerprint, expires, head, tail)
 
     def _new_plan(
         self,

@@ -32,6 +32,7 @@ from qserver.limits import (
     BODY_PROGRESS_BYTES_MIN,
     BODY_SECONDS_MAX,
     BODY_UNREAD_BYTES_MAX,
+    LINGER_SECONDS_MAX,
     REQUEST_BODY_BYTES_MAX,
 )
 from qserver.web.app import Application
@@ -82,7 +83,10 @@ class AsgiApplication:
             return
         if not is_http_1:
             # Hypercorn drops an answered HTTP/2 stream and crashes on its later data.
-            await body.discard()
+            await body.discard(DISCARD_SECONDS)
+        elif body.has_begun and response.status not in _REFUSED:
+            # It closes the connection after the answer, and the rest of the body would reset it.
+            await body.discard(LINGER_SECONDS_MAX)
         start = {"type": "http.response.start", "status": response.status}
         pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
         if isinstance(response.body, bytes):
@@ -93,6 +97,9 @@ class AsgiApplication:
         else:
             await _send_parts({**start, "headers": pairs}, response.body, receive, send)
 
+
+_REFUSED: Final = (408, 413)
+"""Statuses after which no more is read."""
 
 DISCARD_SECONDS: Final = 30.0
 """How long to read the rest of an unwanted body."""
@@ -110,10 +117,14 @@ class ReceivedBody:
         self._progress = 0
         self._patience = BODY_SECONDS_MAX
 
-    async def discard(self) -> None:
-        """Read and drop the rest of the body."""
+    @property
+    def has_begun(self) -> bool:
+        return self._size > 0
+
+    async def discard(self, seconds: float) -> None:
+        """Read and drop the rest of the body, for a while."""
         try:
-            with trio.move_on_after(DISCARD_SECONDS):
+            with trio.move_on_after(seconds):
                 while self._more:
                     await self._next()
         except ClientGone:

@@ -7,23 +7,29 @@ body ─► pieces ─► `bulk_rows`: batches ─► `query.bulk`: steps of a t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from time import perf_counter
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
+import msgspec
 import trio
 
+from qserver.engine.stored_answers import StoredAnswer
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import Forbidden, InvalidRequest
+from qserver.errors import Forbidden, InvalidRequest, SerializationFailure
 from qserver.http1 import Answer, IncomingBody
 from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
 from qserver.query.bulk import BulkInsert, OnConflict
-from qserver.query.results import Options
+from qserver.query.once import mismatch
+from qserver.query.results import Answered, Options
+from qserver.query.sql_database import SqlDatabase
 from qserver.web import shapes
 from qserver.web.bulk_array import JsonArray
 from qserver.web.bulk_rows import Csv, JsonLines
-from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
+from qserver.web.idempotency import REPLAYED, name_of_answer
 from qserver.web.json_values import encode_json
 from qserver.web.query_strings import read_query_string
 from qserver.web.requests import JSON_TYPES, check_media_type
@@ -53,6 +59,15 @@ class BulkEndpoint(Endpoint):
         self.database = None if named is None else named.decode("latin-1")
 
 
+class Asked(NamedTuple):
+    """What the head of a request asks for."""
+
+    kind: type[JsonLines | Csv | JsonArray]
+    on_conflict: OnConflict
+    only: tuple[str, ...] | None
+    database: str | None
+
+
 class BulkCall(KeyedCall):
     endpoint: BulkEndpoint
     _began = 0.0
@@ -63,53 +78,97 @@ class BulkCall(KeyedCall):
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         return self.after(self._load(body), self._loaded)
 
-    async def _load(self, body: bytes | IncomingBody) -> shapes.BulkAnswer:
-        endpoint, grant = self.endpoint, self.grant
-        if not grant.may_write:
+    async def _load(self, body: bytes | IncomingBody) -> Answered:
+        asked, endpoint, grant = self._asked(), self.endpoint, self.grant
+        self._began = perf_counter()
+        with await endpoint.service.plane.database(grant, asked.database) as opened:
+            key = self.idempotency_key
+            if key is None:
+                key = endpoint.headers.get(b"idempotency-key")
+            place = b"%b?%b\0" % (endpoint.request.path.encode(), endpoint.request.query)
+            pieces = BodyPieces(body, None if key is None else place)
+            try:
+                if key is None:
+                    return await self._insert(opened.sql, asked, pieces, None)
+                name = name_of_answer(opened.id, grant, key)
+                return await self._insert_once(opened.sql, asked, pieces, name)
+            finally:
+                endpoint.service.metrics.bulk_bytes += pieces.size
+
+    def _asked(self) -> Asked:
+        endpoint = self.endpoint
+        if not self.grant.may_write:
             raise Forbidden("rows in bulk need a key with the scope data:write")
         if b"x-transaction" in endpoint.headers:
             raise InvalidRequest("rows in bulk are a transaction of their own")
-        if self.idempotency_key is not None or b"idempotency-key" in endpoint.headers:
-            raise InvalidRequest(
-                "rows in bulk take no Idempotency-Key",
-                hint="With on_conflict=ignore or update, the same rows can be sent again.",
-            )
         given = read_query_string(endpoint.request.query, endpoint.queries)
         on_conflict = given.get("on_conflict", "error")
         if on_conflict not in CHOICES:
             raise InvalidRequest(f"on_conflict is one of {', '.join(CHOICES)}, not {on_conflict!r}")
         only = names_of(given["columns"]) if "columns" in given else None
         media_type = endpoint.content_type.partition(b";")[0].strip().lower()
-        kind = _KINDS.get(media_type)
-        if kind is None:
+        kind = _KINDS.get(media_type, JsonArray)
+        if kind is JsonArray:
             instead = "application/x-ndjson, text/csv or application/json"
             check_media_type(endpoint.content_type, JSON_TYPES, instead)
-        decoder = (kind or JsonArray)(only)
-        self._began = perf_counter()
-        options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed_of(grant))
         database = given.get("database", endpoint.database)
-        with await endpoint.service.plane.database(grant, database) as opened:
-            transaction = await opened.sql.open(
-                timeout_ms=options.timeout_ms, bytes_most=opened.sql.bulk_bytes_most
-            )
-            try:
-                choice = cast(OnConflict, on_conflict)
-                insert = BulkInsert(
-                    opened.sql, transaction, endpoint.table, choice, options, texts=kind is Csv
-                )
-                insert.check_columns(only or ())
-                with trio.move_on_after(BULK_SECONDS_MAX) as scope:
-                    await _add_all(insert, BodyPieces(body), decoder)
-                if scope.cancelled_caught:
-                    raise timed_out()
-                version = await insert.commit(self.request_id)
-            finally:
-                transaction.release()
-        times = shapes.Timings(self.elapsed_us(), self.exec_us())
-        return shapes.BulkAnswer(True, insert.affected_rows, version, times)
+        return Asked(kind, cast(OnConflict, on_conflict), only, database)
 
-    def _loaded(self, answer: shapes.BulkAnswer) -> Answer:
-        return self.answer(200, self.headers(), encode_json(answer))
+    async def _insert(
+        self, sql: SqlDatabase, asked: Asked, body: BodyPieces, name: bytes | None
+    ) -> Answered:
+        """Insert the rows. With `name`, store the answer under it, or return the one that is."""
+        allowed = allowed_of(self.grant)
+        options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed)
+        most = sql.bulk_bytes_most
+        transaction = await sql.open(timeout_ms=options.timeout_ms, bytes_most=most)
+        try:
+            if name is not None:
+                known = sql.stored_answer(transaction.transaction, name)
+                if known is not None:
+                    return await _repeated(known, body)
+            texts = asked.kind is Csv
+            insert = BulkInsert(
+                sql, transaction, self.endpoint.table, asked.on_conflict, options, texts=texts
+            )
+            insert.check_columns(asked.only or ())
+            with trio.move_on_after(BULK_SECONDS_MAX) as scope:
+                await _add_all(insert, body, asked.kind(asked.only))
+            if scope.cancelled_caught:
+                raise timed_out()
+            head = b'{"success":true,"affected_rows":%d,"version":' % insert.affected_rows
+            times = shapes.Timings(self.elapsed_us(), self.exec_us())
+            tail = b',"timings":%b}' % encode_json(times)
+            answer = sql.new_answer(body.fingerprint, head, tail)
+            named = None if name is None else (name, answer)
+            version = await insert.commit(self.request_id, named)
+            self.endpoint.service.metrics.bulk_rows += insert.affected_rows
+        finally:
+            transaction.release()
+        return Answered(msgspec.structs.replace(answer, version=version).text, False)
+
+    async def _insert_once(
+        self, sql: SqlDatabase, asked: Asked, body: BodyPieces, name: bytes
+    ) -> Answered:
+        """Insert the rows, unless the same request has inserted them."""
+        snapshot = sql.snapshots.take()
+        known = None if snapshot is None else sql.stored_answer(snapshot, name)
+        if known is not None:
+            return await _repeated(known, body)
+        with sql.running(name):
+            try:
+                return await self._insert(sql, asked, body, name)
+            except SerializationFailure:  # perhaps the same request, whose client has left
+                snapshot = sql.snapshots.take()
+                known = None if snapshot is None else sql.stored_answer(snapshot, name)
+                if known is None:
+                    raise
+                return await _repeated(known, body)
+
+    def _loaded(self, answered: Answered) -> Answer:
+        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
+        self.endpoint.service.metrics.replayed += answered.replayed
+        return self.answer(200, headers, answered.text)
 
     def exec_us(self) -> int:
         return int((perf_counter() - self._began) * 1_000_000) if self._began else 0
@@ -119,16 +178,37 @@ BulkEndpoint.kind = BulkCall
 
 
 class BodyPieces:
-    """The body in pieces that are worth decoding at once, and their size so far."""
+    """The body in pieces that are worth decoding at once.
 
-    def __init__(self, body: bytes | IncomingBody) -> None:
+    With the `place` where it is sent, the fingerprint of the request is known at the end.
+    """
+
+    def __init__(self, body: bytes | IncomingBody, place: bytes | None = None) -> None:
         self._body = body
+        self._digest = None if place is None else sha256(place)
+        self._has_ended = False
         self.size = 0
+
+    @property
+    def fingerprint(self) -> bytes:
+        return b"" if self._digest is None else self._digest.digest()
+
+    async def skip(self) -> None:
+        """Read to the end."""
+        while not self._has_ended:
+            await self.next()
+            await yield_to_others()
 
     async def next(self) -> tuple[bytes, bool]:
         """Wait for a piece; also whether it is the last."""
+        piece, self._has_ended = await self._receive()
+        self.size += len(piece)
+        if self._digest is not None:
+            self._digest.update(piece)
+        return piece, self._has_ended
+
+    async def _receive(self) -> tuple[bytes, bool]:
         if isinstance(self._body, bytes):
-            self.size = len(self._body)
             return self._body, True
         pieces: list[bytes] = []
         size = 0
@@ -138,8 +218,18 @@ class BodyPieces:
                 break
             pieces.append(piece)
             size += len(piece)
-        self.size += size
         return b"".join(pieces), size < PIECE_BYTES
+
+
+async def _repeated(known: StoredAnswer, body: BodyPieces) -> Answered:
+    """The stored answer, if the request is the same to the last byte."""
+    with trio.move_on_after(BULK_SECONDS_MAX) as scope:
+        await body.skip()
+    if scope.cancelled_caught:
+        raise timed_out()
+    if known.fingerprint != body.fingerprint:
+        raise mismatch()
+    return Answered(known.text, True)
 
 
 async def _add_all(

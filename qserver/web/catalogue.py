@@ -156,6 +156,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.BulkAnswer,
         request=shapes.BULK,
         request_media=("application/x-ndjson", "text/csv"),
+        takes_idempotency_key=True,
         scope="data:write",
         errors=(400, 403, 404, 413, 415),
         queries=(

@@ -180,9 +180,8 @@ def test_what_is_no_request_in_bulk(shop: Client, admin: Client) -> None:
     error_of(send(shop, one, NDJSON, "things", "?columns=id&columns=id"), 400)
     error_of(send(shop, one, NDJSON, "things", "?columns=id,,name"), 400)
     error_of(send(shop, one, "application/pdf"), 415)
-    for header in ("Idempotency-Key", "X-Transaction"):
-        headers = {"Content-Type": NDJSON, header: "x"}
-        error_of(shop.call("POST", "/v1/tables/things/rows", content=one, headers=headers), 400)
+    headers = {"Content-Type": NDJSON, "X-Transaction": "x"}
+    error_of(shop.call("POST", "/v1/tables/things/rows", content=one, headers=headers), 400)
     assert shop.value("select count(*) from things") == 0
     error_of(send(admin, one, NDJSON, "things", "?database=no-such"), 404)
     name = shop.headers["X-Database"]
@@ -274,6 +273,66 @@ def test_a_sender_that_leaves_in_the_middle_leaves_nothing(shop: Client, kind: s
         wire.chunk(b"")
         assert b'"affected_rows":2000' in wire.answer()
     assert shop.rows("select count(*), count(distinct x), min(y) from plain") == [[2000, 2000, "ü"]]
+
+
+def once(client: Client, key: str, body: Any, query: str = "", **headers: str) -> httpx.Response:
+    named = {"Content-Type": NDJSON, "Idempotency-Key": key, **headers}
+    return client.call("POST", f"/v1/tables/plain/rows{query}", content=body, headers=named)
+
+
+def test_rows_with_an_idempotency_key_are_inserted_once(shop: Client) -> None:
+    many = lines(*[{"x": at, "y": "ü" * 50} for at in range(3000)]).encode()
+    pieces = [many[at : at + 40_000] for at in range(0, len(many), 40_000)]
+    first = once(shop, "a", many)
+    assert first.json()["affected_rows"] == 3000, first.text
+    assert "idempotency-replayed" not in first.headers
+    for again in (once(shop, "a", many), once(shop, "a", iter(pieces))):
+        assert again.content == first.content
+        assert again.headers["idempotency-replayed"] == "true"
+    assert shop.value("select count(*) from plain") == 3000
+    error_of(once(shop, "a", many + b"\n"), 422, "QS032")
+    error_of(once(shop, "a", many, "?on_conflict=ignore"), 422)
+    sql = {"sql": "insert into plain values (1)"}
+    error_of(shop.call("POST", "/v1/query", json=sql, headers={"Idempotency-Key": "a"}), 422)
+    error_of(once(shop, "", many), 400)
+    error_of(once(shop, "x" * 256, many), 400)
+    assert once(shop, "b", lines({"x": 1})).json()["affected_rows"] == 1
+    assert shop.value("select count(*) from plain") == 3001
+
+
+def test_a_request_in_bulk_that_failed_may_be_sent_again_with_its_key(shop: Client) -> None:
+    error_of(once(shop, "k", lines({"x": 1}, {"x": "no"})), 200, "22P02")
+    assert once(shop, "k", lines({"x": 1})).json()["affected_rows"] == 1
+    empty = once(shop, "e", b"")
+    assert empty.json()["affected_rows"] == 0
+    assert once(shop, "e", b"").content == empty.content
+    other = shop.new_key()["key"]
+    foreign = once(shop, "k", lines({"x": 2}), Authorization=f"Bearer {other}")
+    assert foreign.json()["affected_rows"] == 1, "it is the key of another sender"
+    assert shop.value("select count(*) from plain") == 2
+
+
+def test_the_same_request_in_bulk_is_refused_while_it_runs(shop: Client) -> None:
+    with Wire(shop) as wire:
+        key = "Idempotency-Key: same\r\nTransfer-Encoding: chunked"
+        wire.send(wire.head("plain", key))
+        wire.chunk(lines({"x": 1}).encode())
+        deadline = time.monotonic() + 60
+        while (answer := once(shop, "same", "not a row")).status_code != 409:
+            assert answer.status_code == 400 and time.monotonic() < deadline, answer.text
+        assert answer.json()["error"]["code"] == "QS033" and "retry-after" in answer.headers
+        wire.chunk(b"")
+        assert b'"affected_rows":1' in wire.answer()
+    assert once(shop, "same", lines({"x": 1})).headers["idempotency-replayed"] == "true"
+    assert shop.value("select count(*) from plain") == 1
+
+
+def test_versions_name_the_request_that_brought_the_rows(shop: Client) -> None:
+    answer = once(shop, "v", lines({"x": 1}), **{"X-Request-Id": "bulk-7"})
+    database = shop.headers["X-Database"]
+    newest = shop.get(f"/v1/databases/{database}/versions").json()["versions"][0]
+    assert newest["version"] == answer.json()["version"]
+    assert (newest["request_id"], newest["rows_changed"]) == ("bulk-7", 1)
 
 
 class Wire:
