@@ -46,6 +46,8 @@ class LoggedPages:
         """Entries of saved leaves that were copied to unsaved ones."""
         self.loads = 0
         """Pages loaded, of this database."""
+        self.ahead = 0
+        """The last page that this process has saved ahead of a checkpoint."""
         self._report = report
         self._leases: list[ref[Lease]] = []
 
