@@ -212,10 +212,9 @@ class Exchange:
         try:
             await begun.wait()
         except trio.Cancelled:
-            if answers and isinstance(answers[0], Coroutine):
-                await answers[0]  # is cancelled too, and gives back what it holds
-            elif isinstance(self._answer, Coroutine):
-                await self._answer
+            for owed in (*answers, self._answer):
+                if isinstance(owed, Coroutine):
+                    owed.close()  # gives back what it holds
             raise
         return answers[0]
 
