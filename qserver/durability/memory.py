@@ -11,6 +11,7 @@ from itertools import islice
 
 import msgspec
 
+from qserver.durability.leases import Leases
 from qserver.durability.port import (
     APPENDED,
     NO_PARTS,
@@ -80,6 +81,7 @@ class MemoryLog:
         self._pages: dict[int, bytes] = {}
         self._checkpoints = CheckpointRows()
         self._last = 0
+        self.borrowed = Leases()
 
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         for version, data in records:
