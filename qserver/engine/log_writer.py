@@ -16,12 +16,12 @@ of guessing what is on it. If another process has taken over the log, the rounds
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from qserver.durability.port import Ended, Log
-from qserver.durability.records import EncodedTrees, encode_record, encode_trees_in_pieces
+from qserver.durability.records import encode_record, encode_record_in_pieces
 from qserver.engine.batch import Batch
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
@@ -32,6 +32,8 @@ from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.writes import CHANGES_AT_ONCE, count_changes
+
+T = TypeVar("T")
 
 
 class LogWriterStatistics(msgspec.Struct, frozen=True):
@@ -72,8 +74,8 @@ class LogWriter:
         """A group that the task has not taken yet."""
         self._left: list[Append] = []
         """Rounds that were taken together with a group that had begun."""
-        self._encoded: dict[int, EncodedTrees] = {}
-        """Entries of rounds that were encoded before their record, by version."""
+        self._encoded: dict[int, bytes] = {}
+        """The records of long rounds, by version."""
         self.taken: LogTaken | None = None
         """Set when the log has refused a group for good, and with it every later group."""
         self._groups = self._records = self._bytes = self._most = 0
@@ -171,27 +173,16 @@ class LogWriter:
     async def _encode_ahead(self, group: list[Append]) -> None:
         """Encode long rounds piece by piece, so that other tasks run meanwhile."""
         for append in filter(_is_long, group):
-            plain = append.snapshot.catalog.plain
-            encoded = await in_steps(encode_trees_in_pieces(append.writes, plain))
-            self._encoded[append.snapshot.version] = encoded
+            data = await in_steps(_encoded_by(encode_record_in_pieces, append))
+            self._encoded[append.snapshot.version] = data
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
         return self.log.append([(round.snapshot.version, self.encode(round)) for round in group])
 
     def encode(self, append: Append) -> bytes:
-        snapshot = append.snapshot
-        data = encode_record(
-            snapshot.version,
-            snapshot.time,
-            snapshot.catalog.trees_used,
-            append.writes,
-            append.dropped,
-            changes_to_plain(append.catalog_changes),
-            encoded=self._encoded.pop(snapshot.version, None),
-            plain=snapshot.catalog.plain,
-            requests=append.requests,
-            definitions=append.definitions,
-        )
+        data = self._encoded.pop(append.snapshot.version, None)
+        if data is None:
+            data = _encoded_by(encode_record, append)
         self._bytes += len(data)
         self._note_logged(len(data))
         return data
@@ -216,6 +207,21 @@ class LogWriter:
 
     def __repr__(self) -> str:
         return f"the log writer after {self._records} records in {self._groups} groups"
+
+
+def _encoded_by(encode: Callable[..., T], append: Append) -> T:
+    snapshot = append.snapshot
+    return encode(
+        snapshot.version,
+        snapshot.time,
+        snapshot.catalog.trees_used,
+        append.writes,
+        append.dropped,
+        changes_to_plain(append.catalog_changes),
+        plain=snapshot.catalog.plain,
+        requests=append.requests,
+        definitions=append.definitions,
+    )
 
 
 def _is_long(append: Append) -> bool:
