@@ -46,6 +46,8 @@ class LoggedPages:
         """Entries of saved leaves that were copied to unsaved ones."""
         self.loads = 0
         """Pages loaded, of this database."""
+        self.trim: Callable[[int], None] = lambda log_start: None
+        """Told before which version there is no history any more."""
         self._report = report
         self._leases: list[ref[Lease]] = []
 

@@ -229,6 +229,7 @@ class Database:
         )
 
     async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
+        generation.checkpointer.history = self.history.seconds  # it may have changed meanwhile
         self._enter(State.OPEN, generation)
         opened()
         try:
@@ -370,7 +371,8 @@ class Database:
             self._generation.checkpointer.save_soon()
 
     async def _saved_pages(self) -> SavedPages:
-        return (await self._alive()).checkpointer.saved
+        generation = await self._alive()
+        return await generation.checkpointer.settled()
 
     async def _published_until(self, time: float) -> Snapshot:
         """Return the newest durable snapshot, once all that was published until then is durable."""

@@ -84,6 +84,7 @@ class History:
         """How long versions are kept."""
         self._log = log
         self._store = store
+        store.trim = self._trim
         self._now = now
         self._saved = saved
         self._newest_durable = newest_durable
@@ -178,7 +179,7 @@ class History:
         until = newest.version if before is None else min(newest.version, before - 1)
         for _ in range(TRIES_MAX):
             saved = await self._saved()
-            after = max(saved.log_start, until - most)
+            after = max(saved.history_start, until - most)
             base = saved.base_of(after)
             if base is None or until <= after:
                 return []
@@ -190,7 +191,7 @@ class History:
     def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
         """Return the versions that were the newest since the horizon, newest first."""
         ends = [each.time for each in entries[1:]] + [inf]
-        horizon = self._now() - self.seconds
+        horizon = self.horizon
         return [
             each
             for each, end in reversed(list(zip(entries, ends, strict=True)))
@@ -272,6 +273,11 @@ class History:
                 hint="Ask again when other readers of older versions have ended, or raise"
                 " QSERVER_MEMORY.",
             )
+
+    def _trim(self, log_start: int) -> None:
+        """Let go of versions that nobody may ask for any more, so that their pages can go."""
+        self._recent = [each for each in self._recent if each.version >= log_start]
+        self._count()
 
     def yield_memory(self) -> None:
         """Let go of what is kept for the next reader."""

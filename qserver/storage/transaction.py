@@ -78,6 +78,8 @@ class Transaction:
     """The request that wants it, for those who look at the log later."""
     definitions: tuple[Definitions, ...] = ()
     """The statements that have changed definitions, for the same."""
+    alone = False
+    """Whether its version may hold no other transaction's writes."""
     retries = 0
     """How many earlier attempts of the same work conflicted."""
     journal: Journal | None = None
