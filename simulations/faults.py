@@ -16,7 +16,7 @@ from random import Random
 from typing import Final
 from zlib import crc32
 
-from simulations.sizes import RETRY_SECONDS, Sizes, draw_sizes
+from simulations.sizes import FEED_VERSIONS, RETRY_SECONDS, Sizes, draw_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,9 @@ def make_profile(name: str, seed: int) -> Profile:
         checkpoint_pages_at_once=chance.choice((1, 2, 64)),
         eager_log=chance.random() < 0.5,
         sizes=replace(
-            draw_sizes(chance), retry_seconds=Random(f"pause {name} {seed}").choice(RETRY_SECONDS)
+            draw_sizes(chance),
+            retry_seconds=Random(f"pause {name} {seed}").choice(RETRY_SECONDS),
+            feed_versions=Random(f"feed {name} {seed}").choice(FEED_VERSIONS),
         ),
         cache_bytes=chance.choice((1 << 30, 1 << 30, 100_000, 2_000)),
         history=chance.choice((0.0, 0.0, 0.5, 1e9)),

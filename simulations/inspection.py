@@ -20,7 +20,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from qserver.durability.check import problems_of
+from qserver.durability.check_snapshot import problems_of
 from qserver.durability.checkpoint import decode_checkpoint, roots_of
 from qserver.durability.kept import decode_outline
 from qserver.durability.pages import StoredChildren, decode_page

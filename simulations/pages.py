@@ -15,7 +15,7 @@ from random import Random
 import msgspec
 
 from qserver.durability.page_cache import PageCache
-from qserver.durability.pages import decode_branch, decode_leaf
+from qserver.durability.pages import check_leaf, decode_branch, decode_leaf
 from qserver.storage.catalog import Catalog
 from qserver.storage.page import Key, Leaf, Tree, Value
 from qserver.storage.ranges import Trees
@@ -55,7 +55,9 @@ def _add_entries(page: Tree, shelf: Shelf, entries: dict[Key, Value]) -> None:
     if isinstance(page, Leaf):
         keys, values = page.keys_here, page.values_here
         if keys is None or values is None:
-            keys, values = decode_leaf(page, _durable(page, shelf))
+            stored = page.packed or _durable(page, shelf)
+            check_leaf(page, stored)
+            keys, values = decode_leaf(page, stored)
         entries.update(zip(keys, values, strict=True))
         return
     children = page.children_here

@@ -5,6 +5,7 @@
     ranges of 3 entries     a table of ten rows is on all shards, and is cut and joined while
                             transactions are under way
     a log read 2 at a time  recovery goes through many pieces, as it does after 1,000 commits
+    a feed of 2 versions    a reader that stops for a moment goes on with the log, and catches up
     a pause of 10 ms        a checkpoint that failed is tried again while the clients still work
 
 The mechanism stays the product's own; only its numbers change, for the time of one run. A seed
@@ -20,9 +21,10 @@ from random import Random
 from typing import Any, Final
 
 from qserver import limits
-from qserver.durability import check, loading, recovery
-from qserver.engine import checkpointer, coordinator
+from qserver.durability import check_snapshot, loading, recovery
+from qserver.engine import checkpointer, coordinator, feed, past
 from qserver.storage import btree, ranges, snapshot
+from qserver.web import feed as web_feed
 
 PAGE_ENTRIES: Final = {
     3: (3, 2, 2),
@@ -56,6 +58,9 @@ WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_YIELDING)
 RETRY_SECONDS: Final = (0.01, 0.5, limits.CHECKPOINT_RETRY_SECONDS)
 """How long a checkpoint that failed is not tried again."""
 
+FEED_VERSIONS: Final = (2, 6, limits.FEED_VERSIONS_MAX)
+"""How many versions are kept in memory for readers of changes; others come from the log."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
@@ -67,6 +72,7 @@ class Sizes:
     work_at_once: int = coordinator.WORK_BEFORE_YIELDING
     range_entries: int = limits.RANGE_ENTRIES_MAX
     retry_seconds: float = limits.CHECKPOINT_RETRY_SECONDS
+    feed_versions: int = limits.FEED_VERSIONS_MAX
 
 
 SMALL: Final = Sizes(
@@ -96,13 +102,14 @@ def sized(sizes: Sizes) -> Iterator[None]:
     most, built, least = PAGE_ENTRIES[sizes.page_entries]
     range_most, range_least = RANGE_ENTRIES[sizes.range_entries]
     whole = sizes.page_entries == limits.PAGE_ENTRIES_MAX
+    few = sizes.feed_versions < limits.FEED_VERSIONS_MAX
     read_at_once = sizes.read_at_once
     values: tuple[tuple[Any, str, float], ...] = (
         (btree, "PAGE_ENTRIES_MAX", most),
         (btree, "PAGE_ENTRIES_BUILT", built),
         (btree, "PAGE_ENTRIES_MIN", least),
         (btree, "LEAVES_OF_RUN", btree.LEAVES_OF_RUN if whole else 2),
-        (check, "PAGE_ENTRIES_MAX", most),
+        (check_snapshot, "PAGE_ENTRIES_MAX", most),
         (ranges, "RANGE_ENTRIES_MAX", range_most),
         (ranges, "RANGE_ENTRIES_MIN", range_least),
         (snapshot, "PICKED_MAX", sizes.picked_most),
@@ -111,6 +118,10 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (checkpointer, "RECORDS_FORGOTTEN_AT_ONCE", read_at_once),
         (checkpointer, "CHECKPOINT_RETRY_SECONDS", sizes.retry_seconds),
         (coordinator, "WORK_BEFORE_YIELDING", sizes.work_at_once),
+        (feed, "FEED_VERSIONS_MAX", sizes.feed_versions),
+        (past, "RECORDS_AT_ONCE", min(read_at_once, past.RECORDS_AT_ONCE)),
+        (web_feed, "ANSWER_PART_BYTES", 300 if few else limits.ANSWER_PART_BYTES),
+        (web_feed, "VERSIONS_AT_ONCE", 3 if few else web_feed.VERSIONS_AT_ONCE),
     )
     kept = [(module, name, getattr(module, name)) for module, name, _ in values]
     for module, name, value in values:

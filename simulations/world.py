@@ -122,8 +122,8 @@ class SimulatedWorld:
 
     def report(self, text: str, error: Exception) -> None:
         self.record("recover", f"{text}: {error!r}", actor="world")
-        torn = self.pages_torn and isinstance(error, DataCorrupted)
-        if not torn and not isinstance(error, ActorDied | LogFailed | LogTaken):
+        damaged = isinstance(error, DataCorrupted) and self._has_damage(error)
+        if not damaged and not isinstance(error, ActorDied | LogFailed | LogTaken):
             self.unexpected.append(f"{text}: {error!r}")
 
     # --- for the rest of the simulation ---
@@ -135,10 +135,15 @@ class SimulatedWorld:
     def explains(self, error: QserverError) -> bool:
         """Return whether a fault can be the reason of a request's error."""
         if isinstance(error, DataCorrupted):
-            return self.pages_torn > 0
+            return self._has_damage(error)
         if isinstance(error, PageUnreadable):
             return True
         return error.applied is Applied.UNKNOWN or error.retryable
+
+    def _has_damage(self, error: DataCorrupted) -> bool:
+        """Return whether pages can look damaged: torn, or dropped by a successor that knows nothing
+        of those who still read them here."""
+        return self.pages_torn > 0 or (self.two_publish and "is missing" in str(error))
 
     async def stand_at_await_point(self) -> None:
         """Let the actor, which is about to wait, or the whole process die here."""

@@ -100,6 +100,7 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/files.py": frozenset({"os", "pathlib"}),
     "qserver/durability/foreign_writes.py": frozenset({"pathlib"}),
     "qserver/durability/high_water_mark.py": frozenset({"os", "pathlib"}),
+    "qserver/durability/second_look.py": frozenset({"os", "pathlib", "sqlite3"}),
     "qserver/durability/serial_queue.py": frozenset({"threading"}),
     "qserver/durability/thread_pool.py": frozenset({"threading"}),
     "qserver/durability/wal_sync.py": frozenset({"os", "pathlib", "threading"}),

@@ -32,6 +32,8 @@ class Result:
     diff: list[dict[str, Any]] | None = None
     replayed: bool = False
     """Whether an earlier request with the same idempotency_key got this answer."""
+    unchanged: bool = False
+    """Whether the client had this answer already, and the server says that it still holds."""
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         """The rows by column name; the server makes the names unique."""
@@ -85,6 +87,7 @@ def result_of(answer: Mapping[str, Any]) -> Result:
         answer.get("timings", {}),
         answer.get("diff"),
         bool(answer.get("replayed", False)),
+        bool(answer.get("unchanged", False)),
     )
 
 

@@ -16,6 +16,7 @@ import httpx
 from qserver.client import requests
 from qserver.client.answers import Result, TransactionResult, record_of, result_of, transaction_of
 from qserver.client.requests import Parameters, Request, Statement, Text
+from qserver.client.result_cache import ResultCache
 from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
 
 JsonObject = dict[str, Any]
@@ -36,9 +37,12 @@ class Caller(Generic[Http]):
         database: str | None = None,
         *,
         silence_seconds: float = SILENCE_SECONDS,
+        cache_bytes: int = 0,
     ) -> None:
+        """`cache_bytes`: how much of the answers of `read` the client keeps, see there."""
         self.url = requests.checked_url(url)
         self.database = database
+        self.cache = ResultCache(cache_bytes)
         with trouble_named(self.url):
             self._http: Http = self._http_class(
                 base_url=self.url,
@@ -62,6 +66,20 @@ def query(
     `if_version`, `as_of`, `idempotency_key`, `transaction`.
     """
     return result_of((yield requests.query(sql, params, client.database, options)))
+
+
+def read(
+    client: Caller[Any], /, sql: Text, params: Parameters | None = None, **options: Any
+) -> Call[Result]:
+    """Run a query by its URL, where a statement that writes is refused.
+
+    A client with `cache_bytes` keeps the answer and its tag, and asks with the tag the next time:
+    while no table that the query reads has changed, the server neither runs it nor sends its rows.
+    `unchanged` of the result tells; its `version` is then the one at which it was read.
+
+    The options are `database`, `max_rows`, `timeout_ms`, `as_of`.
+    """
+    return result_of((yield requests.read(sql, params, client.database, options)))
 
 
 def transaction(

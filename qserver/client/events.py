@@ -12,7 +12,7 @@ are not the whole result: that raises `ConnectionLost`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -107,6 +107,22 @@ class RowsOfStream:
                 "the stream ended before the result did",
                 hint="The rows so far are not the whole result; run the query again.",
             )
+
+
+class EndlessStream(RowsOfStream):
+    """The state of a stream that goes on until the reader leaves: each of its ends is a failure."""
+
+    ended: ClassVar[str]
+    """What a reader is told when the stream ends."""
+    go_on: ClassVar[str]
+    """How it goes on."""
+
+    def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
+        super().take_whole(status, headers, body)  # raises, if it is an error
+        raise unexpected_answer(status, body)
+
+    def end(self) -> None:
+        raise ConnectionLost(self.ended, hint=self.go_on)
 
 
 class StreamedResult:

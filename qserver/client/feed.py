@@ -6,12 +6,10 @@ change … ─► version ─► change … ─► version ─► …
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from qserver.client.answers import Row
-from qserver.client.events import Event, RowsOfStream, decoded
-from qserver.client.failures import ConnectionLost, unexpected_answer
+from qserver.client.events import EndlessStream, Event, decoded
 
 
 class Version(NamedTuple):
@@ -21,8 +19,11 @@ class Version(NamedTuple):
     changes: list[dict[str, Any]]
 
 
-class VersionsOfFeed(RowsOfStream):
+class VersionsOfFeed(EndlessStream):
     """The state of a stream of changes: `version` is the last one that has arrived whole."""
+
+    ended = "the stream of changes ended"
+    go_on = "Go on with `version` as the next `since`."
 
     def __init__(self, since: int) -> None:
         super().__init__()
@@ -46,12 +47,3 @@ class VersionsOfFeed(RowsOfStream):
         else:
             super().event(event)
         return []
-
-    def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
-        super().take_whole(status, headers, body)  # raises, if it is an error
-        raise unexpected_answer(status, body)
-
-    def end(self) -> None:
-        raise ConnectionLost(
-            "the stream of changes ended", hint="Go on with `version` as the next `since`."
-        )

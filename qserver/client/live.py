@@ -8,12 +8,11 @@ Rows are a multiset: a deleted row is one that is there, by the JSON that the se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from qserver.client.answers import Row, row_of
-from qserver.client.events import Event, RowsOfStream, decoded
-from qserver.client.failures import ConnectionLost, unexpected_answer
+from qserver.client.events import EndlessStream, Event, decoded
+from qserver.client.failures import unexpected_answer
 
 
 class Change(NamedTuple):
@@ -24,8 +23,11 @@ class Change(NamedTuple):
     inserted: list[Row]
 
 
-class LiveRows(RowsOfStream):
+class LiveRows(EndlessStream):
     """The state of a live query: its result at the newest version that has arrived."""
+
+    ended = "the live query ended"
+    go_on = "Open it again: it begins with the whole result."
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,10 +64,6 @@ class LiveRows(RowsOfStream):
             super().event(event)
         return []
 
-    def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
-        super().take_whole(status, headers, body)  # raises, if it is an error
-        raise unexpected_answer(status, body)
-
     def _add(self, data: bytes) -> Row:
         row = row_of(decoded(data), self.columns)
         self._found.setdefault(data, []).append(row)
@@ -79,11 +77,6 @@ class LiveRows(RowsOfStream):
         if not alike:
             del self._found[data]
         return row
-
-    def end(self) -> None:
-        raise ConnectionLost(
-            "the live query ended", hint="Open it again: it begins with the whole result."
-        )
 
 
 class LiveResult:

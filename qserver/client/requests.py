@@ -27,6 +27,14 @@ _USER_AGENT: Final = f"qserver-client/{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer that the client has, and its tag."""
+
+    tag: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One HTTP request, without the address and the key."""
 
@@ -37,15 +45,18 @@ class Request:
     database: str | None = None
     """For a request that has no body to name it in."""
     idempotency_key: str | None = None
+    cacheable: bool = False
+    """Whether the client may keep the answer, see `result_cache`."""
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The request as httpx takes it."""
+    def arguments_with(self, kept: Kept | None = None) -> dict[str, Any]:
+        """The request as httpx takes it; the server need not send an answer that is kept."""
         headers = {"Accept": self.accept}
         if self.database is not None:
             headers["X-Database"] = self.database
         if self.idempotency_key is not None:
             headers["Idempotency-Key"] = self.idempotency_key
+        if kept is not None:
+            headers["If-None-Match"] = kept.tag
         return {
             "method": self.method,
             "url": self.path,
@@ -118,6 +129,16 @@ def query(
     return Request("POST", "/v1/query", encoded(body), idempotency_key=key)
 
 
+def read(
+    sql: Text, params: Parameters | None, database: str | None, options: Mapping[str, Any]
+) -> Request:
+    """A query by its URL; options that are None are omitted."""
+    fields = {**_text(sql), "format": "arrays", "database": database, **options}
+    if params is not None:
+        fields["params"] = encoded(_bindable(params)).decode()
+    return listing("query", **fields, cacheable=True)
+
+
 def stream(
     sql: Text, params: Parameters | None, database: str | None, options: Mapping[str, Any]
 ) -> Request:
@@ -163,14 +184,14 @@ def page(path: str, cursor: str | None) -> Request:
     return listing(path, cursor=cursor)
 
 
-def listing(*path: str, **given: Any) -> Request:
-    """A request for a list; parameters that are None are omitted, `from_` is `from`."""
+def listing(*path: str, cacheable: bool = False, **given: Any) -> Request:
+    """A request with a query string; parameters that are None are omitted, `from_` is `from`."""
     query = urlencode({name.rstrip("_"): each for name, each in given.items() if each is not None})
     address = "/v1/" + "/".join(quote(each, safe="") for each in path)
-    return Request("GET", f"{address}?{query}" if query else address)
+    return Request("GET", f"{address}?{query}" if query else address, cacheable=cacheable)
 
 
-def encoded(body: Mapping[str, Any]) -> bytes:
+def encoded(body: Any) -> bytes:
     try:
         return msgspec.json.encode(body)
     except (TypeError, ValueError) as error:

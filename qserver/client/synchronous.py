@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, cast
 import httpx
 
 from qserver.client import calls, requests
-from qserver.client.answers import Result, Row, TransactionResult, success_of
+from qserver.client.answers import Result, Row, TransactionResult
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
 from qserver.client.feed import Version, VersionsOfFeed
@@ -46,6 +46,7 @@ class Client(Caller[httpx.Client]):
     _http_class = httpx.Client
 
     query = _blocking(calls.query)
+    read = _blocking(calls.read)
     transaction = _blocking(calls.transaction)
     open_transaction = _blocking(calls.open_transaction)
     commit_transaction = _blocking(calls.commit_transaction)
@@ -105,9 +106,11 @@ class Client(Caller[httpx.Client]):
 
     def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
+        kept = self.cache.find(request)
         with trouble_named(self.url):
-            answer = self._http.request(**request.arguments)
-        return success_of(answer.status_code, answer.headers, answer.content)
+            answer = self._http.request(**request.arguments_with(kept))
+        status, headers, body = answer.status_code, answer.headers, answer.content
+        return self.cache.answer(request, kept, status, headers, body)
 
 
 class Stream(StreamedResult):
@@ -128,7 +131,7 @@ class Stream(StreamedResult):
     def __enter__(self) -> Self:
         with ExitStack() as opening:
             opening.enter_context(trouble_named(self._client.url))
-            stream = self._client._http.stream(**self._request.arguments)
+            stream = self._client._http.stream(**self._request.arguments_with())
             self._batches = self._start(opening.enter_context(stream))
             self._open = opening.pop_all()
         self._opened = True

@@ -12,7 +12,7 @@ import httpx
 import trio
 
 from qserver.client import calls, requests
-from qserver.client.answers import Result, Row, TransactionResult, success_of
+from qserver.client.answers import Result, Row, TransactionResult
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
 from qserver.client.feed import Version, VersionsOfFeed
@@ -49,6 +49,7 @@ class TrioClient(Caller[httpx.AsyncClient]):
     _http_class = httpx.AsyncClient
 
     query = _awaited(calls.query)
+    read = _awaited(calls.read)
     transaction = _awaited(calls.transaction)
     open_transaction = _awaited(calls.open_transaction)
     commit_transaction = _awaited(calls.commit_transaction)
@@ -108,9 +109,11 @@ class TrioClient(Caller[httpx.AsyncClient]):
 
     async def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
+        kept = self.cache.find(request)
         with trouble_named(self.url):
-            answer = await self._http.request(**request.arguments)
-        return success_of(answer.status_code, answer.headers, answer.content)
+            answer = await self._http.request(**request.arguments_with(kept))
+        status, headers, body = answer.status_code, answer.headers, answer.content
+        return self.cache.answer(request, kept, status, headers, body)
 
 
 class TrioStream(StreamedResult):
@@ -135,7 +138,7 @@ class TrioStream(StreamedResult):
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
             opening.enter_context(trouble_named(self._client.url))
-            stream = self._client._http.stream(**self._request.arguments)
+            stream = self._client._http.stream(**self._request.arguments_with())
             await self._start(await opening.enter_async_context(stream), opening)
             self._open = opening.pop_all()
         self._opened = True

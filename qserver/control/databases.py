@@ -31,6 +31,7 @@ from qserver.durability.port import Log
 from qserver.engine.answer_sweeper import sweep_answers
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics
+from qserver.engine.position_sweeper import sweep_positions
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
@@ -368,6 +369,7 @@ class Databases:
                 self.troubles.pop(host.id, None)
                 host.ready.set()
                 nursery.start_soon(sweep_answers, database, self._world)
+                nursery.start_soon(sweep_positions, database, self._world)
                 await host.close_wanted.wait()
                 await _settle(opened)
                 sql.planner.cache.close()

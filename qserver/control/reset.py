@@ -11,8 +11,10 @@ from qserver.control.access import Access
 from qserver.control.records import Grant, ResetReport
 from qserver.control.requests import require
 from qserver.control.store import Store
+from qserver.engine.sequence_states import leave_position
 from qserver.errors import Forbidden, NotFound
 from qserver.storage.transaction import Transaction
+from qserver.values.relations import Sequence
 
 
 class Reset:
@@ -50,8 +52,10 @@ def wipe(transaction: Transaction) -> tuple[int, int]:
     """Remove every definition; return the number of tables and of their rows."""
     rows = 0
     catalog = transaction.catalog
-    for name in catalog.others:
+    for name, definition in catalog.others.items():
         transaction.define(name, None)
+        if isinstance(definition, Sequence):
+            leave_position(transaction, definition)
     for name, table in catalog.tables.items():
         rows += transaction.snapshot.count(table.id)
         transaction.drop_table(name)

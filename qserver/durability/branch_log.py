@@ -116,17 +116,17 @@ def _too_old(version: int) -> HistoryTooOld:
 class BranchLog:
     """Implements the log's port with two others. The parent's is only read from."""
 
-    def __init__(self, own: Log, base: Base, parent: Pages) -> None:
+    def __init__(self, own: Log, base: Base, parent: Log) -> None:
         self.own = own
         self.base = base
-        self._parent = parent
+        self.parent = parent
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         bound = self.base.last_page
         shared = [number for number in numbers if BASE_PAGE < number <= bound]
         if not shared:
             return self.own.load(numbers)
-        found = self._parent.load(shared)
+        found = self.parent.load(shared)
         if len(shared) < len(numbers):
             ours = [number for number in numbers if not BASE_PAGE < number <= bound]
             found |= self.own.load(ours)

@@ -80,5 +80,10 @@ class DataFolder:
         return f"the data folder {self._path}"
 
 
+def name_of(path: Path) -> str:
+    """Return the name of the log in a file, whatever follows it; names have no dots."""
+    return path.name.partition(".")[0]
+
+
 async def _close_one(name: str, log: SqliteLog) -> None:
     await log.aclose()

@@ -122,6 +122,9 @@ class MemoryLog:
         numbers = islice((each for each in sorted(self._pages) if each > after), most)
         return [(number, self._pages[number]) for number in numbers]
 
+    async def page_sizes(self, after: int, most: int) -> list[tuple[int, int]]:
+        return [(number, len(data)) for number, data in await self.load_pages(after, most)]
+
     async def last_page(self) -> int:
         return max(self._pages, default=0)
 

@@ -11,7 +11,14 @@ A page that is loaded or saved goes to the end of the line. When room is needed,
 that was not read since it came there lets go of its entries; the others go to the end once more
 (the clock algorithm, with the bit `touched`). Scans do not set the bit, so a large scan does not
 drive out what point queries need. A branch goes after all pages below it, so that those stay in
-reach.
+reach. One call goes through a bounded part of the line, so it is short however many pages there
+are; the next one goes on.
+
+A leaf is loaded packed, and unpacking it makes it five times as large. If all pages of all
+databases have room unpacked, they stay so. Otherwise only what was read often since the cache
+looked last is unpacked, and that may take a quarter of the memory: a row in a packed leaf costs a
+few microseconds more than one in an unpacked leaf, and one on the disk many. Python does not give
+back memory that small objects have taken once, so it is of no use to begin with more of them.
 
 Sizes are estimates from a few entries of each page.
 """
@@ -26,7 +33,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from qserver.limits import CACHE_BYTES_DEFAULT
+from qserver.limits import CACHE_BYTES_DEFAULT, PAGE_ENTRIES_BUILT
 from qserver.storage.page import Branch, Leaf, Tree
 
 STEPS_OF_LOAD: Final = 64
@@ -41,10 +48,26 @@ SHARE_OF_HOLES: Final = 4
 SHARE_OF_OTHERS: Final = 3
 """Another cache keeps 1 / 2**3 of the memory while pages can go in its place."""
 
+LOOKS_PACKED: Final = 8
+"""So often a leaf is read packed before it is unpacked: then that has cost as much as unpacking."""
+
+LOOKS_OF_A_SCAN: Final = 6
+"""What a scan counts: it unpacks the leaf anyway. So the second one in a short time keeps it so."""
+
+SHARE_OF_UNPACKED: Final = 2
+"""1 / 2**2 of the memory may be unpacked leaves, if not all of them have room."""
+
+LET_GO_AT_ONCE_MAX: Final = 512
+"""One call lets go of so many pages, which takes a few milliseconds if all are unpacked."""
+
+SPARED_AT_ONCE_MAX: Final = 128
+"""One call spares so many pages that were read lately; then the first in line goes, read or not."""
+
 EVICTIONS_BETWEEN_COLLECTIONS: Final = 1000
 """Python collects the youngest objects when it has made more of them than it has freed. Where pages
 come and others go, that is never the case, until there are a million and it takes 300 ms. So the
-cache asks for it: those of so many pages take about 10 ms."""
+cache asks for it: those of so many pages take about 10 ms. Packed leaves do not count: they are
+nothing that Python collects."""
 
 PAGE_BYTES: Final = 400
 """A page without its entries, and its place in the line."""
@@ -128,6 +151,13 @@ class PageCache:
         self.others: list[OtherCache] = []
         self._unsaved: dict[Unsaved, int] = {}
         self._line: OrderedDict[Tree, int] = OrderedDict()
+        self._saved: dict[object, int] = {}
+        """How many pages each database has in all, here or not."""
+        self._all_saved = 0
+        self._unpacked = 0
+        """Bytes of the unpacked leaves in the line."""
+        self._collectable = 0
+        """Pages that were let go and were not packed."""
 
     # --- unsaved pages ---
 
@@ -139,6 +169,8 @@ class PageCache:
         if self.unsaved > self.most >> 3:
             self.yield_histories()
             self.save_some()
+        if self.unsaved + self.held > self.most:
+            self.make_room()
 
     @property
     def history_bytes(self) -> int:
@@ -158,11 +190,17 @@ class PageCache:
         """Take care of saved pages that are here; others make room for them."""
         self.drop(pages)
         sizes = list(map(size_of_page, pages))
-        self.make_room(sum(sizes))
+        wanted = sum(sizes)
+        self.make_room(wanted)
         self._line.update(zip(pages, sizes, strict=True))
-        self.held += sum(sizes)
-        if pages and isinstance(pages[0], Leaf):
-            self.entry_bytes += NEWEST_SHARE * (sizes[0] / pages[0].length - self.entry_bytes)
+        self.held += wanted
+        unpacked = [size for page, size in zip(pages, sizes, strict=True) if _is_unpacked(page)]
+        self._unpacked += sum(unpacked)
+        if unpacked and _is_unpacked(pages[0]):
+            self._note_entries(pages[0], sizes[0])
+
+    def _note_entries(self, leaf: Tree, size: int) -> None:
+        self.entry_bytes += NEWEST_SHARE * (size / leaf.length - self.entry_bytes)
 
     def load(self, pages: Sequence[Tree]) -> None:
         """Count pages that were loaded, and keep them."""
@@ -171,46 +209,97 @@ class PageCache:
             self.worker.work += STEPS_OF_LOAD * len(pages)
         self.keep(pages)
 
+    def note_saved(self, whose: object, pages: int) -> None:
+        """Note how many pages a database has in all."""
+        self._all_saved += pages - self._saved.get(whose, 0)
+        self._saved[whose] = pages
+
+    def may_unpack(self, leaf: Leaf) -> bool:
+        """Return whether a packed leaf is to become larger, and stay so."""
+        page = PAGE_ENTRIES_BUILT * self.entry_bytes
+        room = self._room() - self._kept_by_others()
+        if self._all_saved * page <= room and self.held + page <= room:
+            return True
+        return leaf.looks > LOOKS_PACKED and self._unpacked < self.most >> SHARE_OF_UNPACKED
+
+    def note_unpacked(self, leaf: Leaf) -> None:
+        """Count a leaf again that has become larger; others make room for it."""
+        line = self._line
+        if leaf in line:
+            size = size_of_page(leaf)
+            self.held += size - line[leaf]
+            self._unpacked += size
+            line[leaf] = size
+            line.move_to_end(leaf)
+            self._note_entries(leaf, size)
+            self.make_room()
+
+    def _room(self) -> int:
+        """Return the bytes that are for pages, and for what other caches keep."""
+        room = self.most - (self.most >> SHARE_OF_HOLES) - self.unsaved
+        for user in self.users:
+            room -= user.held
+        for each in self.histories:
+            room -= each.held
+        return room
+
+    def _kept_by_others(self) -> int:
+        kept = 0
+        for other in self.others:
+            kept += other.bytes
+        return kept
+
     def make_room(self, wanted: int = 0) -> None:
-        """Let go of pages until so many bytes fit in, or none is left."""
-        room = self.most - (self.most >> SHARE_OF_HOLES) - self.unsaved - wanted
-        room -= sum([each.held for each in self.users])
-        room -= self.history_bytes
-        kept = sum([each.bytes for each in self.others])
+        """Let go of pages until so many bytes fit in, none is left, or it has taken too long."""
+        room = self._room() - wanted
+        kept = self._kept_by_others()
         if self.held + kept <= room:
             return
         if kept > len(self.others) * (share := self.most >> SHARE_OF_OTHERS):
             for other in self.others:
                 other.shrink(share)
-            kept = sum([each.bytes for each in self.others])
+            kept = self._kept_by_others()
         self._let_go_until(room - kept)
-        if self.held + kept > room:
+        if not self._line and kept > room:
             for other in self.others:
                 other.shrink(0)
 
     def _let_go_until(self, room: int) -> None:
         line = self._line
-        tries = 2 * len(line)
-        while line and self.held > room and tries > 0:
-            tries -= 1
+        spared = gone = 0
+        while line and self.held > room and gone < LET_GO_AT_ONCE_MAX:
             page, size = line.popitem(last=False)
-            if page.touched or _is_over_others(page):
+            if spared < SPARED_AT_ONCE_MAX and (page.touched or _is_over_others(page)):
+                spared += 1
                 page.touched = False
+                if type(page) is Leaf:
+                    page.looks = 0
                 line[page] = size
             else:
+                gone += 1
                 self.let_go(page, size)
 
     def let_go(self, page: Tree, size: int) -> None:
-        page.let_go()
+        """Let go of a page that is not in the line any more."""
         self.held -= size
         self.evictions += 1
-        if not self.evictions % EVICTIONS_BETWEEN_COLLECTIONS:
+        if type(page) is Leaf and page.packed is not None:
+            page.let_go()
+            return
+        if _is_unpacked(page):
+            self._unpacked -= size
+        page.let_go()
+        self._collectable += 1
+        if not self._collectable % EVICTIONS_BETWEEN_COLLECTIONS:
             gc.collect(0)
 
     def drop(self, pages: Sequence[Tree]) -> None:
         """Stop caring for pages that nobody needs."""
         for page in pages:
-            self.held -= self._line.pop(page, 0)
+            size = self._line.pop(page, 0)
+            self.held -= size
+            if _is_unpacked(page):
+                self._unpacked -= size
 
     def forget_unsaved(self, whose: Unsaved) -> None:
         self.unsaved -= self._unsaved.pop(whose, 0)
@@ -218,6 +307,7 @@ class PageCache:
 
     def close(self, store: object) -> None:
         """Stop caring for all pages of a database that is closed."""
+        self._all_saved -= self._saved.pop(store, 0)
         self.drop([page for page in self._line if page.store is store])
 
     def statistics(self) -> CacheStatistics:
@@ -236,6 +326,10 @@ class PageCache:
         return f"{len(self._line)} pages of {self.held} bytes, {self.most} at most"
 
 
+def _is_unpacked(page: Tree) -> bool:
+    return type(page) is Leaf and page.keys_here is not None
+
+
 def _is_over_others(page: Tree) -> bool:
     return type(page) is Branch and any(child.is_here for child in page.children_here or ())
 
@@ -243,6 +337,8 @@ def _is_over_others(page: Tree) -> bool:
 def size_of_page(page: Tree) -> int:
     """Estimate the bytes that a page takes in memory. It has to be here: nothing loads in here."""
     if isinstance(page, Leaf):
+        if page.packed is not None:
+            return PAGE_BYTES + len(page.packed)
         keys, values = page.keys_here, page.values_here
         assert keys is not None and values is not None
         some = (0, len(keys) // 2)

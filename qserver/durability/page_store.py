@@ -17,15 +17,15 @@ is reported, and whoever wanted it gets the error; it is tried again when it is 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Any
 from weakref import ref
 
-from qserver.durability.page_cache import PageCache
-from qserver.durability.pages import decode_branch, decode_leaf
+from qserver.durability.page_cache import LOOKS_OF_A_SCAN, LOOKS_PACKED, PageCache
+from qserver.durability.pages import check_leaf, decode_branch, decode_leaf, find_in_leaf
 from qserver.durability.port import Log
 from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
-from qserver.storage.page import Leaf, Tree
+from qserver.storage.page import Branch, BranchEntries, Key, Leaf, LeafEntries, Tree, Value
 from qserver.storage.snapshot import Lease
 
 
@@ -56,7 +56,7 @@ class LoggedPages:
     def load(self, pages: Sequence[Tree]) -> None:
         try:
             found = self.log.load([page.number for page in pages])
-            entries = [self._decoded(page, found.get(page.number)) for page in pages]
+            entries = [_checked(page, found.get(page.number)) for page in pages]
         except DataCorrupted as error:
             self._note(error)
             raise
@@ -66,29 +66,60 @@ class LoggedPages:
             raise unreadable from error
         if isinstance(self.trouble, LogFailed):
             self.trouble = None
-        for page, (some, others) in zip(pages, entries, strict=True):
-            if isinstance(page, Leaf):
-                page.keys_here, page.values_here = some, others
+        for page, loaded in zip(pages, entries, strict=True):
+            if isinstance(loaded, bytes):
+                assert isinstance(page, Leaf)
+                page.packed = loaded
             else:
-                page.separators_here, page.children_here = some, others
+                assert isinstance(page, Branch)
+                page.separators_here, page.children_here = loaded
         self.loads += len(pages)
         self.cache.load(pages)
+
+    def find(self, leaf: Leaf, key: Key) -> Value | None:
+        packed = self._packed(leaf)
+        leaf.touched = True
+        leaf.looks += 1
+        if leaf.looks > LOOKS_PACKED and self.cache.may_unpack(leaf):
+            keys, values = self.unpack(leaf)
+            at = bisect_left(keys, key)
+            return values[at] if at < len(keys) and keys[at] == key else None
+        try:
+            return find_in_leaf(packed, key)
+        except DataCorrupted as error:
+            self._note(error)
+            raise
+
+    def read(self, leaf: Leaf) -> LeafEntries:
+        packed = self._packed(leaf)
+        leaf.looks += LOOKS_OF_A_SCAN
+        return self.unpack(leaf) if self.cache.may_unpack(leaf) else self._decoded(leaf, packed)
+
+    def unpack(self, leaf: Leaf) -> LeafEntries:
+        entries = self._decoded(leaf, self._packed(leaf))
+        leaf.keys_here, leaf.values_here = entries
+        leaf.packed = None
+        self.cache.note_unpacked(leaf)
+        return entries
+
+    def _packed(self, leaf: Leaf) -> bytes:
+        if leaf.packed is None:
+            self.load([leaf])
+            assert leaf.packed is not None
+        return leaf.packed
+
+    def _decoded(self, leaf: Leaf, packed: bytes) -> LeafEntries:
+        try:
+            return decode_leaf(leaf, packed)
+        except DataCorrupted as error:
+            self._note(error)
+            raise
 
     def _note(self, error: DataCorrupted | PageUnreadable) -> None:
         if self.trouble is None:
             self._report("a page cannot be read", error)
         if not isinstance(self.trouble, DataCorrupted):
             self.trouble = error
-
-    def _decoded(self, page: Tree, data: bytes | None) -> tuple[list[Any], list[Any]]:
-        if data is None:
-            raise DataCorrupted(
-                f"page {page.number} is missing",
-                hint="Restore a backup, and keep the damaged data until you have.",
-            )
-        if isinstance(page, Leaf):
-            return decode_leaf(page, data)
-        return decode_branch(page, data)
 
     def note_copied(self, leaf: Leaf) -> None:
         self.copied += leaf.length
@@ -118,3 +149,16 @@ class LoggedPages:
 
     def __repr__(self) -> str:
         return f"the pages of {self.log!r}"
+
+
+def _checked(page: Tree, data: bytes | None) -> bytes | BranchEntries:
+    """Return what a page gets when it is loaded; raise DataCorrupted if it is not its own."""
+    if data is None:
+        raise DataCorrupted(
+            f"page {page.number} is missing",
+            hint="Restore a backup, and keep the damaged data until you have.",
+        )
+    if isinstance(page, Branch):
+        return decode_branch(page, data)
+    check_leaf(page, data)
+    return data

@@ -3,9 +3,10 @@
     leaf      L ‖ keys and values, as `values.encoding` writes entries
     branch    B ‖ MessagePack [separators as such entries, [number of each child …], [length …]]
 
-Both are sealed with their number. A child always has a smaller number than its parent, because it
-is saved first. A branch tells how many entries are below each child, so that a child need not be
-read to be counted.
+Both are sealed with their number. A leaf stays in memory as it is stored until it is read often, so
+it is checked when it is loaded and decoded later. A child always has a smaller number than its
+parent, because it is saved first. A branch tells how many entries are below each child, so that a
+child need not be read to be counted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final, cast
 
 import msgspec
 
-from qserver.durability.seal import sealed, unsealed
+from qserver.durability.seal import check_seal, sealed, unsealed
 from qserver.errors import DataCorrupted
 from qserver.limits import PAGE_ENTRIES_MAX
 from qserver.storage.page import (
@@ -28,10 +29,13 @@ from qserver.storage.page import (
     Tree,
     Value,
 )
-from qserver.values.encoding import decode_columns, encode_columns
+from qserver.values.encoding import count_entries, decode_columns, encode_columns, find_row
 
 LEAF: Final = b"L"
 BRANCH: Final = b"B"
+ENTRIES_AT: Final = 5
+"""Where the entries of a stored leaf begin: behind its checksum and its kind."""
+LEAF_BYTES_MIN: Final = 8
 
 
 class StoredBranch(msgspec.Struct, frozen=True, array_like=True):
@@ -82,12 +86,28 @@ class StoredChildren(msgspec.Struct, frozen=True):
     lengths: list[int]
 
 
-def decode_leaf(leaf: Leaf, data: bytes) -> LeafEntries:
-    """Return the entries of a known leaf; raise DataCorrupted if these are not they."""
-    found = decode_page(leaf.number, data)
-    if isinstance(found, StoredChildren) or len(found[0]) != leaf.length:
+def check_leaf(leaf: Leaf, data: bytes) -> None:
+    """Raise DataCorrupted if this is not what was saved of a known leaf."""
+    check_seal(data, f"page {leaf.number}", leaf.number)
+    if (
+        len(data) < LEAF_BYTES_MIN
+        or data[ENTRIES_AT - 1 : ENTRIES_AT] != LEAF
+        or count_entries(data, ENTRIES_AT) != leaf.length
+    ):
         raise impossible(leaf.number)
-    return found
+
+
+def decode_leaf(leaf: Leaf, data: bytes) -> LeafEntries:
+    """Return the entries of a leaf that was checked."""
+    keys, values = decode_columns(memoryview(data)[ENTRIES_AT:])
+    if len(keys) != leaf.length:
+        raise impossible(leaf.number)
+    return keys, cast("list[Value]", values)
+
+
+def find_in_leaf(data: bytes, key: Key) -> Value | None:
+    """Return the value at a key of a leaf that was checked, and decode no other."""
+    return find_row(memoryview(data)[ENTRIES_AT:], key)
 
 
 def decode_branch(branch: Branch, data: bytes) -> BranchEntries:

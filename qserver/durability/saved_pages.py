@@ -108,6 +108,7 @@ class SavedPages:
     def restore_pages(self, roots: list[Tree], count: int) -> None:
         """Begin with the newest checkpoint, which is loaded."""
         self._roots, self.count = roots, count
+        self.store.cache.note_saved(self.store, count)
 
     def restore_old(self, numbers: set[int]) -> None:
         """Begin with one of an older format: the next one saves all branches again."""
@@ -132,6 +133,7 @@ class SavedPages:
             page.number, page.store = number, self.store
         self.store.cache.keep(list(save.number_of))
         self.count = save.count
+        self.store.cache.note_saved(self.store, self.count)
         self._old = set()
         self._roots = save.roots
         self._last_confirmed = row.kept.last_page

@@ -19,10 +19,13 @@ def sealed(body: bytes, place: int = 0) -> bytes:
 
 def unsealed(data: bytes, what: str, place: int = 0) -> bytes:
     """Return the bytes, or raise DataCorrupted that names what they should have been."""
-    body = data[4:]
-    if crc32(body, place & 0xFFFFFFFF) != int.from_bytes(data[:4], "big"):
+    check_seal(data, what, place)
+    return data[4:]
+
+
+def check_seal(data: bytes, what: str, place: int = 0) -> None:
+    if crc32(memoryview(data)[4:], place & 0xFFFFFFFF) != int.from_bytes(data[:4], "big"):
         raise DataCorrupted(
             f"{what} does not match its checksum",
             hint="Restore a backup, and keep the damaged data until you have.",
         )
-    return body

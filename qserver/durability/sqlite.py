@@ -145,6 +145,10 @@ class SqliteLog:
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return await self._queue.run(lambda: self._file.load_pages(after, most))
 
+    async def page_sizes(self, after: int, most: int) -> list[tuple[int, int]]:
+        """Return the next pages with a number greater than `after`, each with its bytes."""
+        return await self._queue.run(lambda: self._file.page_sizes(after, most))
+
     async def last_page(self) -> int:
         return await self._queue.run(self._file.last_page)
 

@@ -43,9 +43,7 @@ from qserver.durability.data_file import (
     make_if_absent,
 )
 from qserver.durability.explaining import explained
-from qserver.durability.files import (
-    beside,
-)
+from qserver.durability.files import beside
 from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
     HighWaterMark,
@@ -60,8 +58,9 @@ from qserver.durability.port import (
     StoredRecord,
     ends_with,
 )
+from qserver.durability.second_look import SecondLook, is_read_error, read_error
 from qserver.durability.wal_sync import WalSync
-from qserver.errors import LogFailed, LogTaken, QserverError
+from qserver.errors import DataCorrupted, LogFailed, LogTaken, QserverError
 
 READ_BYTES: Final = 4 << 20
 """A read ends after so many bytes, however few rows that is."""
@@ -99,6 +98,7 @@ class SqliteFile:
         self._was_open = False
         self._foreign = ForeignWrites(path)
         self._wal = WalSync(path)
+        self._look = SecondLook(path)
         self.freely: Callable[[Callable[[], None]], None] = lambda call: call()
         """Does a sync; reads may come in meanwhile, if they may at all."""
         self._taken: LogTaken | None = None
@@ -116,26 +116,35 @@ class SqliteFile:
                 raise explained(error, self.path) from error
             self.close()
         if self._open is None:
+            self._look.take()
             try:
-                make_if_absent(self.path)
-                check_head(self.path)
-                check_writable(self.path)
-                check_write_ahead_log(self.path)
-                keep_all_private(self.path)
-                self._open = connection = _connect(self.path)
-                last = _last_version(connection)
-                if self._was_open:
-                    self._check_end(connection, last)
-                self._last, self._was_open = last, True
-                self._compare_mark(connection)
-                self._wal.open()
-                self._foreign.leave()
-            except (sqlite3.Error, OSError) as error:
-                self.close()
-                raise explained(error, self.path) from error
-            except QserverError:
-                self.close()
-                raise
+                self._open_file()
+            except DataCorrupted as damage:
+                if not isinstance(damage.__cause__, sqlite3.Error):
+                    raise
+                self._open_file()
+
+    def _open_file(self) -> None:
+        try:
+            make_if_absent(self.path)
+            check_head(self.path)
+            check_writable(self.path)
+            check_write_ahead_log(self.path)
+            keep_all_private(self.path)
+            self._open = connection = _connect(self.path)
+            last = _last_version(connection)
+            if self._was_open:
+                self._check_end(connection, last)
+            self._last, self._was_open = last, True
+            self._compare_mark(connection)
+            self._wal.open()
+            self._foreign.leave()
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise self._look.judge(error) from error
+        except QserverError:
+            self.close()
+            raise
 
     def _check_end(self, connection: sqlite3.Connection, last: int) -> None:
         """Raise if another process has appended while the file was closed after a failure."""
@@ -210,15 +219,31 @@ class SqliteFile:
     def _run(self, work: Callable[[sqlite3.Connection], Result], *, syncs: bool = False) -> Result:
         """Do the work; if it `syncs`, all that was changed is durable when this returns."""
         self.open()
-        return self._use(work, syncs)
+        try:
+            result = self._use(work, self._look.judge, syncs)
+        except DataCorrupted as damage:
+            if syncs:
+                raise self._look.judge_write(damage) from damage
+            self.open()  # it may have been one read that failed
+            return self._use(work, self._look.judge)
+        if syncs:
+            self._look.write_has_failed = False
+        return result
 
-    def _use(self, work: Callable[[sqlite3.Connection], Result], syncs: bool = False) -> Result:
+    def _use(
+        self,
+        work: Callable[[sqlite3.Connection], Result],
+        judge: Callable[[sqlite3.Error | OSError], QserverError],
+        syncs: bool = False,
+        changes: bool = True,
+    ) -> Result:
         connection = self._open
         assert connection is not None
         try:
             self._foreign.check(self._last + 1)
             result = work(connection)
-            self._foreign.leave()
+            if changes:
+                self._foreign.leave()
             if syncs:
                 self.freely(self._wal.sync)
             return result
@@ -227,7 +252,9 @@ class SqliteFile:
             raise
         except (sqlite3.Error, OSError) as error:
             self.close()
-            raise explained(error, self.path) from error
+            if self._open is not None:  # SQLite keeps it, and another descriptor would end its lock
+                judge = self._explained
+            raise judge(error) from error
 
     def _change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Do the work as one transaction, which is durable when this returns."""
@@ -338,9 +365,20 @@ class SqliteFile:
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         """Return pages of a file that is open, also of one whose last sync has failed."""
-        places = ", ".join("?" * len(numbers))
-        text = f"SELECT number, data FROM pages WHERE number IN ({places})"
-        return self._use(lambda connection: dict(connection.execute(text, numbers).fetchall()))
+        text = _LOAD_PAGE
+        if len(numbers) > 1:
+            text = f"{text.rpartition('=')[0]}IN ({', '.join('?' * len(numbers))})"
+        try:
+            return self._use(
+                lambda connection: dict(connection.execute(text, numbers).fetchall()),
+                self._explained,
+                changes=False,
+            )
+        except DataCorrupted as damage:
+            raise self._look.judge_load(damage) from damage
+
+    def _explained(self, error: sqlite3.Error | OSError) -> QserverError:
+        return explained(error, self.path)
 
     def forget(self, version: int, pages: Sequence[int]) -> bool:
         """Drop pages, and records up to a version as far as that is a short step.
@@ -373,10 +411,18 @@ class SqliteFile:
 
     # --- inspection ---
 
+    def page_sizes(self, after: int, most: int) -> list[tuple[int, int]]:
+        return self._run(
+            lambda connection: connection.execute(_SIZES_OF_PAGES, (after, most)).fetchall()
+        )
+
     def troubles(self) -> list[str]:
         """Return what SQLite finds wrong with its own structure; empty if nothing."""
         rows = self._run(lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
-        return [] if rows == [("ok",)] else [str(text) for (text,) in rows]
+        troubles = [] if rows == [("ok",)] else [str(text) for (text,) in rows]
+        if any(map(is_read_error, troubles)):
+            raise explained(read_error(), self.path)
+        return troubles
 
     def __repr__(self) -> str:
         state = "closed" if self._open is None else "open"
@@ -399,7 +445,11 @@ _CHANGE_PARTS: Final = (
 _SIZES: Final = (
     "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
 )
+_SIZES_OF_PAGES: Final = (
+    "SELECT number, length(data) FROM pages WHERE number > ? ORDER BY number LIMIT ?"
+)
 _LAST_PAGE: Final = "SELECT coalesce(max(number), 0) FROM pages"
+_LOAD_PAGE: Final = "SELECT number, data FROM pages WHERE number = ?"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 
 

@@ -39,6 +39,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 import trio
 
+from qserver.engine.conflict_origin import Writers
 from qserver.engine.mailbox import Mailbox, Reply
 from qserver.engine.messages import (
     Answer,
@@ -127,6 +128,7 @@ class Coordinator:
         self._from_shards = from_shards
         self._shards = shards
         self._log = log
+        self.writers = Writers()
         self._idle = False
         self._crowded = False
         """Whether the last round that was taken from the mailbox had several commits."""
@@ -264,6 +266,8 @@ class Coordinator:
             deltas = [winner.writes for winner in winners]
             redefining = [winner for winner in winners if winner.changes_catalog]
             self._commits += len(winners)
+            if len(winners) > 1:
+                self.writers.note(committed.version, winners)
             requests = [winner.request_id for winner in winners if winner.request_id is not None]
             yield from self._publish(installed, deltas, redefining, answers, requests)
         return conflicts
@@ -350,17 +354,14 @@ class Coordinator:
         snapshot = self._snapshot()
         writes: Writes = {}
         answers: Answers = []
-        requests: list[str] = []
-        writers = 0
+        writers: list[Transaction] = []
         for count, commit in enumerate(commits, start=1):
             transaction = Transaction(snapshot, writes)
             answer = self.run_work(commit, transaction)
             answers.append((commit.reply, answer))
             if type(answer) is Committed and transaction.writes:
                 merge_writes(writes, transaction.writes)
-                writers += 1
-                if transaction.request_id is not None:
-                    requests.append(transaction.request_id)
+                writers.append(transaction)
             if count % WORK_BEFORE_YIELDING == 0:
                 yield None
         if not writers:
@@ -372,7 +373,10 @@ class Coordinator:
         votes = yield from self._asked(
             {shard: Prepare(self._round, (part,)) for shard, part in parts.items()}
         )
-        self._commits += writers
+        self._commits += len(writers)
+        if len(writers) > 1:
+            self.writers.note(snapshot.version + 1, writers)
+        requests = [each.request_id for each in writers if each.request_id is not None]
         installed = yield from self._second_phase(votes, [], {})
         yield from self._publish(installed, [writes], (), answers, requests)
 
@@ -451,7 +455,7 @@ class Coordinator:
         catalog_changes: dict[str, Definition | None] = {}
         definitions: tuple[Definitions, ...] = ()
         for transaction in redefining:
-            definitions += transaction.definitions
+            definitions += transaction.stated()
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)
             catalog = transaction.catalog

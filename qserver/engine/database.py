@@ -57,6 +57,7 @@ from qserver.errors import (
     DataInUse,
     LogFailed,
     LogTaken,
+    SerializationFailure,
     first_of,
 )
 from qserver.limits import (
@@ -322,6 +323,16 @@ class Database:
         """Return the steps of a commit of a transaction that was run already, as it is."""
         return self._gateway.transact(_nothing, 0, deadline, run=transaction)
 
+    async def explain(self, error: SerializationFailure) -> None:
+        """Add to a conflict who changed what was read, if that is known."""
+        if self._generation is not None:
+            await self._generation.explain(error)
+
+    async def check_kept(self, version: int) -> None:
+        """Raise HistoryTooOld if the database has a history, and the version is older than that."""
+        if self.history.seconds:
+            await self.history.check_kept(version)
+
     @property
     def log(self) -> Log:
         """The log, to read from; only the database's own actors write it."""
@@ -369,6 +380,10 @@ class Database:
         if self._generation is not None:
             self._generation.checkpointer.history = seconds
             self._generation.checkpointer.save_soon()
+
+    async def oldest_version(self) -> int:
+        """Return the first version that can be made from what the log has."""
+        return (await self._saved_pages()).log_start
 
     async def _saved_pages(self) -> SavedPages:
         generation = await self._alive()

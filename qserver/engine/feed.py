@@ -24,7 +24,6 @@ import trio
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.yielding import in_steps, yield_to_others
-from qserver.errors import ReaderTooSlow
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.snapshot import Snapshot
@@ -65,7 +64,7 @@ class FedVersion:
         self.size = 1 + count_changes(writes) + len(catalog_changes)
         made = Transaction(before)
         made.writes, made.catalog = writes, snapshot.catalog
-        made.catalog_changes = catalog_changes
+        made.catalog_changes, made.definitions = catalog_changes, tuple(definitions)
         self._making: Transaction | None = made
         self._definitions = definitions
         self._changes: Changes = []
@@ -77,7 +76,7 @@ class FedVersion:
         if self._making is not None:
             async with self._lock:  # one makes them, the others wait
                 if self._making is not None:
-                    steps = net_changes(self._making, lambda row: None, self.size)
+                    steps = net_changes(self._making, lambda row: None)
                     found = await in_steps(steps, yield_to_others)
                     self._changes = with_statements(found, self._definitions)
                     self._making = None  # the snapshots are no longer needed
@@ -115,9 +114,8 @@ class FeedStatistics(msgspec.Struct, frozen=True):
 class Feed:
     """The window of the newest versions, and those who wait for the next."""
 
-    def __init__(self, snapshots: SnapshotSource, versions_most: int = FEED_VERSIONS_MAX) -> None:
+    def __init__(self, snapshots: SnapshotSource) -> None:
         self._snapshots = snapshots
-        self._most = versions_most
         self._window: deque[FedVersion] = deque()
         self._size = 0
         self._readers = 0
@@ -136,7 +134,7 @@ class Feed:
             self._clear()  # versions in between came into the log when a generation ended
         self._window.append(fed)
         self._size += fed.size
-        while len(self._window) > self._most or (
+        while len(self._window) > FEED_VERSIONS_MAX or (
             self._size > FEED_CHANGES_MAX and len(self._window) > 1
         ):
             self._size -= self._window.popleft().size
@@ -207,11 +205,8 @@ class Feed:
                         yield version
                         if self.find(since + 1) is not None:
                             break
-                if since == began:
-                    raise ReaderTooSlow(
-                        f"version {since + 1} is no longer kept",
-                        hint="Read the tables anew, and their changes from that version on.",
-                    )
+                if since == began:  # the database restarts, and does not know what is durable
+                    await trio.lowlevel.checkpoint()
 
     def statistics(self) -> FeedStatistics:
         return FeedStatistics(self._readers, len(self._window))

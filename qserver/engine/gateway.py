@@ -128,6 +128,11 @@ class Gateway:
             except EngineRestarted:
                 self._restarts += 1
                 continue
+            except SerializationFailure as error:  # which the work itself has raised
+                living = self._alive_nowait()
+                if living is not None:
+                    yield partial(living.explain, error)
+                raise
             if isinstance(answer, Outcome):
                 return answer
             if attempt.untried:  # nothing conflicts there: the work is not short
@@ -251,16 +256,18 @@ class Gateway:
     def _give_up(
         self, generation: Generation, conflict: Conflict
     ) -> Generator[Step, Any, NoReturn]:
-        try:
-            yield _durable(generation, conflict.version_found or 0)
-        except EngineRestarted:
-            pass  # the version found is gone, and so is the conflict
-        raise SerializationFailure(
+        error = SerializationFailure(
             "could not serialize access due to concurrent update",
             detail=_described(conflict),
             hint="The transaction might succeed if retried.",
             conflict=conflict,
         )
+        try:
+            yield _durable(generation, conflict.version_found or 0)
+            yield partial(generation.explain, error)
+        except EngineRestarted:
+            pass  # the version found is gone, and so is the conflict
+        raise error
 
     def statistics(self) -> GatewayStatistics:
         return GatewayStatistics(self._transactions, self._retries, self._exclusive, self._restarts)

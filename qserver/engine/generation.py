@@ -13,6 +13,7 @@ that have not sent one rerun on the next generation.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 import trio
@@ -20,6 +21,7 @@ import trio
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered
 from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, CheckpointPolicy
+from qserver.engine.conflict_origin import EXPLAINING_SECONDS_MAX, find_origin
 from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, ShardPort
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
@@ -29,8 +31,16 @@ from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted, Versions, VersionsStatistics
 from qserver.engine.world import World
-from qserver.errors import LogTaken, OutcomeUnknown, first_of
+from qserver.errors import (
+    DataCorrupted,
+    LogFailed,
+    LogTaken,
+    OutcomeUnknown,
+    SerializationFailure,
+    first_of,
+)
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
+from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import roots_of_shard
 from qserver.storage.snapshot import Snapshot
 
@@ -62,6 +72,7 @@ class Generation:
     ) -> None:
         """`taken` is called at once when another process has taken over the log."""
         self._taken = taken
+        self._log = log
         snapshot = recovered.snapshot
         self.world = world
         self.versions = Versions(snapshot, world.now)
@@ -138,6 +149,14 @@ class Generation:
         except BaseException:
             del self._sent[commit.number]
             raise
+
+    async def explain(self, error: SerializationFailure) -> None:
+        """Add to a conflict who changed what was read, if that can be found out soon."""
+        conflict = error.conflict
+        if isinstance(conflict, Conflict):
+            newest, writers = self.versions.durable, self._coordinator.writers
+            with trio.move_on_after(EXPLAINING_SECONDS_MAX), suppress(LogFailed, DataCorrupted):
+                error.conflict = await find_origin(conflict, self._log, writers, newest)
 
     def submit(self, commit: Commit) -> None:
         """Have the coordinator commit: at once if it is idle, else in the next round."""

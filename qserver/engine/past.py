@@ -82,12 +82,15 @@ def _next_version(before: Snapshot, data: bytes) -> tuple[FedVersion, Snapshot]:
     """Return the version of a record, and its snapshot."""
     record = decode_record(data)
     writes, changes = writes_of(record), changes_from_plain(record.catalog_changes)
+    at = record.version, record.time
     catalog = before.catalog.changed(changes, record.trees_used)
+    if changes:
+        catalog = catalog.dated(changes, at)
     after = Snapshot(
         record.version,
         record.time,
         catalog,
-        written(before, catalog, writes, record.dropped),
+        written(before, catalog, writes, record.dropped, dict.fromkeys(writes, at)),
         before.shards,
         before.lease,
     )

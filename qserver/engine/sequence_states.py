@@ -7,6 +7,9 @@ counts otherwise, or from elsewhere, names another state. So RESTART and ALTER t
 commit of their transaction or not at all, and a holder of values of the old state can see that they
 are old. A transaction draws from a state that it made itself right here, in its own writes: no
 other transaction can see it.
+
+A sequence that is dropped leaves its position, under its id, with the version before: a restore may
+bring it back (see `turning_back`), and gives no number twice. `position_sweeper` forgets it.
 """
 
 from __future__ import annotations
@@ -53,7 +56,29 @@ def put_state(transaction: Transaction, sequence: Sequence, state: State) -> Non
 
 
 def drop_state(transaction: Transaction, sequence: Sequence) -> None:
+    """Remove the state of a sequence that has another one from now on."""
     transaction.put_entry(SEQUENCES_TREE, (sequence.state,), None)
+
+
+def leave_position(transaction: Transaction, sequence: Sequence) -> None:
+    """Remove the state of a sequence that is dropped, and keep its position."""
+    value, called = state_of(transaction, sequence)
+    drop_state(transaction, sequence)
+    before = transaction.snapshot
+    if sequence.id <= before.catalog.trees_used:  # nobody knows it otherwise
+        transaction.put_entry(SEQUENCES_TREE, (sequence.id,), (value, called, before.version))
+
+
+def position_left(transaction: Transaction, sequence: Sequence) -> State | None:
+    """Return where a sequence was when it was dropped; None if that is not known."""
+    row = transaction.get_entry(SEQUENCES_TREE, (sequence.id,))
+    return None if row is None else (row[0], row[1])
+
+
+def furthest(sequence: Sequence, states: list[State]) -> State:
+    """Return the state behind which none of the others has given a number."""
+    up = 1 if sequence.increment > 0 else -1
+    return max(states, key=lambda state: (up * state[0], state[1]))
 
 
 def reserve(transaction: Transaction, sequence: Sequence, count: int) -> Reserved:

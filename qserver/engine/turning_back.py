@@ -7,8 +7,9 @@ in its version, which says what the old one said and nothing else. Tables with t
 same definition get the rows that differ. A table that was dropped or redefined since comes back in
 trees of its own, with its indexes: numbers of trees are used once.
 
-What sequences have given out is not taken back: one that is still there counts on from where it is,
-and only one that was dropped since begins where it was.
+What sequences have given out is not taken back: each counts on from the furthest position that it,
+or the one that has its name now, has ever reached, whether it was dropped, renamed, redefined or
+made anew since. It keeps its id, by which that is known.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from qserver.engine.sequence_states import drop_state, put_state, state_of
+from qserver.engine.sequence_states import (
+    State,
+    furthest,
+    leave_position,
+    position_left,
+    put_state,
+    state_of,
+)
 from qserver.errors import OutOfMemory
 from qserver.storage.footprint import changes_between
 from qserver.storage.page import Key, Value
@@ -40,12 +48,14 @@ def turn_back(
     transaction.alone = True
     work = TurningBack(old, bytes_most, transaction)
     now = transaction.snapshot.catalog
+    work.note_positions()
     names = sorted({*now.tables, *now.others, *old.catalog.tables, *old.catalog.others})
     for name in names:
         yield from work.turn(name, now.find(name), old.catalog.find(name))
     if transaction.catalog_changes:
         text = f"-- as in version {old.version}"
-        transaction.definitions = (Definitions(text, list(transaction.catalog_changes)),)
+        names, rewritten = list(transaction.catalog_changes), dict(transaction.rewritten)
+        transaction.definitions = (Definitions(text, names, rewritten, beside_rows=True),)
 
 
 class TurningBack:
@@ -54,6 +64,14 @@ class TurningBack:
         self._transaction = transaction
         self._bytes_most = bytes_most
         self._held = 0
+        self._positions: dict[int, State] = {}
+        """Where the sequences are that do not stay as they are, by their ids."""
+
+    def note_positions(self) -> None:
+        transaction, was = self._transaction, self._old.catalog
+        for name, definition in transaction.snapshot.catalog.others.items():
+            if isinstance(definition, Sequence) and definition != was.find(name):
+                self._positions[definition.id] = state_of(transaction, definition)
 
     def turn(
         self, name: str, now: Definition | None, was: Definition | None
@@ -70,7 +88,7 @@ class TurningBack:
             return
         self._remove(name, now, was)
         if isinstance(was, Table):
-            yield from self._bring_back(name, was)
+            yield from self._bring_back(name, now, was)
         elif isinstance(was, Sequence):
             self._count_on(name, now, was)
         elif was is not None:
@@ -91,15 +109,19 @@ class TurningBack:
             transaction.drop_trees(*_trees(now))
         elif isinstance(now, Sequence) and not isinstance(was, Sequence):
             transaction.define(name, None)
-            drop_state(transaction, now)
+            leave_position(transaction, now)
         elif now is not None and was is None:
             transaction.define(name, None)
 
-    def _bring_back(self, name: str, was: Table) -> Generator[None, None, None]:
+    def _bring_back(
+        self, name: str, now: Definition | None, was: Table
+    ) -> Generator[None, None, None]:
         transaction = self._transaction
         indexes = tuple(replace(each, id=transaction.next_tree()) for each in was.indexes)
         table = replace(was, id=transaction.next_tree(), indexes=indexes)
         transaction.define(name, table)
+        if isinstance(now, Table):
+            transaction.note_rewritten(now.id, table.id)
         for tree, into in zip(_trees(was), _trees(table), strict=True):
             for keys, rows in self._old.pages(tree):
                 for key, row in zip(keys, rows, strict=True):
@@ -108,13 +130,18 @@ class TurningBack:
 
     def _count_on(self, name: str, now: Definition | None, was: Sequence) -> None:
         transaction = self._transaction
+        states = [state_of(self._old, was)]
+        left = position_left(transaction, was)
+        if left is not None:
+            states.append(left)
+        for each in {was.id, now.id if isinstance(now, Sequence) else was.id}:
+            if each in self._positions:
+                states.append(self._positions[each])
+        again = replace(was, state=transaction.next_tree())
         if isinstance(now, Sequence):
-            transaction.define(name, replace(was, id=now.id, state=now.state))
-            return
-        number = transaction.next_tree()
-        again = replace(was, id=number, state=number)
+            leave_position(transaction, now)
         transaction.define(name, again)
-        put_state(transaction, again, state_of(self._old, was))
+        put_state(transaction, again, furthest(again, states))
 
     def _put(self, tree: int, key: Key, row: Value | None) -> None:
         self._held += ENTRY_BYTES + sum(map(size_of, key)) + sum(map(size_of, row or ()))

@@ -32,7 +32,7 @@ from qserver.http1.application import (
     Response,
 )
 from qserver.http1.counters import Counters, ServerStatistics
-from qserver.http1.errors import BodyRefused, ClientGone, InvalidAnswer
+from qserver.http1.errors import AnswerCut, BodyRefused, ClientGone, InvalidAnswer
 from qserver.http1.headers import Headers
 from qserver.http1.options import ServerOptions
 from qserver.http1.server import serve
@@ -40,6 +40,7 @@ from qserver.http1.server import serve
 __all__ = [
     "PENDING",
     "Answer",
+    "AnswerCut",
     "Application",
     "BodyRefused",
     "Client",

@@ -93,7 +93,11 @@ Client: TypeAlias = tuple[str, int] | None
 
 
 class Endpoint(Protocol):
-    """Serves all requests with the same head."""
+    """Serves all requests with the same head.
+
+    If it has an attribute `body_bytes_max`, bodies may be so large, whatever the server's options
+    say: it reads them in parts.
+    """
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer: ...
 

@@ -26,7 +26,7 @@ from qserver import limits
 from qserver.http1.answer import BODILESS
 from qserver.http1.application import PENDING, Answer, Client, Response
 from qserver.http1.context import ServerContext
-from qserver.http1.errors import ClientGone, InvalidAnswer
+from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer
 from qserver.http1.head import END_OF_HEAD, Head, check_beginning
 from qserver.http1.incoming import ArrivingBody
 from qserver.http1.parts import PartsSender
@@ -311,6 +311,9 @@ class Connection:
     def _failed(self, error: Exception) -> None:
         """End a request without its answer: the client is gone, or the application has a bug."""
         head = self._head
+        if _is_only(error, AnswerCut) and self.state is not HANDLING:
+            self._end()
+            return
         if _is_only(error, ClientGone):
             if self._body is not None and self._body.refusal is not None:
                 self._answer_refusal(self._body.refusal)

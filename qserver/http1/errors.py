@@ -21,5 +21,12 @@ class BodyRefused(ClientGone):
         self.status = status
 
 
+class AnswerCut(Exception):
+    """Nobody's fault: an answer that has begun cannot be finished, and has no words for why.
+
+    The server ends the connection, so that the client does not take what it has for the whole.
+    """
+
+
 class InvalidAnswer(RuntimeError):
     """The application's fault: its answer is not valid HTTP."""

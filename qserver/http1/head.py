@@ -55,6 +55,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     """Bytes of the body; None if it comes in chunks, or is too large."""
     too_large: bool
     """The length exceeds the limit. The application sees the request before it is refused."""
+    body_bytes_max: int
     expects_continue: bool
     request_id: str | None
     """The client's own, if it is safe to repeat."""
@@ -102,6 +103,7 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
         keep_alive=_keep_alive(named.get(b"connection", b""), modern),
         length=None if too_large else length,
         too_large=too_large,
+        body_bytes_max=options.body_bytes_max,
         expects_continue=_expects_continue(named.get(b"expect"), modern),
         request_id=request.own_id,
         logged=f"{method.decode()} {path.decode()}",

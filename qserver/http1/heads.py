@@ -12,6 +12,7 @@ header that is there twice, is left to the parser.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from qserver.http1.application import Application, Endpoint
@@ -54,7 +55,11 @@ class Heads:
 
     def _parsed(self, raw: bytes) -> tuple[Head, Endpoint]:
         head = parse_head(raw, self._options)
-        found = head, self._application.endpoint(head.request)
+        endpoint = self._application.endpoint(head.request)
+        most: int | None = getattr(endpoint, "body_bytes_max", None)
+        if most is not None:
+            head = parse_head(raw, replace(self._options, body_bytes_max=most))
+        found = head, endpoint
         if len(raw) <= HEAD_KEPT_BYTES_MAX:
             if len(self.kept) >= HEADS_KEPT_MAX:
                 self.kept.clear()

@@ -8,6 +8,7 @@ and answers, or leaves the answer to the server.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class ArrivingBody:
     def __init__(self, connection: Connection, head: Head) -> None:
         """Raises `Refusal` if the bytes so far are malformed, but not if they are too many."""
         options = connection.context.options
+        if head.body_bytes_max != options.body_bytes_max:
+            options = replace(options, body_bytes_max=head.body_bytes_max)
         self._connection = connection
         self._body: SizedBody | ChunkedBody | OversizedBody
         if head.length is not None:

@@ -93,9 +93,10 @@ async def live_query(run: Run) -> None:
             result.update(lines)
         live.begin()
         await run.perform(changes("UPDATE t SET v = v + 1 WHERE id < 10", 9))
-        async for deleted, inserted in live.changes():
-            result.subtract(deleted)
-            result.update(inserted)
+        async with aclosing(live.changes()) as told:
+            async for deleted, inserted in told:
+                result.subtract(deleted)
+                result.update(inserted)
         await live.close()
         expected = Counter(_lines((await run.database.execute(sql)).rows))
         run.check(f"{sql}, followed", +result == expected, f"{expected.total()} rows")

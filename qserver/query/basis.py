@@ -18,10 +18,11 @@ from qserver.storage.writes import Moment
 Basis: TypeAlias = tuple[Moment, ...]
 
 
-def basis_of(found: Found, snapshot: Snapshot) -> Basis | None:
+def basis_of(found: Found, snapshot: Snapshot, is_past: bool = False) -> Basis | None:
     """Return the basis of a query; None if it depends on more than tables.
 
-    Any definition may change what a name means, so the basis has the last change of all.
+    Any definition may change what a name means, so the basis has the last change of all. A version
+    of the past never changes, so it is the basis itself.
     """
     _, given, parameterized, plan = found
     assert plan is not None and parameterized is not None and not plan.writes
@@ -29,5 +30,7 @@ def basis_of(found: Found, snapshot: Snapshot) -> Basis | None:
         check_live(plan.statement, slots_of(plan, parameterized.literals, given))
     except FeatureNotSupported:
         return None
+    if is_past:
+        return ((snapshot.version, snapshot.time),)
     trees = [snapshot.trees.tree(number) for number in sorted(plan.sizes)]
     return (snapshot.catalog.last_change, *(tree.last_change for tree in trees))

@@ -11,11 +11,11 @@ nothing. It is tried again in halves, until the row that is wrong is alone.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from qserver.engine.stored_answers import StoredAnswer
 from qserver.engine.work import run
 from qserver.errors import (
     CardinalityViolation,
@@ -26,6 +26,7 @@ from qserver.errors import (
     InsufficientPrivilege,
     IntegrityError,
     InvalidColumnReference,
+    OutOfMemory,
     ProgramLimitExceeded,
     StatementError,
     UndefinedColumn,
@@ -33,15 +34,17 @@ from qserver.errors import (
     WithCheckOptionViolation,
     WrongObjectType,
 )
+from qserver.query.bulk_values import column_of
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Options, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.binder.star_texts import quoted
 from qserver.sql.fingerprint import Parameterized, parameterize
-from qserver.sql.parameters import json_of
-from qserver.sql.value_rows import Row, kind_of
+from qserver.sql.value_rows import Row
+from qserver.storage.catalog import Catalog
+from qserver.values.relations import Definition
 from qserver.values.schema import Table, catalog_key
-from qserver.values.types import Kind, SqlType
+from qserver.values.types import SqlType
 
 OnConflict: TypeAlias = Literal["error", "ignore", "update"]
 
@@ -72,9 +75,6 @@ _OF_ALL_ROWS: Final = (
 )
 _OF_NAMES: Final = (DuplicateColumn, GeneratedAlways, UndefinedColumn)
 
-_NUMBERS: Final = frozenset(
-    (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
-)
 _SAMPLES: Final = {"i": "0", "l": "9999999999", "n": "0.5", "s": "''", "t": "TRUE"}
 """A literal of each kind, for the text of the statement."""
 
@@ -90,14 +90,15 @@ class BulkInsert:
         on_conflict: OnConflict,
         options: Options,
         *,
-        same_names: bool = False,
+        texts: bool = False,
     ) -> None:
-        """`same_names`: all rows have the same, so an unknown one is not a row's fault."""
+        """`texts`: values are texts and all rows have the same names, as in CSV."""
         self.affected_rows = 0
         self._sql = sql
         self._transaction = transaction
         self._options = options
-        self._of_all = (*_OF_ALL_ROWS, *_OF_NAMES) if same_names else _OF_ALL_ROWS
+        self._texts = texts
+        self._of_all = (*_OF_ALL_ROWS, *_OF_NAMES) if texts else _OF_ALL_ROWS
         self._table = _find(transaction, table)
         self._on_conflict = on_conflict
         if on_conflict == "update" and self._table.has_row_id:
@@ -122,6 +123,10 @@ class BulkInsert:
                 outcome = await self._sql.inside(self._transaction, (statement,), self._options)
                 self.affected_rows += outcome.results[0].affected_rows
                 return
+            except OutOfMemory as error:
+                if self._transaction.is_over:
+                    raise self._too_much(batch.first) from error
+                raise
             except _OF_A_ROW as error:
                 error.position = error.statement = None
                 if isinstance(error, self._of_all):
@@ -134,13 +139,23 @@ class BulkInsert:
         await self.add(Batch(names, rows[:half], batch.first))
         await self.add(Batch(names, rows[half:], batch.first + half))
 
-    async def commit(self, request_id: str | None = None) -> int:
-        """Commit all rows; return the version."""
+    def _too_much(self, row: int) -> OutOfMemory:
+        return OutOfMemory(
+            "the rows take more memory than one transaction may hold",
+            detail=f"The limit is {self._transaction.bytes_most} bytes of rows and their keys,"
+            f" reached near row {row}. Nothing was applied.",
+            hint="Send them in several requests.",
+            table=self._table.name,
+        )
+
+    async def commit(
+        self, request_id: str | None = None, answer: tuple[bytes, StoredAnswer] | None = None
+    ) -> int:
+        """Commit all rows, with the answer if it is stored under a name; return the version."""
         transaction = self._transaction
-        transaction.transaction.request_id = request_id
-        if not transaction.transaction.changes_anything:
+        if answer is None and not transaction.transaction.changes_anything:
             return transaction.version
-        outcome = await run(self._sql.committing(transaction, self._options))
+        outcome = await run(self._sql.committing(transaction, self._options, answer, request_id))
         version: int = outcome.version
         return version
 
@@ -151,7 +166,7 @@ class BulkInsert:
         kinds = ""
         changed = False
         for at, name in enumerate(names):
-            kind, column = _column(columns[at], self._type_of(name))
+            kind, column = column_of(columns[at], self._type_of(name), self._texts)
             changed |= column is not columns[at]
             columns[at] = column
             kinds += kind
@@ -202,55 +217,19 @@ class BulkInsert:
 _STATEMENTS_KEPT: Final = 64
 
 
-def _find(transaction: OpenTransaction, name: str) -> Table:
-    """The table of a name, which follows its schema if that is not public."""
+def find_relation(catalog: Catalog, name: str) -> Definition | None:
+    """The definition of a name, which follows its schema and a dot if that is not public."""
+    if "\0" in name:
+        return None
     schema, dot, rest = name.partition(".")
-    catalog = transaction.transaction.catalog
-    found = catalog.find(name) if "\0" not in name else None
-    if found is None and dot and "\0" not in name:
-        found = catalog.find(catalog_key(schema, rest))
+    found = catalog.find(name)
+    return catalog.find(catalog_key(schema, rest)) if found is None and dot else found
+
+
+def _find(transaction: OpenTransaction, name: str) -> Table:
+    found = find_relation(transaction.transaction.catalog, name)
     if found is None:
         raise UndefinedTable(f'relation "{name}" does not exist', table=name)
     if not isinstance(found, Table):
         raise WrongObjectType(f'"{name}" is not a table', table=name)
     return found
-
-
-def _column(column: Row, sql_type: SqlType | None) -> tuple[str, Row]:
-    """The kind of a column and its values; those that the type cannot take as they are, as text."""
-    kind = kind_of(column)
-    if kind in "s0":
-        return "s", column
-    target = None if sql_type is None else sql_type.kind
-    if target in _NUMBERS and kind in "iln":
-        return kind, column
-    if target in _NUMBERS and kind == "N":
-        return "n", tuple([each if each is None else Decimal(each) for each in column])
-    if target is Kind.BOOLEAN and kind == "t":
-        return kind, column
-    as_text = _text_of if sql_type is None or sql_type.element is None else array_text
-    return "s", tuple([each if each is None else as_text(each) for each in column])
-
-
-def _text_of(value: Any) -> str:
-    if type(value) is str:
-        return value
-    if type(value) is bool:
-        return "true" if value else "false"
-    return json_of(value) if isinstance(value, list | dict) else str(value)
-
-
-def array_text(value: Any) -> str:
-    """A list as the text of an array; a text is one already."""
-    if type(value) is not list:
-        return _text_of(value)
-    return "{" + ",".join([_element(each) for each in value]) + "}"
-
-
-def _element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if type(value) is list:
-        return array_text(value)
-    text = _text_of(value)
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

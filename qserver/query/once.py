@@ -33,11 +33,15 @@ def stored(once: Once, reader: Transaction | Snapshot, now: float) -> StoredAnsw
     if found is None:
         return None
     if found.fingerprint != once.fingerprint:
-        raise IdempotencyMismatch(
-            "this Idempotency-Key was used with another request",
-            hint="Send a new request with a new key, and the same request as it was.",
-        )
+        raise mismatch()
     return found
+
+
+def mismatch() -> IdempotencyMismatch:
+    return IdempotencyMismatch(
+        "this Idempotency-Key was used with another request",
+        hint="Send a new request with a new key, and the same request as it was.",
+    )
 
 
 def run_once(

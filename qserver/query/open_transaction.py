@@ -70,7 +70,14 @@ _NO_FAULT_OF_A_STEP: Final = (InvalidRequest, ProtocolViolation)
 
 
 class OpenTransaction:
-    def __init__(self, snapshot: Snapshot, read_only: bool, pool: MemoryPool | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        read_only: bool,
+        pool: MemoryPool | None = None,
+        bytes_most: int | None = None,
+    ) -> None:
+        self.bytes_most = OPEN_TRANSACTION_BYTES_MAX if bytes_most is None else bytes_most
         self.version = snapshot.version
         self.read_only = read_only
         self.statements = 0
@@ -173,12 +180,11 @@ class OpenTransaction:
     def _charge(self) -> None:
         """Count what the transaction holds; it is over if that is too much."""
         size = self._stepped.bytes
-        if size > OPEN_TRANSACTION_BYTES_MAX:
+        if size > self.bytes_most:
             self.is_over = True
             raise OutOfMemory(
                 "the transaction holds more than an open one may, and was rolled back",
-                detail=f"The limit is {OPEN_TRANSACTION_BYTES_MAX} bytes of what it has read"
-                " and written.",
+                detail=f"The limit is {self.bytes_most} bytes of what it has read and written.",
                 hint="Write the rows in several transactions.",
             )
         if self._pool is not None:

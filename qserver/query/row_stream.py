@@ -48,6 +48,8 @@ class RowStream:
         self.ended = False
         self._given = 0
         self._skip = 0
+        self._first: Rows | None = None
+        """A page that was computed ahead."""
 
     def __aiter__(self) -> RowStream:
         return self
@@ -64,6 +66,9 @@ class RowStream:
         await before(self._request.deadline, yield_to_others)
         if self.ended:
             return None
+        if self._first is not None:
+            page, self._first = self._first, None
+            return page
         try:
             page = self._cursor.step()
         except NeedsSequenceValues as needs:
@@ -81,6 +86,16 @@ class RowStream:
             return None
         self._given += len(page)
         return page  # type: ignore[no-any-return]
+
+    async def begin(self) -> None:
+        """Compute the first page ahead: an error of it is raised here."""
+        try:
+            while not self.ended and self._first is None:
+                self._first = await self.step()
+        except BaseException:
+            self._cursor.close()
+            self._end()
+            raise
 
     def _end(self) -> None:
         self.ended = True

@@ -23,6 +23,7 @@ from qserver.engine.sequence_states import (
     State,
     definition_now,
     drop_state,
+    leave_position,
     next_inside,
     put_state,
     require_within,
@@ -253,6 +254,10 @@ class SequenceValues:
     def drop_state(self, sequence: Sequence) -> None:
         assert isinstance(self._transaction, Transaction)
         drop_state(self._transaction, sequence)
+
+    def leave_position(self, sequence: Sequence) -> None:
+        assert isinstance(self._transaction, Transaction)
+        leave_position(self._transaction, sequence)
 
     def _is_own(self, sequence: Sequence) -> bool:
         """Return whether this transaction made the sequence's state: state numbers only grow."""

@@ -17,7 +17,8 @@ see `sequence_values`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -28,7 +29,7 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
-from qserver.engine.stored_answers import StoredAnswer
+from qserver.engine.stored_answers import StoredAnswer, find_answer
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -38,8 +39,15 @@ from qserver.errors import (
     QserverError,
     ReadOnlyTransaction,
     RequestInProgress,
+    SerializationFailure,
 )
-from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
+from qserver.limits import (
+    ANSWER_STORED_SECONDS,
+    RETRIES_DEFAULT,
+    TRANSACTION_MEMORY_BYTES_MAX,
+    TRANSACTION_STATEMENTS_MAX,
+    VALUE_BYTES_MAX,
+)
 from qserver.query.basis import Basis, basis_of
 from qserver.query.body import (
     COST_BETWEEN_PAUSES,
@@ -69,6 +77,7 @@ from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
 
 __all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult", "Waiting"]
 
@@ -213,7 +222,7 @@ class SqlDatabase:
         work = self._perform(request, (statement,), options, _planned, refused=_not_a_query)
         found, snapshot = await run(work)
         request.allowed.check_read()
-        if is_known(basis_of(found, snapshot)):
+        if is_known(basis_of(found, snapshot, options.as_of is not None)):
             return None
         results = await run(run_statements(self.planner, request, [found], options, snapshot))
         return TransactionResult(results, snapshot.version)
@@ -262,17 +271,30 @@ class SqlDatabase:
         read_only: bool = False,
         timeout_ms: float | None = None,
         as_of: AsOf | None = None,
+        bytes_most: int | None = None,
     ) -> OpenTransaction:
         """Open a transaction on the newest durable snapshot, or on what was at `as_of`.
 
-        Its user calls `release`. What was can only be read.
+        Its user calls `release`. What was can only be read. It may hold `bytes_most`.
         """
         deadline = self._environment.request(timeout_ms).deadline
         if as_of is not None:
             snapshot = await self._database.snapshot_at(as_of, deadline)
             return OpenTransaction(snapshot, True, self._environment.pool)
         snapshot = await self._database.wait_durable_snapshot(deadline)
-        return OpenTransaction(snapshot, read_only, self._environment.pool)
+        return OpenTransaction(snapshot, read_only, self._environment.pool, bytes_most)
+
+    @property
+    def bulk_bytes_most(self) -> int:
+        """What rows in bulk may hold: as a transaction, and half of the memory of all."""
+        most, pool, pages = (
+            TRANSACTION_MEMORY_BYTES_MAX,
+            self._environment.pool,
+            self._environment.pages,
+        )
+        if pool is not None:
+            most = min(most, pool.most // 2)
+        return most if pages is None else min(most, pages.most // 4)
 
     def begin_inside(
         self,
@@ -379,7 +401,13 @@ class SqlDatabase:
         if options.dry_run:
             reads, request.dry_run = False, True
         if options.if_version is not None and reads:
-            check_reads(options.if_version, found, snapshot)
+            try:
+                check_reads(options.if_version, found, snapshot)
+            except SerializationFailure as error:
+                if writer is not None:
+                    yield partial(writer.explain, error)
+                    yield partial(writer.check_kept, options.if_version)
+                raise
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if refused is not None:
@@ -403,6 +431,10 @@ class SqlDatabase:
                     return result
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
+        except SerializationFailure:
+            if options.if_version is not None and writer is not None:
+                yield partial(writer.check_kept, options.if_version)
+            raise
         finally:
             if request.drawn:
                 request.give_back_unused(everything=options.dry_run)
@@ -442,16 +474,36 @@ class SqlDatabase:
         if known is not None:
             request.result = answered(known, snapshot.version)
             return request.result
-        if once.name in self._running:
-            raise RequestInProgress(
-                "a request with this Idempotency-Key is running",
-                hint="Try again after a pause, with the same key.",
-            )
-        self._running.add(once.name)
+        self._begin_once(once.name)
         try:
             return (yield from self._perform(request, statements, options))
         finally:
             self._running.discard(once.name)
+
+    @contextmanager
+    def running(self, name: bytes) -> Iterator[None]:
+        """While a request that is applied once runs, refuse the same one."""
+        self._begin_once(name)
+        try:
+            yield
+        finally:
+            self._running.discard(name)
+
+    def _begin_once(self, name: bytes) -> None:
+        if name in self._running:
+            raise RequestInProgress(
+                "a request with this Idempotency-Key is running",
+                hint="Try again after a pause, with the same key.",
+            )
+        self._running.add(name)
+
+    def stored_answer(self, reader: Transaction | Snapshot, name: bytes) -> StoredAnswer | None:
+        return find_answer(reader, name, self._environment.now())
+
+    def new_answer(self, fingerprint: bytes, head: bytes, tail: bytes) -> StoredAnswer:
+        """An answer to store with a commit, for as long as answers are kept."""
+        expires = self._environment.now() + ANSWER_STORED_SECONDS
+        return StoredAnswer(fingerprint, expires, head, tail)
 
     def _new_plan(
         self,

@@ -21,6 +21,7 @@ from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.watches import Watches
 from qserver.engine.work import FOREVER, Step
+from qserver.errors import SerializationFailure
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -44,6 +45,12 @@ class WritableDatabase(Protocol):
         self, transaction: Transaction, deadline: float
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of a commit of a transaction that was run already, as it is."""
+
+    async def explain(self, error: SerializationFailure) -> None:
+        """Add to a conflict who changed what was read; what it commits has that already."""
+
+    async def check_kept(self, version: int) -> None:
+        """Raise HistoryTooOld if the database has a history, and the version is older than that."""
 
 
 class ReadableDatabase(Protocol):

@@ -144,7 +144,7 @@ class StatementRun:
             self.allowed.check_write()
             if plan.grows:
                 self._room.check()
-            self.changes = True
+            self.changes = self.transaction.changes_rows = True
         else:
             self.allowed.check_read()
 
@@ -166,7 +166,7 @@ class StatementRun:
     def _noted(self, text: str, steps: Steps) -> Steps:
         """Run a definition's steps, and note its text if it has changed anything."""
         transaction = self.transaction
-        before = dict(transaction.catalog_changes)
+        before, moved = dict(transaction.catalog_changes), transaction.rewritten
         affected = yield from steps
         names = [
             name
@@ -174,7 +174,8 @@ class StatementRun:
             if name not in before or before[name] is not definition
         ]
         if names:
-            transaction.definitions += (Definitions(text, names),)
+            rewritten = {new: old for new, old in transaction.rewritten.items() if new not in moved}
+            transaction.definitions += (Definitions(text, names, rewritten),)
         return affected
 
     def run_plan(self, plan: Plan, slots: Any) -> Steps:
@@ -298,6 +299,9 @@ class StatementRun:
 
     def end_sequence(self, sequence: SqlSequence) -> None:
         self.context.sequences.drop_state(sequence)
+
+    def drop_sequence(self, sequence: SqlSequence) -> None:
+        self.context.sequences.leave_position(sequence)
 
     # --- the rest ---
 

@@ -78,6 +78,7 @@ def _changed(
         version_read=version,
         version_found=changed,
         statement=index,
+        is_exact=True,
     )
     error = SerializationFailure(
         f'table "{name}" has changed since version {version}',

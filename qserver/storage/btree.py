@@ -41,9 +41,11 @@ from qserver.storage.page import (
     Leaf,
     Tree,
     Value,
+    find,
     load_ahead,
     open_branch,
     open_leaf,
+    read_leaf,
     same_page,
 )
 
@@ -62,7 +64,7 @@ def get(tree: Tree, key: Key) -> Value | None:
         page = children[bisect_right(separators, key)]
     keys = page.keys_here
     if keys is None:
-        keys = page.keys
+        return find(page, key)
     page.touched = True
     position = bisect_left(keys, key)
     if position < len(keys) and keys[position] == key:
@@ -143,19 +145,22 @@ def entries_at(tree: Tree, keys: list[Key]) -> dict[Key, Value]:
 
 
 def load_at(tree: Tree, keys: list[Key]) -> Iterator[None]:
-    """Load the leaves where the ascending keys belong, if they are gone. Yields between runs."""
-    for count, _ in enumerate(_leaves_at(tree, keys), start=1):
+    """Unpack the leaves where the ascending keys belong, for a change. Yields between runs."""
+    for count, (leaf, _, _) in enumerate(_leaves_at(tree, keys), start=1):
+        open_leaf(leaf)
         if count % LEAVES_OF_RUN == 0:
             yield
 
 
 def _leaves_at(tree: Tree, keys: list[Key]) -> Iterator[tuple[Leaf, int, int]]:
-    """Yield the leaves where the ascending keys belong, loaded, each with its keys' positions."""
+    """Yield the leaves where the ascending keys belong, each with its keys' positions.
+
+    They are loaded, as far as there is room for all of them.
+    """
     pending = [(tree, 0, len(keys))]
     while pending:
         page, start, stop = pending.pop()
         if type(page) is Leaf:
-            open_leaf(page)
             yield page, start, stop
             continue
         assert type(page) is Branch
@@ -174,7 +179,12 @@ def _leaves_at(tree: Tree, keys: list[Key]) -> Iterator[tuple[Leaf, int, int]]:
 
 
 def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> None:
-    here, values = open_leaf(leaf)
+    if len(keys) == 1:
+        value = get(leaf, keys[0])
+        if value is not None:
+            found[keys[0]] = value
+        return
+    here, values = read_leaf(leaf)
     if not keys or not here or keys[0] > here[-1] or keys[-1] < here[0]:
         return
     entries = dict(zip(here, values, strict=True))
@@ -192,7 +202,7 @@ def first_entries(
         separators, children = open_branch(page)
         page = children[bisect_right(separators, key)]
     page.touched = True
-    keys, values = open_leaf(page)
+    keys, values = read_leaf(page)
     start = bisect_left(keys, key)
     stop = start + most
     if stop <= len(keys):  # most often they lie in one leaf
@@ -356,7 +366,7 @@ def _children_between(branch: Branch, low: Key | None, high: Key | None) -> list
 def _entries_between(
     leaf: Leaf, low: Key | None, high: Key | None
 ) -> tuple[list[Key], list[Value]]:
-    keys, values = open_leaf(leaf)
+    keys, values = read_leaf(leaf)
     first = 0 if low is None else bisect_left(keys, low)
     last = len(keys) if high is None else bisect_left(keys, high)
     if first == 0 and last == len(keys):

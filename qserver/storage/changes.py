@@ -4,13 +4,17 @@ A change is net: the row before the transaction and the row after it. A row that
 no change, however often it was written. An update that moves a row to another key is a deletion and
 an insertion, as in the trees.
 
-A table that the transaction redefines shows as a change of schema. Its rows may lie in another tree
-then, in another form, so they are not compared.
+A definition that the transaction changes shows as a change of schema. What its statement did to the
+rows is not told row by row. If other statements of the transaction changed rows, too, all rows of a
+table that was rewritten are told, before and after in the form that they had then: what the
+statement did to a row cannot be told from what the others did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice
+from math import inf
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -33,6 +37,8 @@ class Change(msgspec.Struct, frozen=True):
     after: Value | None = None
     statement: str | None = None
     """Of a change of schema, what made it, where that is known."""
+    table_before: Table | None = None
+    """The definition of the row before, if the table was rewritten."""
 
     @property
     def op(self) -> Operation:
@@ -45,7 +51,7 @@ Changes: TypeAlias = list[Change]
 
 
 def net_changes(
-    transaction: Transaction, hold: Callable[[Value], None], most: int
+    transaction: Transaction, hold: Callable[[Value], None], most: float = inf
 ) -> Generator[None, None, Changes]:
     """Return what the transaction's own writes change, by table and key; the first `most` of it.
 
@@ -53,34 +59,93 @@ def net_changes(
     others can run.
     """
     found = [Change(_name_of(key)) for key in _redefined(transaction)]
-    count = 0
-    for table in _written_tables(transaction):
-        writes = transaction.writes[table.id]
-        keys = yield from sorted_in_pieces(writes)
-        for key in keys:
-            count += 1
-            if count % CHANGES_AT_ONCE == 0:
-                yield
-            if len(found) >= most:
-                return found
-            before, after = transaction.entry_before(table.id, key), writes[key]
-            if same_row(before, after):
-                continue
-            for row in (before, after):
-                if row is not None:
-                    hold(row)
-            found.append(Change(table, before, after))
+    for table, origin in _written_tables(transaction):
+        if origin is None:
+            pieces = _written_rows(transaction, table)
+        else:
+            pieces = _rewritten_rows(transaction, origin, table)
+        for piece in pieces:
+            yield
+            for change in piece or ():
+                if len(found) >= most:
+                    return found
+                for row in (change.before, change.after):
+                    if row is not None:
+                        hold(row)
+                found.append(change)
     return found
 
 
-def _written_tables(transaction: Transaction) -> Iterator[Table]:
-    """Yield the tables that were written and have the rows that they had, or are new."""
-    known = transaction.catalog_before
+def _written_tables(transaction: Transaction) -> Iterator[tuple[Table, Table | None]]:
+    """Yield the tables with rows to tell, each with what it was if it was rewritten.
+
+    The rows of a table that was rewritten, and not changed besides, are not told.
+    """
+    before, writes = transaction.catalog_before, transaction.writes
+    if not transaction.catalog_changes:
+        for _, table in sorted(before.tables.items()):
+            if table.id in writes:
+                yield table, None
+        return
+    stated = transaction.stated()
+    known = {table.id: table for table in before.tables.values()}
+    beside_rows = any(each.beside_rows for each in stated)
+    all_noted = all(each.rewritten is not None for each in stated)
+    moved: dict[int, int] = {}
+    for each in stated:
+        moved |= each.rewritten or {}
     for key, table in sorted(transaction.catalog.tables.items()):
-        if table.id in transaction.writes:
-            before = known.tables.get(key)
-            if before is None or before.id == table.id:
-                yield table
+        tree = table.id
+        while tree in moved:
+            tree = moved[tree]
+        origin = known.get(tree)
+        if tree == table.id:
+            is_known = origin is not None or key not in before.tables or all_noted
+            if table.id in writes and is_known:
+                yield table, None
+        elif origin is None and table.id in writes:
+            yield table, None  # the transaction has made it, and rewritten it
+        elif origin is not None and beside_rows:
+            yield table, origin
+
+
+Pieces: TypeAlias = Generator[Changes | None, None, None]
+"""Some changes at a time; or None, only to let others run."""
+
+
+def _written_rows(transaction: Transaction, table: Table) -> Pieces:
+    writes = transaction.writes[table.id]
+    keys = yield from sorted_in_pieces(writes)
+    while piece := list(islice(keys, CHANGES_AT_ONCE)):
+        rows = [(transaction.entry_before(table.id, key), writes[key]) for key in piece]
+        yield [Change(table, *each) for each in rows if not same_row(*each)]
+
+
+def _rewritten_rows(transaction: Transaction, origin: Table, table: Table) -> Pieces:
+    """Tell all rows of a table that was rewritten, beside those of the one that it was.
+
+    Also those that end as they were: a reader may have done what the statement says.
+    """
+    writes = transaction.writes.get(table.id, {})
+    before = Transaction(transaction.snapshot, transaction.earlier)
+    alike = _key_of(origin) == _key_of(table)
+    for keys, rows in before.scan(origin.id):
+        now = [writes.get(key) if alike else None for key in keys]
+        yield [
+            Change(table, was, after, table_before=origin)
+            for was, after in zip(rows, now, strict=True)
+        ]
+    keys_now = yield from sorted_in_pieces(writes)
+    while piece := list(islice(keys_now, CHANGES_AT_ONCE)):
+        new = [key for key in piece if not alike or before.get_entry(origin.id, key) is None]
+        yield [Change(table, None, row) for key in new if (row := writes[key]) is not None]
+
+
+def _key_of(table: Table) -> list[tuple[str, object]] | object:
+    """Return what tells whether equal keys of two tables mean the same row; a row id never does."""
+    if table.has_row_id:
+        return object()
+    return [(table.columns[at].name, table.columns[at].type) for at in table.primary_key]
 
 
 def _redefined(transaction: Transaction) -> list[str]:

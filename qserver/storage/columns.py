@@ -22,7 +22,7 @@ from weakref import ref
 
 from qserver.limits import COLUMN_VECTORS_BYTES_MAX, VECTOR_ROWS_MIN
 from qserver.storage.btree import value_runs
-from qserver.storage.page import Branch, Key, Leaf, Tree, Value, load_ahead
+from qserver.storage.page import Branch, Key, Leaf, Tree, Value, load_ahead, read_leaf
 from qserver.values.vector_families import ColumnVector
 
 if TYPE_CHECKING:
@@ -102,13 +102,15 @@ VECTORS: Final = VectorCache(COLUMN_VECTORS_BYTES_MAX)
 class Chunk:
     """The rows start..stop of a page of height 1."""
 
-    __slots__ = ("_branch", "_start", "_stop", "_vectors", "filled", "length")
+    __slots__ = ("_branch", "_rows", "_start", "_stop", "_vectors", "filled", "length")
 
     def __init__(self, branch: Branch, start: int, stop: int) -> None:
         self._branch = branch
         self._start = start
         self._stop = stop
         self._vectors: dict[ColumnVector, Vector] = {}
+        self._rows: list[Value] | None = None
+        """All rows of the page, once a column was filled: their leaves may still be packed."""
         self.length = stop - start
         self.filled = 0
         """Values that were made vectors for this chunk, which costs the most."""
@@ -151,7 +153,8 @@ class Chunk:
         from qserver.values.vectors import vector_of  # imports numpy
 
         at = wanted.position
-        values = [row[at] for leaf in self._leaves() for row in leaf.values]
+        rows = self._rows = self._all_rows()
+        values = [row[at] for row in rows]
         self.filled += len(values)
         vector = column.vector = vector_of(values, wanted)
         column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
@@ -161,21 +164,32 @@ class Chunk:
             self._branch.store.make_room()
 
     def rows(self) -> list[Value]:
+        rows = self._all_rows()
+        return rows if len(rows) == self.length else rows[self._start : self._stop]
+
+    def _all_rows(self) -> list[Value]:
+        if self._rows is not None:
+            return self._rows
         rows: list[Value] = []
         for leaf in self._leaves():
-            rows += leaf.values
-        return rows if len(rows) == self.length else rows[self._start : self._stop]
+            rows += read_leaf(leaf)[1]
+        return rows
 
     def picked(self, places: list[int]) -> list[Value]:
         """Return the rows at ascending places."""
         if len(places) > FEW:
             picked: list[Value] = list(itemgetter(*places)(self.rows()))
             return picked
+        if self._rows is not None:
+            return [self._rows[self._start + place] for place in places]
         picked, end, at = [], -self._start, 0
         for leaf in self._leaves():
             begin, end = end, end + leaf.length
+            if places[at] >= end:
+                continue
+            values = read_leaf(leaf)[1]
             while places[at] < end:
-                picked.append(leaf.values[places[at] - begin])
+                picked.append(values[places[at] - begin])
                 at += 1
                 if at == len(places):
                     return picked
@@ -183,7 +197,7 @@ class Chunk:
 
     def runs(self) -> Iterator[list[Value]]:
         """Yield the rows as a scan of values does."""
-        if self.length == self._branch.length:
+        if self.length == self._branch.length and self._rows is None:
             yield from value_runs(self._branch)
         else:
             yield self.rows()
@@ -248,4 +262,5 @@ def _place(branch: Branch, key: Key) -> int:
     at = bisect_right(branch.separators, key)
     leaf = branch.children[at]
     assert type(leaf) is Leaf
-    return sum([each.length for each in branch.children[:at]]) + bisect_left(leaf.keys, key)
+    before = sum([each.length for each in branch.children[:at]])
+    return before + bisect_left(read_leaf(leaf)[0], key)

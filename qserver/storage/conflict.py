@@ -42,6 +42,10 @@ class Conflict(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
     """The columns of the key, see `conflict_place`."""
     statement: int | None = None
+    changed_by: str | None = None
+    """The request that made the change, if it is known."""
+    is_exact: bool = False
+    """Whether `version_found` is the version of the change, not only one that has it."""
 
 
 def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:

@@ -8,8 +8,15 @@ and its number. So trees can be counted, compared and cut at any height without 
 below. A branch that gets its entries back has other objects as children, for the same pages: two
 pages are the same if they are one object or have one number.
 
+A leaf that is loaded is *packed*: one string of bytes, as it is stored. That takes a fifth of the
+memory, and little time to load and to let go. One row can be found in it (`find`), and a scan can
+unpack it and leave it as it is (`read_leaf`). What is read often stays unpacked.
+
+    gone ──load──► packed ──unpack──► keys, values
+      ◄───────────── let_go ──────────────┘
+
 `keys`, `values`, `separators` and `children` load the entries if they are gone. Code that runs for
-each row reads the slots themselves, which hold None then, and calls `open_leaf` or `open_branch`.
+each row reads the slots themselves, which hold None then, and calls a function from below.
 Entries come and go in one thread, that of the event loop; other threads may read all the rest.
 """
 
@@ -30,11 +37,20 @@ class PageStore(Protocol):
     """Where the entries of saved pages are."""
 
     def load(self, pages: Sequence[Tree]) -> None:
-        """Give all these pages their entries back, with one read.
+        """Give all these pages their entries back, with one read; leaves get them packed.
 
         Raises DataCorrupted if a page is not there or not what was saved, LogFailed if the disk
         fails. Then the pages are as they were.
         """
+
+    def find(self, leaf: Leaf, key: Key) -> Value | None:
+        """Return the value at a key of a leaf that is gone or packed; load it if necessary."""
+
+    def read(self, leaf: Leaf) -> LeafEntries:
+        """Return the entries of a leaf that is gone or packed, to be read once."""
+
+    def unpack(self, leaf: Leaf) -> LeafEntries:
+        """Return the entries of a leaf that is gone or packed, and unpack it."""
 
     def note_copied(self, leaf: Leaf) -> None:
         """Count the entries of a saved leaf that a new leaf shares: they cannot go before it."""
@@ -58,6 +74,10 @@ class Leaf(msgspec.Struct, eq=False, gc=False):
     store: PageStore | None = None
     touched: bool = False
     """Whether it was read since the cache looked last."""
+    packed: bytes | None = None
+    """Its entries as they are stored, if they are here and not unpacked."""
+    looks: int = 0
+    """How often it was read packed since the cache looked last."""
     height: ClassVar[int] = 0
 
     @property
@@ -70,11 +90,12 @@ class Leaf(msgspec.Struct, eq=False, gc=False):
 
     @property
     def is_here(self) -> bool:
-        return self.keys_here is not None
+        return self.keys_here is not None or self.packed is not None
 
     def let_go(self) -> None:
         assert self.number, "what is not saved stays"
-        self.keys_here = self.values_here = None
+        self.keys_here = self.values_here = self.packed = None
+        self.looks = 0
 
     def __len__(self) -> int:
         return self.length
@@ -126,21 +147,32 @@ EMPTY: Final = Leaf([], [], 0)
 
 
 def open_leaf(leaf: Leaf) -> LeafEntries:
-    """Return keys and values, loaded if necessary. Read, never change."""
+    """Return keys and values, loaded and unpacked if necessary. Read, never change."""
     keys, values = leaf.keys_here, leaf.values_here
     if keys is None or values is None:
-        _load(leaf)
-        keys, values = leaf.keys_here, leaf.values_here
-        assert keys is not None and values is not None
         leaf.touched = True
+        return _store_of(leaf).unpack(leaf)
     return keys, values
+
+
+def read_leaf(leaf: Leaf) -> LeafEntries:
+    """Return the same for a scan, which need not leave the leaf unpacked."""
+    keys, values = leaf.keys_here, leaf.values_here
+    if keys is None or values is None:
+        return _store_of(leaf).read(leaf)
+    return keys, values
+
+
+def find(leaf: Leaf, key: Key) -> Value | None:
+    """Return the value at a key of a leaf that is gone or packed."""
+    return _store_of(leaf).find(leaf, key)
 
 
 def open_branch(branch: Branch) -> BranchEntries:
     """Return separators and children, loaded if necessary. Read, never change."""
     separators, children = branch.separators_here, branch.children_here
     if separators is None or children is None:
-        _load(branch)
+        _store_of(branch).load([branch])
         separators, children = branch.separators_here, branch.children_here
         assert separators is not None and children is not None
     return separators, children
@@ -155,10 +187,10 @@ def load_ahead(pages: Sequence[Tree]) -> None:
         store.load(gone)
 
 
-def _load(page: Tree) -> None:
+def _store_of(page: Tree) -> PageStore:
     store = page.store
     assert store is not None, "only what is saved is let go"
-    store.load([page])
+    return store
 
 
 def same_page(page: Tree) -> int:

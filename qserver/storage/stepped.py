@@ -21,7 +21,7 @@ from qserver.errors import InvalidSavepoint
 from qserver.storage.catalog import Catalog
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Transaction
+from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.relations import Definition
 from qserver.values.sizes import size_of
@@ -77,6 +77,8 @@ class SteppedTransaction:
         if step.catalog_changes:
             whole.catalog_changes = {**whole.catalog_changes, **step.catalog_changes}
         whole.dropped += step.dropped
+        whole.definitions += step.definitions
+        whole.changes_rows |= step.changes_rows
         self._bytes_written += size
         self.affected_rows += affected_rows
 
@@ -90,6 +92,7 @@ class SteppedTransaction:
                 whole.catalog,
                 whole.catalog_changes,
                 whole.dropped,
+                whole.definitions,
                 self.affected_rows,
                 self._bytes_written,
             )
@@ -113,6 +116,7 @@ class SteppedTransaction:
         self._savepoints[at:] = [there.again()]
         whole.catalog, whole.catalog_changes = there.catalog, there.catalog_changes
         whole.dropped = there.dropped
+        whole.definitions = there.definitions
         self.affected_rows, self._bytes_written = there.affected_rows, there.bytes_written
         undoing = _undo_all(undone, whole.writes)
         try:
@@ -196,6 +200,7 @@ class Savepoint:
         catalog: Catalog,
         catalog_changes: Mapping[str, Definition | None],
         dropped: tuple[int, ...],
+        definitions: tuple[Definitions, ...],
         affected_rows: int,
         bytes_written: int,
     ) -> None:
@@ -203,6 +208,7 @@ class Savepoint:
         self.catalog = catalog
         self.catalog_changes = catalog_changes
         self.dropped = dropped
+        self.definitions = definitions
         self.affected_rows = affected_rows
         self.bytes_written = bytes_written
         self._before: dict[int, dict[Key, Any]] = {}
@@ -218,6 +224,7 @@ class Savepoint:
             self.catalog,
             self.catalog_changes,
             self.dropped,
+            self.definitions,
             self.affected_rows,
             self.bytes_written,
         )

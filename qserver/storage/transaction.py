@@ -40,6 +40,11 @@ class Definitions(msgspec.Struct, frozen=True, array_like=True):
 
     statement: str
     names: list[str]
+    rewritten: dict[int, int] | None = None
+    """Trees into which it has moved the rows of tables, each with the tree where they were before.
+    Earlier releases did not write them."""
+    beside_rows: bool = False
+    """Whether the same transaction has changed rows by other statements, too."""
 
 
 class ScannedRange(msgspec.Struct):
@@ -80,6 +85,10 @@ class Transaction:
     """The statements that have changed definitions, for the same."""
     alone = False
     """Whether its version may hold no other transaction's writes."""
+    rewritten: Mapping[int, int] = {}
+    """Trees into which the rows of a table were moved, each with the tree where they were."""
+    changes_rows = False
+    """Whether a statement that is no definition may have changed rows."""
     retries = 0
     """How many earlier attempts of the same work conflicted."""
     journal: Journal | None = None
@@ -416,7 +425,17 @@ class Transaction:
         """Drop trees with all their entries; no definition may still name them."""
         self.dropped += trees
 
+    def note_rewritten(self, old: int, new: int) -> None:
+        """Note that the rows of a table were moved from a tree into another, in another form."""
+        self.rewritten = {**self.rewritten, new: old}
+
     # --- when the work is done ---
+
+    def stated(self) -> tuple[Definitions, ...]:
+        """Return the statements that have changed definitions, as the log has them."""
+        if not self.changes_rows:
+            return self.definitions
+        return tuple(msgspec.structs.replace(each, beside_rows=True) for each in self.definitions)
 
     def mark(self) -> None:
         """Note where the footprint of the next statement begins."""
@@ -439,6 +458,7 @@ class Transaction:
         """Undo all changes; what was read stays in the footprint."""
         self.writes = {}
         self.catalog, self.catalog_changes, self.dropped = self.catalog_before, {}, ()
+        self.definitions, self.rewritten = (), {}
 
     def load_written(self) -> Iterator[None]:
         """Load the pages that the writes will change, so that a page that cannot be read fails

@@ -28,6 +28,7 @@ most rows there is not.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -63,6 +64,7 @@ JSONB = 11
 LABEL = 12
 
 Entry = tuple[Key, Row | None]
+Buffer = bytes | memoryview
 Replacements = dict[type, Callable[[Any], Any]]
 
 
@@ -107,15 +109,30 @@ def decode_entries(data: bytes) -> list[Entry]:
     return list(zip(*decode_columns(data), strict=True))
 
 
-def count_entries(data: bytes) -> int:
+def count_entries(data: bytes, start: int = 0) -> int:
     """How many entries were encoded, without reading them: arrays begin with their length."""
-    kind = data[1]
+    kind = data[start + 1]
     if kind & 0xF0 == 0x90:
         return kind & 0x0F
-    return int.from_bytes(data[2 : 4 if kind == 0xDC else 6], "big")
+    return int.from_bytes(data[start + 2 : start + (4 if kind == 0xDC else 6)], "big")
 
 
-def decode_columns(data: bytes) -> tuple[list[Key], list[Row | None]]:
+def find_row(data: Buffer, key: Key) -> Row | None:
+    """The row at a key of ascending ones that `encode_columns` encoded; decodes no other row."""
+    try:
+        keys, rows = _decode_keys(data)
+    except _UNREADABLE as error:
+        raise _corrupted(data, error) from error
+    at = bisect_left(keys, key)
+    if at == len(keys) or keys[at] != key:
+        return None
+    try:
+        return _decode_row(rows[at])
+    except _UNREADABLE as error:
+        raise _corrupted(data, error) from error
+
+
+def decode_columns(data: Buffer) -> tuple[list[Key], list[Row | None]]:
     """The same entries as two columns of one length."""
     try:
         keys, rows = _decode_entries(data)
@@ -261,7 +278,7 @@ def _freeze(value: Any) -> Any:
 _NESTING = frozenset({tuple, list, dict})
 
 
-def _corrupted(data: bytes, error: Exception) -> DataCorrupted:
+def _corrupted(data: Buffer, error: Exception) -> DataCorrupted:
     return DataCorrupted(f"cannot decode {len(data)} bytes of stored data", detail=str(error))
 
 
@@ -270,3 +287,7 @@ _decode = msgspec.msgpack.Decoder(ext_hook=_restore).decode
 _decode_entries = msgspec.msgpack.Decoder(
     tuple[list[tuple[Any, ...]], list[tuple[Any, ...] | None]], ext_hook=_restore
 ).decode
+_decode_keys = msgspec.msgpack.Decoder(
+    tuple[list[tuple[Any, ...]], list[msgspec.Raw]], ext_hook=_restore
+).decode
+_decode_row = msgspec.msgpack.Decoder(tuple[Any, ...], ext_hook=_restore).decode

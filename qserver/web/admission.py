@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl
 
 from qserver.control.records import Grant
-from qserver.errors import Forbidden, InvalidRequest
+from qserver.errors import Forbidden
 from qserver.http1 import Client, Request
 from qserver.web.catalogue import Route
+from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.statuses import Pairs
 
 
@@ -39,23 +39,10 @@ class Admission:
             )
 
     def queries(self) -> dict[str, str]:
-        """The parameters of the query string; raises if the route does not know a name."""
-        text = self.request.query.decode("latin-1")
-        given = dict(parse_qsl(text, keep_blank_values=True))
-        known = {each.name for each in self.route.queries}
-        unknown = sorted(set(given) - known)
-        if unknown:
-            raise InvalidRequest(
-                f"unknown parameter {unknown[0]!r}",
-                hint=f"Known are: {', '.join(sorted(known)) or 'none'}.",
-            )
-        return given
+        """The parameters of the query string, which are those of the route."""
+        return read_query_string(self.request.query, self.route.parameters)
 
     def number(self, name: str) -> int | None:
         """An integer parameter of the query string."""
         text = self.queries().get(name)
-        if text is None:
-            return None
-        if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 18:
-            raise InvalidRequest(f"{name} is a whole number, not {text!r}")
-        return int(text)
+        return None if text is None else whole_number(name, text)

@@ -236,6 +236,7 @@ def describe_conflict(conflict: Conflict) -> dict[str, Any]:
             "to": key_object(columns, scanned.high),
         }
         where = {"range": ends}
+    changed_by = None if conflict.changed_by is None else {"request_id": conflict.changed_by}
     return {
         "reason": conflict.reason,
         "table": conflict.table,
@@ -243,6 +244,7 @@ def describe_conflict(conflict: Conflict) -> dict[str, Any]:
         "statement": conflict.statement,
         "read_version": conflict.version_read,
         "changed_version": conflict.version_found,
+        "changed_by": changed_by,
     }
 
 

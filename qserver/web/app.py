@@ -25,7 +25,7 @@ from qserver.errors import (
     UnsupportedMediaType,
 )
 from qserver.http1 import Request
-from qserver.web import bulk, change_feed
+from qserver.web import bulk, bulk_out, change_feed
 from qserver.web.cached_reads import ReadEndpoint
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
 from qserver.web.catalogue import BODILESS, find_route, routes_of
@@ -132,7 +132,9 @@ class Application:
             return Refusal(facts, route.path, refused)
         if (route.method, route.path) in KINDS:
             return OpenTransactionEndpoint(facts, route)
-        if (route.method, route.path) == bulk.ROUTE:
+        if route.path == bulk.PATH:
+            if route.method == "GET":
+                return bulk_out.RowsOutEndpoint(facts, route, self._encoders)
             return bulk.BulkEndpoint(facts, route)
         if route.path == change_feed.PATH:
             return change_feed.ChangesEndpoint(facts, route)

@@ -26,10 +26,11 @@ def as_of_given(given: int | str) -> AsOf:
     except ValueError:
         raise InvalidRequest(
             f"as_of is a version or a time, not {given[:40]!r}",
-            hint="Write a time as RFC 3339 does: 2026-01-31T12:00:00Z.",
+            hint="Write a time as RFC 3339 does: 2026-01-31T12:00:00Z. In a URL, + is %2B.",
         ) from None
     if time.tzinfo is None:
         raise InvalidRequest(
-            "the time of as_of has no zone", hint="Put Z behind it, or an offset such as +01:00."
+            "the time of as_of has no zone",
+            hint="Put Z behind it, or an offset such as +01:00 (in a URL %2B01:00).",
         )
     return time.timestamp() + MICROSECOND

@@ -11,13 +11,30 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import AbstractAsyncContextManager
+from sys import maxsize
 from typing import Any, Final
 
 import trio
 
 from qserver.errors import QserverError, first_of
-from qserver.http1 import PENDING, Answer, BodyRefused, ClientGone, Parts, Request, Response
-from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
+from qserver.http1 import (
+    PENDING,
+    Answer,
+    AnswerCut,
+    BodyRefused,
+    ClientGone,
+    Parts,
+    Request,
+    Response,
+)
+from qserver.http1.refusal import Refusal, new_request_id, refusal_response
+from qserver.limits import (
+    BODY_PROGRESS_BYTES_MIN,
+    BODY_SECONDS_MAX,
+    BODY_UNREAD_BYTES_MAX,
+    LINGER_SECONDS_MAX,
+    REQUEST_BODY_BYTES_MAX,
+)
 from qserver.web.app import Application
 
 Scope = MutableMapping[str, Any]
@@ -47,22 +64,29 @@ class AsgiApplication:
             headers,
             scope.get("scheme", "http"),
         )
-        body = ReceivedBody(receive)
+        body = ReceivedBody(receive, _declared(request))
         waiting = _Waiting()
+        is_http_1 = scope.get("http_version", "1.1").startswith("1")
         try:
             # Some servers cannot continue after an unread body, so read a small one first.
-            is_http_1 = scope.get("http_version", "1.1").startswith("1")
             whole = await body.read() if is_http_1 and _is_small(request) else None
             endpoint = self.application.endpoint(request)
+            body.most = endpoint.body_bytes_max or body.most
             answer = endpoint.handle(
                 body if whole is None else whole, scope.get("client"), waiting.respond
             )
             response = await waiting.response(answer)
+        except BodyRefused as refused:
+            refusal = Refusal(refused.status, str(refused))
+            response, _ = refusal_response(refusal, request.own_id or new_request_id(), 0)
         except ClientGone:
             return
         if not is_http_1:
             # Hypercorn drops an answered HTTP/2 stream and crashes on its later data.
-            await body.discard()
+            await body.discard(DISCARD_SECONDS)
+        elif body.has_begun and response.status not in _REFUSED:
+            # It closes the connection after the answer, and the rest of the body would reset it.
+            await body.discard(LINGER_SECONDS_MAX)
         start = {"type": "http.response.start", "status": response.status}
         pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
         if isinstance(response.body, bytes):
@@ -74,6 +98,9 @@ class AsgiApplication:
             await _send_parts({**start, "headers": pairs}, response.body, receive, send)
 
 
+_REFUSED: Final = (408, 413)
+"""Statuses after which no more is read."""
+
 DISCARD_SECONDS: Final = 30.0
 """How long to read the rest of an unwanted body."""
 
@@ -81,21 +108,31 @@ DISCARD_SECONDS: Final = 30.0
 class ReceivedBody:
     """The body that the ASGI server delivers."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, declared: int = 0) -> None:
+        self._declared = declared
+        self.most = REQUEST_BODY_BYTES_MAX
         self._receive = receive
         self._more = True
         self._size = 0
+        self._progress = 0
+        self._patience = BODY_SECONDS_MAX
 
-    async def discard(self) -> None:
-        """Read and drop the rest of the body."""
+    @property
+    def has_begun(self) -> bool:
+        return self._size > 0
+
+    async def discard(self, seconds: float) -> None:
+        """Read and drop the rest of the body, for a while."""
         try:
-            with trio.move_on_after(DISCARD_SECONDS):
+            with trio.move_on_after(seconds):
                 while self._more:
                     await self._next()
         except ClientGone:
             pass  # the client will not read the answer either
 
     async def _next(self, most: int | None = None) -> bytes:
+        if most is not None and self._declared > most:
+            raise BodyRefused(f"the body is larger than {most} bytes", 413)
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self._more = False
@@ -108,7 +145,7 @@ class ReceivedBody:
         return part
 
     async def read(self, most: int | None = None) -> bytes:
-        most = REQUEST_BODY_BYTES_MAX if most is None else most
+        most = self.most if most is None else most
         parts = []
         while self._more:
             parts.append(await self._next(most))
@@ -117,19 +154,31 @@ class ReceivedBody:
     async def receive_some(self) -> bytes:
         """Wait for the next part of the body; empty at its end."""
         while self._more:
-            part = await self._next(REQUEST_BODY_BYTES_MAX)
+            part: bytes | None = None
+            began = trio.current_time()
+            with trio.move_on_after(self._patience):
+                part = await self._next(self.most)
+            if part is None:
+                raise BodyRefused("the body of the request did not come in time", 408)
+            self._patience = max(0.0, self._patience - (trio.current_time() - began))
+            self._progress += len(part)
+            if self._progress >= BODY_PROGRESS_BYTES_MIN:
+                self._progress, self._patience = 0, BODY_SECONDS_MAX
             if part:
                 return part
         return b""
 
 
+def _declared(request: Request) -> int:
+    """The length that the head says, which the server has checked."""
+    length = dict(request.headers).get(b"content-length", b"0")
+    return int(length) if length.isdigit() and len(length) < 20 else maxsize
+
+
 def _is_small(request: Request) -> bool:
     headers = dict(request.headers)
-    length = headers.get(b"content-length", b"0")
     return (
-        length.isdigit()
-        and len(length) < 8
-        and int(length) <= BODY_UNREAD_BYTES_MAX
+        _declared(request) <= BODY_UNREAD_BYTES_MAX
         and b"expect" not in headers
         and b"transfer-encoding" not in headers
     )
@@ -178,6 +227,8 @@ async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send
             nursery.cancel_scope.cancel()
     except* OSError:
         pass  # from `send`: the client is gone
+    except* AnswerCut:
+        pass  # without its last message, the server ends the connection
     finally:
         await parts.aclose()
 

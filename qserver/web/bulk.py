@@ -6,55 +6,66 @@ body ─► pieces ─► `bulk_rows`: batches ─► `query.bulk`: steps of a t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from hashlib import sha256
 from time import perf_counter
-from typing import Any, Final, cast
-from urllib.parse import parse_qsl
+from typing import Final, NamedTuple, cast
 
 import msgspec
 import trio
 
+from qserver.engine.stored_answers import StoredAnswer
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import Forbidden, InvalidRequest
+from qserver.errors import Forbidden, InvalidRequest, SerializationFailure
 from qserver.http1 import Answer, IncomingBody
-from qserver.limits import BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
-from qserver.query.bulk import Batch, BulkInsert, OnConflict
-from qserver.query.results import Options
+from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
+from qserver.query.bulk import BulkInsert, OnConflict
+from qserver.query.once import mismatch
+from qserver.query.results import Answered, Options
+from qserver.query.sql_database import SqlDatabase
 from qserver.web import shapes
-from qserver.web.bulk_rows import Csv, JsonLines, ObjectBatches, refused_row
-from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.bulk_array import JsonArray
+from qserver.web.bulk_rows import Csv, JsonLines
+from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
+from qserver.web.idempotency import REPLAYED, name_of_answer
 from qserver.web.json_values import encode_json
-from qserver.web.requests import (
-    JSON_TYPES,
-    check_media_type,
-    decode,
-    decode_value_in_steps,
-    decoder_of,
-)
+from qserver.web.query_strings import read_query_string
+from qserver.web.requests import JSON_TYPES, check_media_type
 from qserver.web.service import allowed_of
 
-ROUTE: Final = ("POST", "/v1/tables/{name}/rows")
+PATH: Final = "/v1/tables/{name}/rows"
 CHOICES: Final = ("error", "ignore", "update")
 PIECE_BYTES: Final = 128 * 1024
 """Bytes of lines that are decoded at once."""
 
-_KINDS: Final[Mapping[bytes, type[JsonLines] | type[Csv]]] = {
+_KINDS: Final[Mapping[bytes, type[JsonLines | Csv]]] = {
     b"application/x-ndjson": JsonLines,
     b"application/jsonl": JsonLines,
     b"text/csv": Csv,
 }
+"""The decoders of media types; others are JSON."""
 
 
 class BulkEndpoint(Endpoint):
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
+        self.body_bytes_max = BULK_BYTES_MAX
         self.table = facts.request.path.split("/")[3]
-        self.queries = tuple(each.name for each in route.queries)
+        self.queries = route.parameters
         self.content_type = facts.headers.get(b"content-type", b"")
         named = facts.headers.get(b"x-database")
         self.database = None if named is None else named.decode("latin-1")
+
+
+class Asked(NamedTuple):
+    """What the head of a request asks for."""
+
+    kind: type[JsonLines | Csv | JsonArray]
+    on_conflict: OnConflict
+    only: tuple[str, ...] | None
+    database: str | None
 
 
 class BulkCall(KeyedCall):
@@ -67,54 +78,92 @@ class BulkCall(KeyedCall):
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         return self.after(self._load(body), self._loaded)
 
-    async def _load(self, body: bytes | IncomingBody) -> shapes.BulkAnswer:
-        endpoint, grant = self.endpoint, self.grant
-        if not grant.may_write:
+    async def _load(self, body: bytes | IncomingBody) -> Answered:
+        asked, endpoint, grant = self._asked(), self.endpoint, self.grant
+        self._began = perf_counter()
+        with await endpoint.service.plane.database(grant, asked.database) as opened:
+            key = self.idempotency_key
+            if key is None:
+                key = endpoint.headers.get(b"idempotency-key")
+            if key is None:
+                return await self._insert(opened.sql, asked, BodyPieces(body), None)
+            name = name_of_answer(opened.id, grant, key)
+            place = b"%b?%b\0" % (endpoint.request.path.encode(), endpoint.request.query)
+            return await self._insert_once(opened.sql, asked, BodyPieces(body, place), name)
+
+    def _asked(self) -> Asked:
+        endpoint = self.endpoint
+        if not self.grant.may_write:
             raise Forbidden("rows in bulk need a key with the scope data:write")
         if b"x-transaction" in endpoint.headers:
             raise InvalidRequest("rows in bulk are a transaction of their own")
-        if self.idempotency_key is not None or b"idempotency-key" in endpoint.headers:
-            raise InvalidRequest(
-                "rows in bulk take no Idempotency-Key",
-                hint="With on_conflict=ignore or update, the same rows can be sent again.",
-            )
-        given = queries_of(endpoint.request.query, endpoint.queries)
+        given = read_query_string(endpoint.request.query, endpoint.queries)
         on_conflict = given.get("on_conflict", "error")
         if on_conflict not in CHOICES:
             raise InvalidRequest(f"on_conflict is one of {', '.join(CHOICES)}, not {on_conflict!r}")
         only = names_of(given["columns"]) if "columns" in given else None
         media_type = endpoint.content_type.partition(b";")[0].strip().lower()
-        kind = _KINDS.get(media_type)
-        if kind is None:
+        kind = _KINDS.get(media_type, JsonArray)
+        if kind is JsonArray:
             instead = "application/x-ndjson, text/csv or application/json"
             check_media_type(endpoint.content_type, JSON_TYPES, instead)
-        self._began = perf_counter()
-        objects = await _array(body) if kind is None else []
-        options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed_of(grant))
         database = given.get("database", endpoint.database)
-        with await endpoint.service.plane.database(grant, database) as opened:
-            transaction = await opened.sql.open(timeout_ms=options.timeout_ms)
-            try:
-                choice = cast(OnConflict, on_conflict)
-                insert = BulkInsert(
-                    opened.sql, transaction, endpoint.table, choice, options, same_names=kind is Csv
-                )
-                insert.check_columns(only or ())
-                with trio.move_on_after(BULK_SECONDS_MAX) as scope:
-                    if kind is None:
-                        await _add(insert, ObjectBatches(only).of_many(objects))
-                    else:
-                        await _add_lines(insert, body, kind(only))
-                if scope.cancelled_caught:
-                    raise timed_out()
-                version = await insert.commit(self.request_id)
-            finally:
-                transaction.release()
-        times = shapes.Timings(self.elapsed_us(), self.exec_us())
-        return shapes.BulkAnswer(True, insert.affected_rows, version, times)
+        return Asked(kind, cast(OnConflict, on_conflict), only, database)
 
-    def _loaded(self, answer: shapes.BulkAnswer) -> Answer:
-        return self.answer(200, self.headers(), encode_json(answer))
+    async def _insert(
+        self, sql: SqlDatabase, asked: Asked, body: BodyPieces, name: bytes | None
+    ) -> Answered:
+        """Insert the rows. With `name`, store the answer under it, or return the one that is."""
+        allowed = allowed_of(self.grant)
+        options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed)
+        most = sql.bulk_bytes_most
+        transaction = await sql.open(timeout_ms=options.timeout_ms, bytes_most=most)
+        try:
+            if name is not None:
+                known = sql.stored_answer(transaction.transaction, name)
+                if known is not None:
+                    return await _repeated(known, body)
+            texts = asked.kind is Csv
+            insert = BulkInsert(
+                sql, transaction, self.endpoint.table, asked.on_conflict, options, texts=texts
+            )
+            insert.check_columns(asked.only or ())
+            with trio.move_on_after(BULK_SECONDS_MAX) as scope:
+                await _add_all(insert, body, asked.kind(asked.only))
+            if scope.cancelled_caught:
+                raise timed_out()
+            head = b'{"success":true,"affected_rows":%d,"version":' % insert.affected_rows
+            times = shapes.Timings(self.elapsed_us(), self.exec_us())
+            tail = b',"timings":%b}' % encode_json(times)
+            answer = sql.new_answer(body.fingerprint, head, tail)
+            named = None if name is None else (name, answer)
+            version = await insert.commit(self.request_id, named)
+        finally:
+            transaction.release()
+        return Answered(msgspec.structs.replace(answer, version=version).text, False)
+
+    async def _insert_once(
+        self, sql: SqlDatabase, asked: Asked, body: BodyPieces, name: bytes
+    ) -> Answered:
+        """Insert the rows, unless the same request has inserted them."""
+        snapshot = sql.snapshots.take()
+        known = None if snapshot is None else sql.stored_answer(snapshot, name)
+        if known is not None:
+            return await _repeated(known, body)
+        with sql.running(name):
+            try:
+                return await self._insert(sql, asked, body, name)
+            except SerializationFailure:  # perhaps the same request, whose client has left
+                snapshot = sql.snapshots.take()
+                known = None if snapshot is None else sql.stored_answer(snapshot, name)
+                if known is None:
+                    raise
+                return await _repeated(known, body)
+
+    def _loaded(self, answered: Answered) -> Answer:
+        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
+        self.endpoint.service.metrics.replayed += answered.replayed
+        return self.answer(200, headers, answered.text)
 
     def exec_us(self) -> int:
         return int((perf_counter() - self._began) * 1_000_000) if self._began else 0
@@ -123,71 +172,70 @@ class BulkCall(KeyedCall):
 BulkEndpoint.kind = BulkCall
 
 
-async def _add_lines(
-    insert: BulkInsert, body: bytes | IncomingBody, decoder: JsonLines | Csv
+class BodyPieces:
+    """The body in pieces that are worth decoding at once.
+
+    With the `place` where it is sent, the fingerprint of the request is known at the end.
+    """
+
+    def __init__(self, body: bytes | IncomingBody, place: bytes | None = None) -> None:
+        self._body = body
+        self._digest = None if place is None else sha256(place)
+        self._has_ended = False
+
+    @property
+    def fingerprint(self) -> bytes:
+        return b"" if self._digest is None else self._digest.digest()
+
+    async def skip(self) -> None:
+        """Read to the end."""
+        while not self._has_ended:
+            await self.next()
+            await yield_to_others()
+
+    async def next(self) -> tuple[bytes, bool]:
+        """Wait for a piece; also whether it is the last."""
+        piece, self._has_ended = await self._receive()
+        if self._digest is not None:
+            self._digest.update(piece)
+        return piece, self._has_ended
+
+    async def _receive(self) -> tuple[bytes, bool]:
+        if isinstance(self._body, bytes):
+            return self._body, True
+        pieces: list[bytes] = []
+        size = 0
+        while size < PIECE_BYTES:
+            piece = await self._body.receive_some()
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces), size < PIECE_BYTES
+
+
+async def _repeated(known: StoredAnswer, body: BodyPieces) -> Answered:
+    """The stored answer, if the request is the same to the last byte."""
+    with trio.move_on_after(BULK_SECONDS_MAX) as scope:
+        await body.skip()
+    if scope.cancelled_caught:
+        raise timed_out()
+    if known.fingerprint != body.fingerprint:
+        raise mismatch()
+    return Answered(known.text, True)
+
+
+async def _add_all(
+    insert: BulkInsert, body: BodyPieces, decoder: JsonLines | Csv | JsonArray
 ) -> None:
     """Insert rows as they arrive, a piece of the body after the other."""
-    if isinstance(body, bytes):
-        await _add(insert, decoder.feed(body, last=True))
-        return
-    pieces: list[bytes] = []
-    size = 0
-    while piece := await body.receive_some():
-        pieces.append(piece)
-        size += len(piece)
-        if size >= PIECE_BYTES:
-            await _add(insert, decoder.feed(b"".join(pieces)))
-            pieces, size = [], 0
-    await _add(insert, decoder.feed(b"".join(pieces), last=True))
-
-
-async def _array(body: bytes | IncomingBody) -> list[dict[str, Any]]:
-    """The objects of a JSON array, which is checked as a whole."""
-    raw = (body if isinstance(body, bytes) else await body.read()).strip()
-    if bytes(decode(_wrapped, b'{"array":%b}' % raw).array) != raw:
-        raise InvalidRequest("the body is not JSON: it goes on after its end")
-    values, _ = await decode_value_in_steps(raw, perf_counter(), None)
-    if type(values) is not list:
-        raise InvalidRequest("the body is not a JSON array of objects")
-    for number, value in enumerate(values, 1):
-        if type(value) is not dict:
-            raise refused_row(number, "is not a JSON object")
-    return values
-
-
-class _Wrapped(msgspec.Struct):
-    """JSON that is checked before it is decoded in steps."""
-
-    array: msgspec.Raw
-
-
-_wrapped: Final = decoder_of(_Wrapped)
-
-
-async def _add(insert: BulkInsert, batches: Iterator[Batch]) -> None:
-    for batch in batches:
-        await insert.add(batch)
-        await yield_to_others()
-
-
-def queries_of(query: bytes, known: tuple[str, ...]) -> dict[str, str]:
-    """The parameters of the query string, each once."""
-    try:
-        pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
-        )
-    except ValueError as error:
-        raise InvalidRequest(f"the query string cannot be read: {error}") from None
-    given: dict[str, str] = {}
-    for name, value in pairs:
-        if name not in known:
-            raise InvalidRequest(
-                f"unknown parameter {name!r}", hint=f"Known are: {', '.join(known)}."
-            )
-        if name in given:
-            raise InvalidRequest(f"the parameter {name} is there more than once")
-        given[name] = value
-    return given
+    is_last = False
+    while not is_last:
+        piece, is_last = await body.next()
+        for batch in decoder.feed(piece, last=is_last):
+            if batch is not None:
+                await insert.add(batch)
+            await yield_to_others()
 
 
 def names_of(text: str) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""Decodes rows in bulk while they arrive: JSON lines and CSV.
+"""Decodes rows in bulk while they arrive: JSON lines, CSV; `bulk_array` has JSON arrays.
 
     bytes ─► whole lines ─► rows ─► batches of rows with the same names
 
 A decoder raises the error of the first bad row after it has yielded the rows before it. CSV cells
-are texts, an empty cell is NULL, and a cell of two quotes is the empty text.
+are texts, an empty cell is NULL, and a cell of two quotes is the empty text. An empty line is a row
+if there is one column, and otherwise does not count.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from __future__ import annotations
 import csv
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Generator
 from io import StringIO
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from qserver.errors import InvalidRequest
-from qserver.limits import REQUEST_BODY_BYTES_MAX
+from qserver.limits import BULK_ROW_BYTES_MAX
 from qserver.query.bulk import Batch
 from qserver.sql.value_rows import Row
 from qserver.web.requests import decoder_of
@@ -27,7 +28,12 @@ from qserver.web.requests import decoder_of
 ROWS_AT_ONCE: Final = 1000
 """Rows of one statement."""
 
-csv.field_size_limit(REQUEST_BODY_BYTES_MAX)
+Batches: TypeAlias = Generator[Batch | None, None, None]
+"""None lets others run."""
+
+BOM: Final = b"\xef\xbb\xbf"
+
+csv.field_size_limit(BULK_ROW_BYTES_MAX)
 
 
 class ObjectBatches:
@@ -37,7 +43,7 @@ class ObjectBatches:
         self._only = None if only is None else frozenset(only)
         self._count = 0
 
-    def of(self, objects: list[dict[str, Any]]) -> Iterator[Batch]:
+    def of(self, objects: list[dict[str, Any]]) -> Batches:
         only = self._only
         if only is not None:
             objects = [{name: each[name] for name in each if name in only} for each in objects]
@@ -46,11 +52,6 @@ class ObjectBatches:
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 yield Batch(names, rows[start : start + ROWS_AT_ONCE], self._count + start + 1)
             self._count += len(rows)
-
-    def of_many(self, objects: list[dict[str, Any]]) -> Iterator[Batch]:
-        """The same, a part of the objects after the other."""
-        for start in range(0, len(objects), ROWS_AT_ONCE):
-            yield from self.of(objects[start : start + ROWS_AT_ONCE])
 
     def refuse(self, reason: str) -> InvalidRequest:
         """The error of the row after those that were yielded."""
@@ -62,22 +63,30 @@ class JsonLines:
         self._batches = ObjectBatches(only)
         self._begun: list[bytes] = []
         """The pieces of a line that has no end yet."""
+        self._begun_bytes = 0
+        self._is_first = True
 
-    def feed(self, data: bytes, *, last: bool = False) -> Iterator[Batch]:
+    def feed(self, data: bytes, *, last: bool = False) -> Batches:
         end = len(data) if last else data.rfind(b"\n") + 1
         if not end and not last:
             self._begun.append(data)
+            self._begun_bytes += len(data)
+            if self._begun_bytes > BULK_ROW_BYTES_MAX:
+                raise self._batches.refuse(TOO_LONG)
             return
         lines = b"".join([*self._begun, data[:end]])
         self._begun = [data[end:]]
+        self._begun_bytes = len(data) - end
+        if self._is_first:
+            self._is_first, lines = False, lines.removeprefix(BOM)
         try:
             objects = _objects.decode_lines(lines)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except NOT_JSON:
             yield from self._one_by_one(lines)
             return
         yield from self._batches.of(objects)
 
-    def _one_by_one(self, lines: bytes) -> Iterator[Batch]:
+    def _one_by_one(self, lines: bytes) -> Batches:
         """Yield the rows before the bad line, then raise its error."""
         objects: list[dict[str, Any]] = []
         for line in lines.split(b"\n"):
@@ -85,7 +94,7 @@ class JsonLines:
                 continue
             try:
                 objects.append(_objects.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            except NOT_JSON as error:
                 yield from self._batches.of(objects)
                 raise self._batches.refuse(f"is not a JSON object: {error}") from None
         raise AssertionError("each line alone is a JSON object, and all together are not")
@@ -97,6 +106,7 @@ class Csv:
         self._decode = getincrementaldecoder("utf-8-sig")("strict").decode
         self._begun: list[str] = []
         """The pieces of a record that has no end yet."""
+        self._begun_length = 0
         self._in_quotes = 0
         self._header: list[str] | None = None
         self._names: tuple[str, ...] = ()
@@ -104,7 +114,7 @@ class Csv:
         """The cells that are taken; None: all."""
         self._count = 0
 
-    def feed(self, data: bytes, *, last: bool = False) -> Iterator[Batch]:
+    def feed(self, data: bytes, *, last: bool = False) -> Batches:
         try:
             text = self._decode(data, last)
         except UnicodeDecodeError as error:
@@ -116,9 +126,13 @@ class Csv:
             end = len(text)
         if not end and not last:
             self._begun.append(text)
+            self._begun_length += len(text)
+            if self._begun_length > BULK_ROW_BYTES_MAX:
+                raise self._refuse(TOO_LONG)
             return
         records = "".join([*self._begun, text[:end]])
         self._begun = [text[end:]]
+        self._begun_length = len(text) - end
         yield from self._batches(records)
         if last and self._header is None:
             raise InvalidRequest("the CSV has no header line")
@@ -140,7 +154,7 @@ class Csv:
         self._in_quotes = (self._in_quotes + len(pieces) - 1) % 2
         return end
 
-    def _batches(self, records: str) -> Iterator[Batch]:
+    def _batches(self, records: str) -> Batches:
         trouble: str | None = None
         if '"' in records:
             outside = _QUOTED.sub(_fill, records)
@@ -157,7 +171,9 @@ class Csv:
         try:
             for cells in reader:
                 if not cells:
-                    continue
+                    if self._header is None or len(self._header) > 1:
+                        continue
+                    cells = [""]  # the only cell is empty
                 if self._header is None:
                     self._begin(cells)
                     continue
@@ -179,10 +195,14 @@ class Csv:
             trouble = f"is not CSV: {error}"
         if rows:
             yield self._batch(rows)
-        if trouble is not None and self._header is None:
-            raise InvalidRequest(f"the header of the CSV {trouble}")
         if trouble is not None:
-            raise refused_row(self._count + 1, trouble)
+            raise self._refuse(trouble)
+
+    def _refuse(self, trouble: str) -> InvalidRequest:
+        """The error of the row after those that were yielded, or of the header."""
+        if self._header is None:
+            return InvalidRequest(f"the header of the CSV {trouble}")
+        return refused_row(self._count + 1, trouble)
 
     def _batch(self, rows: list[Row]) -> Batch:
         batch = Batch(self._names, rows, self._count + 1)
@@ -204,9 +224,11 @@ class Csv:
         self._places = [header.index(name) for name in only]
 
 
+TOO_LONG: Final = f"is longer than {BULK_ROW_BYTES_MAX} bytes, or does not end"
 _QUOTED: Final = re.compile(r'(?<![^,\r\n])"[^"]*+(?:""[^"]*+)*+"(?![^,\r\n])')
 """A cell in quotes."""
 _objects: Final[msgspec.json.Decoder[dict[str, Any]]] = decoder_of(dict[str, Any])
+NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _fill(cell: re.Match[str]) -> str:

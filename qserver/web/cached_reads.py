@@ -4,15 +4,15 @@
                                     └─ otherwise the query runs on the same snapshot
 
 An ETag is for one organization, database, request and release. It is weak: the rows are the same,
-the timings are not.
+the timings are not. What a request with `as_of` depends on is the version that it finds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from time import perf_counter
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -25,11 +25,12 @@ from qserver.query.permissions import Allowed
 from qserver.query.results import TransactionResult
 from qserver.web.calls import JSON, ONLY_JSON, Facts
 from qserver.web.dataplane import HotEndpoint, QueryCall
+from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.requests import decode_value
 from qserver.web.rows import RowEncoders
 from qserver.web.statuses import Pair
 
-TEXTS: Final = ("sql", "statement", "database", "format")
+TEXTS: Final = ("sql", "statement", "database", "format", "as_of")
 NUMBERS: Final = ("max_rows", "timeout_ms")
 PARAMETERS: Final = (*TEXTS, "params", *NUMBERS)
 CACHED: Final = (b"cache-control", b"private, no-cache")
@@ -46,12 +47,15 @@ class ReadCall(QueryCall):
 
     def run(self, body: bytes) -> Answer:
         """Decode the query string as the same fields of a body would be."""
+        self.check_head()
+        request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
+        return self.decoded(request)
+
+    def check_head(self) -> None:
         if self.endpoint.idempotency_key is not None:
             raise InvalidRequest("a request that only reads takes no Idempotency-Key")
         if self.endpoint.transaction is not None:
             raise InvalidRequest("in an open transaction, send queries with POST")
-        request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
-        return self.decoded(request)
 
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
@@ -119,32 +123,24 @@ class ReadEndpoint(HotEndpoint):
 
 def _fields(query: bytes) -> dict[str, Any]:
     """The fields of the query string, as the body of a POST would have them."""
+    fields = typed_fields(read_query_string(query, PARAMETERS))
+    if "sql" not in fields and "statement" not in fields:
+        raise InvalidRequest("the parameter sql is missing")
+    return fields
+
+
+def typed_fields(given: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters with the types that the fields of a body have."""
     fields: dict[str, Any] = {}
-    try:
-        pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
-        )
-    except ValueError as error:
-        raise InvalidRequest(f"the query string cannot be read: {error}") from None
-    for name, value in pairs:
-        if name not in PARAMETERS:
-            raise InvalidRequest(
-                f"unknown parameter {name!r}", hint=f"Known are: {', '.join(PARAMETERS)}."
-            )
-        if name in fields:
-            raise InvalidRequest(f"the parameter {name} is there more than once")
+    for name, value in given.items():
         if name in NUMBERS:
-            if not (value.isascii() and value.isdecimal() and len(value) <= 18):
-                raise InvalidRequest(f"{name} is a whole number, not {value!r}")
-            fields[name] = int(value)
+            fields[name] = whole_number(name, value)
         elif name == "params":
             text = value.encode()
             decode_value(text)  # one value, and nothing behind it that would be a field
             fields[name] = msgspec.Raw(text)
         else:
             fields[name] = value
-    if "sql" not in fields and "statement" not in fields:
-        raise InvalidRequest("the parameter sql is missing")
     return fields
 
 

@@ -81,6 +81,8 @@ class Endpoint:
         self.json_headers = Headers([JSON, *UNLIMITED, *facts.every_answer])
         """The headers of most answers."""
         self.compression = facts.compression if compressible else None
+        self.body_bytes_max: int | None = None
+        """The largest body, if that is not the same as everywhere."""
         self.plain_bytes_max = maxsize if self.compression is None else self.compression.bytes_min
         """The length of the longest body that is sent as it is."""
 

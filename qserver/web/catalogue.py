@@ -58,6 +58,8 @@ class Route:
     queries: tuple[Query, ...] = ()
     media: str = "application/json"
     """The media type of an answer that is not JSON."""
+    media_besides: tuple[str, ...] = ()
+    """Media types that its answer has for those who accept them."""
     body_optional: bool = False
     for_statement_keys: bool = False
     """Whether a key that can only run its statements may call it."""
@@ -73,6 +75,11 @@ class Route:
         return self.plane is not Plane.CONTROL
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names that its query string may have."""
+        return tuple(each.name for each in self.queries)
+
+    @property
     def name(self) -> str:
         """The name of the handler: `get_v1_keys_id` for GET /v1/keys/{id}."""
         words = re.findall(r"[a-z0-9]+", self.path)
@@ -84,6 +91,8 @@ _PAGES: Final = (
     Query("limit", int, "Records of a page."),
 )
 
+STREAMED: Final = ("text/event-stream", "application/x-ndjson", "text/csv")
+
 ROUTES: Final[tuple[Route, ...]] = (
     # --- the data plane
     Route(
@@ -92,6 +101,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "run one statement",
         Plane.DATA,
         shapes.QueryAnswer,
+        media_besides=STREAMED,
         request=shapes.QueryRequest,
         named_request=shapes.NamedQueryRequest,
         takes_idempotency_key=True,
@@ -103,6 +113,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "run a query by its URL, with an ETag",
         Plane.DATA,
         shapes.QueryAnswer,
+        media_besides=STREAMED,
         errors=(400, 403, 404, 405),
         queries=(
             Query("sql", str, "The query."),
@@ -112,6 +123,7 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query("format", str, "Rows as `objects` or `arrays`."),
             Query("max_rows", int, "Give the first so many."),
             Query("timeout_ms", int, "Give up after so long."),
+            Query("as_of", str, "Read the database as it was: a version, or a time with its zone."),
         ),
     ),
     Route(
@@ -120,6 +132,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "run one statement, sent as plain text",
         Plane.DATA,
         shapes.QueryAnswer,
+        media_besides=STREAMED,
         request=str,
         takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
@@ -143,11 +156,32 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.BulkAnswer,
         request=shapes.BULK,
         request_media=("application/x-ndjson", "text/csv"),
+        takes_idempotency_key=True,
         scope="data:write",
         errors=(400, 403, 404, 413, 415),
         queries=(
             Query("on_conflict", str, "`error`, `ignore`, or `update` the row with that key."),
             Query("columns", str, "Take only these, with commas between them."),
+            Query("database", str, "Which database; else X-Database, else the key's own."),
+        ),
+    ),
+    Route(
+        "GET",
+        "/v1/tables/{name}/rows",
+        "stream the rows of a table: CSV, JSON lines or a JSON array",
+        Plane.DATA,
+        shapes.BULK,
+        media_besides=("application/x-ndjson", "text/csv"),
+        scope="data:read",
+        errors=(400, 403, 404, 405),
+        queries=(
+            Query("columns", str, "Only these, with commas between them."),
+            Query("where", str, "Only rows for which this expression is true."),
+            Query("params", str, "Parameters of that expression, as a JSON array or object."),
+            Query("order", str, "Names of columns, each with ASC or DESC if you like."),
+            Query("limit", int, "At most so many rows."),
+            Query("as_of", str, "As it was at this version or time."),
+            Query("timeout_ms", int, "Give up after so long, not counting your reading."),
             Query("database", str, "Which database; else X-Database, else the key's own."),
         ),
     ),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from math import inf
-from urllib.parse import parse_qsl
 
 import msgspec
 import trio
@@ -38,11 +37,11 @@ from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.feed import FeedParts, TableFilter, some_changes
 from qserver.web.json_values import encode_json
+from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.readers import Reader
 from qserver.web.streams import EVENT_STREAM, AnswerParts
 
 PATH = "/v1/changes"
-_VERSION_MAX = 2**63 - 1
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -56,7 +55,7 @@ class Asked(msgspec.Struct, frozen=True):
 class ChangesEndpoint(Endpoint):
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path, compressible=True)
-        self._known = [each.name for each in route.queries]
+        self._known = route.parameters
         headers, method = facts.headers, facts.request.method
         named = headers.get(b"x-database")
         self._database = None if named is None else named.decode("latin-1")
@@ -66,7 +65,7 @@ class ChangesEndpoint(Endpoint):
 
     def asked(self) -> Asked:
         """Read the parameters; raise if one is unknown or makes no sense."""
-        given = self._given()
+        given = read_query_string(self.request.query, self._known)
         since = given.get("since")
         name = "since"
         if self.streams and self._last_event_id is not None:
@@ -77,35 +76,14 @@ class ChangesEndpoint(Endpoint):
                 hint="Send the version that you know: every answer of a query has one.",
             )
         tables = given.get("tables")
-        wait_ms = _number("wait_ms", given.get("wait_ms", "0"), 0, FEED_WAIT_MS_MAX)
+        wait_ms = whole_number("wait_ms", given.get("wait_ms", "0"), 0, FEED_WAIT_MS_MAX)
         return Asked(
-            _number(name, since, 0, _VERSION_MAX),
+            whole_number(name, since, 0),
             TableFilter(None if tables is None else frozenset(map(_table, tables.split(",")))),
-            _number("limit", given.get("limit", str(FEED_LIMIT_DEFAULT)), 1, FEED_LIMIT_MAX),
+            whole_number("limit", given.get("limit", str(FEED_LIMIT_DEFAULT)), 1, FEED_LIMIT_MAX),
             wait_ms / 1000 if self._waits else 0.0,
             given.get("database", self._database),
         )
-
-    def _given(self) -> dict[str, str]:
-        try:
-            pairs = parse_qsl(
-                self.request.query.decode("ascii"),
-                keep_blank_values=True,
-                errors="strict",
-                max_num_fields=100,
-            )
-        except ValueError as error:
-            raise InvalidRequest(f"the query string cannot be read: {error}") from None
-        given: dict[str, str] = {}
-        for name, value in pairs:
-            if name not in self._known:
-                raise InvalidRequest(
-                    f"unknown parameter {name!r}", hint=f"Known are: {', '.join(self._known)}."
-                )
-            if name in given:
-                raise InvalidRequest(f"the parameter {name} is there more than once")
-            given[name] = value
-        return given
 
 
 class ChangesCall(KeyedCall):
@@ -241,12 +219,3 @@ def _check(asked: Asked, newest: Snapshot) -> None:
 
 def _table(name: str) -> str:
     return name.strip().removeprefix("public.")
-
-
-def _number(name: str, text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise InvalidRequest(f"{name} is a whole number, not {text!r}")
-    number = int(text)
-    if not least <= number <= most:
-        raise InvalidRequest(f"{name} is {least} to {most}, not {number}")
-    return number

@@ -34,19 +34,26 @@ class ChangeEncoder:
         if isinstance(table, str):
             statement = UNSET if change.statement is None else change.statement
             return RowChange(table, change.op, None, None, None, statement)
-        known = self._forms.get(id(table))
-        if known is None:
-            known = self._forms[id(table)] = (table, _TableForm(table))
-        form = known[1]
-        some = change.before if change.after is None else change.after
-        assert some is not None, "a row is there before or after"
+        form = self._form_of(table)
+        form_before = form if change.table_before is None else self._form_of(change.table_before)
+        if change.after is not None:
+            key = form.key(change.after)
+        else:
+            assert change.before is not None, "a row is there before or after"
+            key = form_before.key(change.before)
         return RowChange(
             form.name,
             change.op,
-            None if table.has_row_id else form.key(some),
-            None if change.before is None else form.row(change.before),
+            key,
+            None if change.before is None else form_before.row(change.before),
             None if change.after is None else form.row(change.after),
         )
+
+    def _form_of(self, table: Table) -> _TableForm:
+        known = self._forms.get(id(table))
+        if known is None:
+            known = self._forms[id(table)] = (table, _TableForm(table))
+        return known[1]
 
 
 class _TableForm:
@@ -54,13 +61,14 @@ class _TableForm:
         self.name = ".".join(table.path)
         visible = [at for at, column in enumerate(table.columns) if not column.hidden]
         self._columns = [_field(table, at) for at in visible]
+        self._has_key = not table.has_row_id
         self._key = [_field(table, at) for at in table.primary_key]
 
     def row(self, row: Row) -> dict[str, Any]:
         return _object(self._columns, row)
 
-    def key(self, row: Row) -> dict[str, Any]:
-        return _object(self._key, row)
+    def key(self, row: Row) -> dict[str, Any] | None:
+        return _object(self._key, row) if self._has_key else None
 
 
 _Field = tuple[int, str, Converter | None]

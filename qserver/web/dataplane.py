@@ -77,7 +77,7 @@ from qserver.web.requests import (
 from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder, RowEncoders
 from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
-from qserver.web.streams import EVENT_STREAM, NDJSON, AnswerParts, EventStream, JsonLines, RowParts
+from qserver.web.streams import AnswerParts, EventStream, RowParts, begun, form_of
 
 TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 
@@ -95,9 +95,8 @@ class HotEndpoint(Endpoint):
         self.content_type = headers.get(b"content-type", b"")
         named = headers.get(b"x-database")
         self.database = None if named is None else named.decode("latin-1")
-        accept = headers.get(b"accept", b"")
-        self.lines = NDJSON in accept
-        self.streams = self.lines or EVENT_STREAM in accept
+        self.form = form_of(headers.get(b"accept", b""))
+        """How rows are streamed, if the client wants that."""
         inside = headers.get(b"x-transaction")
         self.transaction = None if inside is None else inside.decode("latin-1")
         """The open transaction that the request is a step of."""
@@ -321,7 +320,7 @@ class QueryCall(HotCall):
         if request.live or request.every_ms is not None or ("/*+" in sql and is_live(sql)):
             self._every_seconds = self._checked_live(request)
             return self.open(request, self.live, self.refuse_live)
-        streams = self.endpoint.streams or wants_stream(sql)
+        streams = self.endpoint.form is not None or wants_stream(sql)
         if streams and request.dry_run:
             raise InvalidRequest(
                 "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
@@ -334,7 +333,7 @@ class QueryCall(HotCall):
         """Check the options of a live query; return the seconds between two changes."""
         if not (request.live or is_live(request.sql)):
             raise InvalidRequest("every_ms is for a live query", hint='Send "live": true with it.')
-        if self.endpoint.lines:
+        if self.endpoint.form not in (None, EventStream):
             raise InvalidRequest(
                 "a live query is a stream of events",
                 hint="Accept text/event-stream, or leave out the header Accept.",
@@ -388,7 +387,8 @@ class QueryCall(HotCall):
         """Start a statement whose rows are sent as they are computed."""
         self._opened = opened
         (statement,), options = self._statements, self._options
-        beginning = opened.sql.stream(
+        beginning = partial(
+            opened.sql.stream,
             statement.sql,
             statement.parameters,
             timeout_ms=options.timeout_ms,
@@ -399,18 +399,19 @@ class QueryCall(HotCall):
             request_id=self.request_id,
             as_of=options.as_of,
         )
-        return self.after(beginning, self._streams)
+        return self.after(begun(beginning, self.endpoint.form), self._streams)
 
     def stream_inside(self, held: Held) -> Answer:
         """Do so in an open transaction, whose next use waits for the end of the stream."""
         (statement,) = self._statements
-        beginning = held.opened.sql.stream_inside(held.transaction, statement, self._options)
-        return self.after(beginning, self._streams)
+        sql, inside = held.opened.sql, held.transaction
+        beginning = partial(sql.stream_inside, inside, statement, self._options)
+        return self.after(begun(beginning, self.endpoint.form), self._streams)
 
     def _streams(self, stream: RowStream) -> Response:
         endpoint = self.endpoint
         encoder = endpoint.encoders.find(stream.columns, stream.types)
-        form = JsonLines(encoder) if endpoint.lines else EventStream(encoder)
+        form = (endpoint.form or EventStream)(encoder)
 
         async def check() -> None:
             if not stream.committed:
@@ -483,7 +484,7 @@ class QueryCall(HotCall):
                 (b"x-accel-buffering", b"no"),
             )
         )
-        live = not self.endpoint.lines
+        live = self.endpoint.form in (None, EventStream)
         return self.answer_in_parts(out, AnswerParts(parts, ended), live=live)
 
     def release(self) -> None:

@@ -56,6 +56,7 @@ from qserver.web.catalogue import Route
 from qserver.web.json_values import encode_json
 from qserver.web.named import hide_rows, refuse_options
 from qserver.web.places import check_place
+from qserver.web.query_strings import read_query_string
 from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
 from qserver.web.service import allowed_of
 
@@ -94,8 +95,12 @@ class TransactionRouteCall(KeyedCall):
             hide_rows(known)
         return known
 
+    def need_no_query(self) -> None:
+        read_query_string(self.endpoint.request.query, ())
+
     def found(self) -> Held:
         """The caller's transaction that the path names."""
+        self.need_no_query()
         held = self.endpoint.service.plane.open_transactions.find(self.grant, self.endpoint.name)
         check_place(held, self.grant, self.endpoint.database)
         return held
@@ -111,6 +116,7 @@ class OpenCall(TransactionRouteCall):
     _request: shapes.OpenRequest
 
     def run(self, body: bytes) -> Answer:
+        self.need_no_query()
         self._request = shapes.OpenRequest()
         if body.strip():
             check_media_type(self.endpoint.content_type, JSON_TYPES, "application/json")

@@ -39,6 +39,7 @@ _OF_STATEMENTS: Final = (
     shapes.QueryAnswer,
     shapes.TransactionAnswer,
     shapes.BulkAnswer,
+    shapes.BULK,
     shapes.ChangesAnswer,
 )
 
@@ -93,10 +94,13 @@ def _operation(route: Route, settings: Settings) -> dict[str, Any]:
     }
     parameters = [_in_path(name) for name in re.findall(r"{(\w+)}", route.path)]
     parameters += [_in_query(each) for each in route.queries]
-    if (
-        route.path in ("/v1/query", "/query", "/v1/transaction", "/v1/changes", "/tables")
-        or route.request is shapes.BULK
-    ):
+    if route.path in (
+        "/v1/query",
+        "/query",
+        "/v1/transaction",
+        "/v1/changes",
+        "/tables",
+    ) or shapes.BULK in (route.request, route.answer):
         parameters.append(_DATABASE_HEADER)
     if route.streams:
         parameters.append(_LAST_EVENT_ID)
@@ -132,9 +136,8 @@ def _responses(route: Route) -> dict[str, Any]:
         answer["headers"] = {"Content-Encoding": _CONTENT_ENCODING}
     if route.takes_idempotency_key:
         answer["headers"]["Idempotency-Replayed"] = _REPLAYED
-    if route.path in ("/v1/query", "/query"):
-        for media in ("text/event-stream", "application/x-ndjson"):
-            answer["content"][media] = {"schema": {"type": "string"}}
+    for media in route.media_besides:
+        answer["content"][media] = {"schema": {"type": "string"}}
     if route.streams:
         answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
     responses = {str(route.status): answer}

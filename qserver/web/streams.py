@@ -1,7 +1,7 @@
-"""Streams rows as Server-Sent Events, or as one JSON object per line.
+"""Streams rows: as Server-Sent Events, a JSON object per line, CSV, or one JSON array.
 
     columns ─► row … row ─► done            (SSE; `id:` is the version and the number of the row)
-                        └─► error
+                        └─► error           (JSON lines too; CSV and arrays are cut off)
 
 A page of rows is one part. The next page is computed when the server has sent that part and asks
 for another: a slow client slows only its own query, and memory does not grow with the result. When
@@ -10,22 +10,25 @@ the client is gone, the server closes the parts, and they close the query.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
 from qserver.errors import QserverError
+from qserver.http1 import AnswerCut
 from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.row_stream import RowStream
 from qserver.sql.execution import Rows
 from qserver.web.answers import error_object
+from qserver.web.csv_rows import CsvEncoder
 from qserver.web.json_values import encode_json
 from qserver.web.rows import RowEncoder
 
 EVENT_STREAM: Final = b"text/event-stream"
 NDJSON: Final = b"application/x-ndjson"
+CSV: Final = b"text/csv"
 
 
 class Format(Protocol):
@@ -34,6 +37,8 @@ class Format(Protocol):
     content_type: bytes
     keep_alive: bytes
     encoder: RowEncoder
+    cuts: bool
+    """Whether it has no words for an error: the answer is cut off, see `AnswerCut`."""
 
     def head(self, stream: RowStream) -> bytes: ...
 
@@ -47,6 +52,7 @@ class Format(Protocol):
 class EventStream:
     content_type = EVENT_STREAM
     keep_alive = b": keep-alive\n\n"
+    cuts = False
 
     def __init__(self, encoder: RowEncoder) -> None:
         self.encoder = encoder
@@ -86,6 +92,7 @@ class JsonLines:
 
     content_type = NDJSON
     keep_alive = b"\n"
+    cuts = False
 
     def __init__(self, encoder: RowEncoder) -> None:
         self.encoder = encoder
@@ -101,6 +108,74 @@ class JsonLines:
 
     def error(self, error: QserverError, request_id: str) -> bytes:
         return encode_json({"success": False, "error": error_object(error, request_id)}) + b"\n"
+
+
+class Silent:
+    """A format without words for anything but rows."""
+
+    cuts = True
+
+    def __init__(self, encoder: RowEncoder) -> None:
+        self.encoder = encoder
+
+    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
+        return b""
+
+    def error(self, error: QserverError, request_id: str) -> bytes:
+        raise AnswerCut(f"{request_id}: {error.message}")
+
+
+class CsvLines(Silent):
+    """A header, and a line for each row."""
+
+    content_type = CSV + b"; charset=utf-8; header=present"
+    keep_alive = b""
+
+    def __init__(self, encoder: RowEncoder) -> None:
+        super().__init__(encoder)
+        self._csv = CsvEncoder(encoder.columns, encoder.types)
+
+    def head(self, stream: RowStream) -> bytes:
+        return self._csv.header
+
+    def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
+        return self._csv.lines(rows)
+
+
+class JsonArray(Silent):
+    """An array of objects."""
+
+    content_type = b"application/json"
+    keep_alive = b"\n"
+
+    def head(self, stream: RowStream) -> bytes:
+        return b"["
+
+    def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
+        objects = self.encoder.objects(rows)[1:-1]
+        return objects if first == 1 else b",\n" + objects
+
+    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
+        return b"]\n"
+
+
+Form: TypeAlias = type[EventStream | JsonLines | CsvLines | JsonArray]
+STREAMS: Final[Sequence[Form]] = (JsonLines, EventStream, CsvLines)
+"""What an Accept header can ask for; of several, the first."""
+
+
+def form_of(accept: bytes) -> Form | None:
+    """The stream that the client accepts; None: one whole answer."""
+    accept = accept.lower()
+    return next((each for each in STREAMS if each.content_type.partition(b";")[0] in accept), None)
+
+
+async def begun(beginning: Callable[[], Awaitable[RowStream]], form: Form | None) -> RowStream:
+    """Begin a stream; if it has no words for errors, also its first page."""
+    stream = await beginning()
+    if form is not None and form.cuts:
+        await stream.begin()
+    return stream
 
 
 class RowParts:

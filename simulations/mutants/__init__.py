@@ -13,6 +13,7 @@ from simulations.mutants import (
     begun,
     bounds,
     checkpoints,
+    feeds,
     footprints,
     live,
     logged,
@@ -55,6 +56,7 @@ MUTANTS: Final = (
     *answers.MUTANTS,
     *once.MUTANTS,
     *live.MUTANTS,
+    *feeds.MUTANTS,
     *open_transactions.MUTANTS,
     *named.MUTANTS,
 )

@@ -56,3 +56,17 @@ NOBODY_KNOWS: Final[Shape] = (
     ("probabilities", {"checkpoint_fails": 0.5, "process_crash": 0.03, "tail_kept": 1.0}),
 )
 """Checkpoints that fail though they may be there, the next soon after, and a crash during it."""
+
+RESTARTED: Final[Shape] = (
+    ("history", 1e9),
+    ("transactions_per_client", 40),
+    ("probabilities", {"actor_killed": 0.02, "sync_fails": 0.05, "sync_slow": 0.3}),
+)
+"""Generations that end while the disk has more than they knew, in one process; all is kept."""
+
+SLOW_TO_DISK: Final[Shape] = (
+    ("history", 1e9),
+    ("rounds_unsynced_most", 8),
+    ("probabilities", {"sync_slow": 0.6, "page_slow": 0.1}),
+)
+"""Memory that runs far ahead of the disk; all is kept."""

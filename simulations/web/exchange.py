@@ -11,8 +11,8 @@ and carries the id of that request and of no other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -105,6 +105,25 @@ class Exchange:
             world.reach("the server went on with a request whose client had left")
         world.record("fault", f"{self._name}: the client has left")
         raise ConnectionLost("the client did not wait for the answer")
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Response]:
+        """Send the request, which has no body; the caller reads of the answer what it likes."""
+        self._front.under_way += 1
+        try:
+            response = await self._response()
+            self._check_id(response)
+            try:
+                yield response
+            finally:
+                if not isinstance(response.body, bytes):
+                    with trio.CancelScope(shield=True):
+                        await response.body.aclose()
+        except trio.Cancelled:
+            self._left_while, self._state = self._state, State.LEFT
+            raise
+        finally:
+            self._front.under_way -= 1
 
     def _patience(self) -> float:
         delays = self._world.delays
@@ -212,6 +231,8 @@ class Exchange:
         self._front.problems.append(f"request {self._name} {text}")
 
 
-def head(path: str, headers: dict[bytes, bytes]) -> Request:
+def head(
+    path: str, headers: dict[bytes, bytes], method: str = "POST", query: bytes = b""
+) -> Request:
     pairs: Any = tuple(headers.items())
-    return Request("POST", path, b"", pairs)
+    return Request(method, path, query, pairs)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from qserver.durability.check import PROBLEMS_MAX, check, check_file, problems_of
+from qserver.durability.check import PROBLEMS_MAX, check, check_file
+from qserver.durability.check_snapshot import problems_of
 from qserver.durability.recovery import recover
 from qserver.durability.restoring import restore
 from qserver.durability.saved_pages import SavedPages

@@ -9,13 +9,15 @@ import pytest
 
 from qserver.durability.page_cache import (
     EVICTIONS_BETWEEN_COLLECTIONS,
+    LET_GO_AT_ONCE_MAX,
+    SPARED_AT_ONCE_MAX,
     PageCache,
     size_of_page,
 )
 from qserver.engine.collector import settle_collector
 from qserver.query.memory_pool import MemoryPool
 from qserver.storage.columns import VECTORS, Chunk
-from qserver.storage.page import Branch, Leaf, Tree
+from qserver.storage.page import Branch, Key, Leaf, LeafEntries, Tree, Value
 from qserver.values.vector_families import INTEGER, ColumnVector
 
 
@@ -35,6 +37,14 @@ class Store:
 
     def load(self, pages: Sequence[Tree]) -> None:
         raise AssertionError("nothing is wanted again")
+
+    def find(self, leaf: Leaf, key: Key) -> Value | None:
+        raise AssertionError("nothing is packed")
+
+    def read(self, leaf: Leaf) -> LeafEntries:
+        raise AssertionError("nothing is packed")
+
+    unpack = read
 
     def note_copied(self, leaf: Leaf) -> None:
         raise AssertionError("nothing is copied")
@@ -127,6 +137,43 @@ def test_pages_make_room_for_vectors_that_are_filled() -> None:
     assert cache.held + VECTORS.bytes <= cache.most
     assert count_here(others) < len(others)
     VECTORS.clear()
+
+
+def test_one_call_goes_through_a_bounded_part_of_the_line() -> None:
+    cache, pages = filled(5000, 5000)
+    for page in pages:
+        page.touched = True
+    cache.make_room(SIZE)
+    assert count_here(pages) == len(pages) - 1, "one goes, though all were read lately"
+    assert sum(not page.touched for page in pages) == SPARED_AT_ONCE_MAX
+    cache.make_room(cache.most)
+    assert count_here(pages) == len(pages) - 1 - LET_GO_AT_ONCE_MAX
+    while cache.held:
+        before = cache.evictions
+        cache.make_room(cache.most)
+        assert 0 < cache.evictions - before <= LET_GO_AT_ONCE_MAX
+    assert count_here(pages) == 0
+
+
+def test_other_caches_keep_their_share_while_pages_are_still_to_go() -> None:
+    cache, _ = filled(5000, 5000)
+    plans = Kept(cache.most // 10)
+    cache.others.append(plans)
+    cache.make_room(cache.most)
+    assert plans.bytes == cache.most // 10
+    while cache.held:
+        cache.make_room(cache.most)
+    assert plans.bytes == 0
+
+
+def test_pages_make_room_for_what_is_not_saved() -> None:
+    class Unsaved:
+        def save_soon(self) -> None:
+            pass
+
+    cache, pages = filled(100)
+    cache.note_unsaved(Unsaved(), 40 * SIZE)
+    assert count_here(pages) == 60
 
 
 @pytest.fixture

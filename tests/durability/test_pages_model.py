@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qserver.durability.memory import MemoryLog
-from qserver.durability.page_cache import PageCache
+from qserver.durability.page_cache import LOOKS_PACKED, PageCache, size_of_page
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.recovery import recover
 from qserver.durability.saved_pages import SavedPages
@@ -31,6 +31,7 @@ events = st.one_of(
     st.tuples(st.just("begin to read"), st.none()),
     st.tuples(st.just("end to read"), st.none()),
     st.tuples(st.just("get"), st.integers(0, 300)),
+    st.tuples(st.just("get often"), st.integers(0, 300)),
     st.tuples(st.just("scan"), st.tuples(st.integers(0, 300), st.integers(0, 300))),
 )
 
@@ -89,6 +90,9 @@ class Machine:
         elif what == "get":
             for snapshot, model in [(history.snapshot, self.model), *self.readers]:
                 self.check_get(snapshot, model, how)
+        elif what == "get often":
+            for _ in range(LOOKS_PACKED + 2):
+                self.check_get(history.snapshot, self.model, how)
         elif what == "scan":
             self.check_scan(*how)
 
@@ -125,7 +129,11 @@ async def test_whatever_comes_and_goes_every_reader_sees_its_own_snapshot(
     while machine.readers:
         machine.check_all(*machine.readers.pop())
     machine.check_all(machine.history.snapshot, machine.model)
-    assert machine.cache.held == sum(machine.cache._line.values())
+    line = machine.cache._line
+    assert machine.cache.held == sum(line.values())
+    assert {page: size_of_page(page) for page in line} == line
+    unpacked = [size for page, size in line.items() if getattr(page, "keys_here", None) is not None]
+    assert machine.cache._unpacked == sum(unpacked)
 
     # From here on nobody reads, and nothing stays that is not needed.
     await machine.do("write", [(1, "ada")])

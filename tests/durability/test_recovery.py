@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qserver.durability.check import problems_of
+from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.records import encode_record
 from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover, recover_from

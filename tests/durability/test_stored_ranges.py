@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qserver.durability.check import problems_of
+from qserver.durability.check_snapshot import problems_of
 from qserver.durability.checkpoint import decode_checkpoint
 from qserver.durability.memory import MemoryLog
 from qserver.durability.pages import BRANCH, encode_page

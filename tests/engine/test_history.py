@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from qserver.durability.check import problems_of
+from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log

@@ -15,7 +15,8 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.seal import sealed, unsealed
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
-from qserver.query.sql_database import SqlDatabase
+from qserver.errors import HistoryTooOld, SerializationFailure
+from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import Moment
 
@@ -125,3 +126,31 @@ async def test_of_an_older_checkpoint_everything_counts_as_changed_by_its_versio
         snapshot = await snapshot_of(sql)
         assert changes(snapshot) == dict.fromkeys("ab", (version, 1000.0))
         assert snapshot.catalog.last_change == (version, 1000.0)
+
+
+async def test_a_change_since_a_version_that_is_older_than_history_cannot_be_told() -> None:
+    clock = [1000.0]
+    async with opened(MemoryLog(), clock) as sql:
+        sql.database.keep_history(60.0)
+        await sql.execute("create table a (id int primary key, x int)")
+        await sql.execute("create table b (id int primary key)")
+        first = (await sql.execute("insert into a values (1, 1)")).version
+        clock[0] += 50
+        second = (await sql.execute("update a set x = 2")).version
+        clock[0] += 50  # the first was the newest until 50 seconds ago
+        writing, reading = "update a set x = x + 1", "select x from a"
+        for sent in (writing, reading):
+            with pytest.raises(SerializationFailure):
+                await sql.transaction([Statement(sent)], if_version=first)
+        clock[0] += 50  # now it is older than history
+        for sent in (writing, reading):
+            for dry_run in (False, True):
+                with pytest.raises(HistoryTooOld):
+                    await sql.transaction([Statement(sent)], if_version=first, dry_run=dry_run)
+        for sent in (reading, "select * from b", "insert into b values (1)"):
+            since = second if "from a" in sent else first
+            await sql.transaction([Statement(sent)], if_version=since)  # nothing has changed
+        sql.database.keep_history(0.0)
+        with pytest.raises(SerializationFailure):  # that keeps no version is no reason
+            await sql.transaction([Statement(reading)], if_version=first)
+        assert (await sql.execute(reading)).rows == [(2,)]

@@ -127,3 +127,36 @@ async def test_what_is_no_longer_kept_is_an_error() -> None:
         await database.database.checkpoint()
         with pytest.raises(ReaderTooSlow):
             await read(database, past_of(database, log), 0, 5)
+
+
+async def test_a_version_made_again_knows_when_its_tables_were_changed() -> None:
+    """`if_version` and tags of answers depend on that."""
+    async with opened_sql() as sql:
+        kept: dict[int, Snapshot] = {}
+
+        async def see(version: int) -> None:
+            kept[version] = await sql.database.wait_durable_snapshot()
+
+        for text in (
+            "CREATE TABLE a (id INT PRIMARY KEY, v INT)",
+            "CREATE TABLE b (id INT PRIMARY KEY)",
+            "INSERT INTO a VALUES (1, 1)",
+            "ALTER TABLE b ADD COLUMN v INT",
+            "UPDATE a SET v = 2",
+        ):
+            await see((await sql.execute(text)).version)
+        made: list[Snapshot] = []
+        database = sql.database
+        past = LogPast(database._log, _begin, lambda: max(kept), keep=made.append)
+        for count in range(1, len(kept) + 1):
+            async with aclosing(past.after(0)) as versions:
+                for _ in range(count):
+                    await anext(versions)
+        assert [each.version for each in made] == list(kept)
+        for again in made:
+            first = kept[again.version]
+            tables = first.catalog.tables.values()
+            assert [again.last_change(each) for each in tables] == [
+                first.last_change(each) for each in tables
+            ]
+            assert again.catalog.last_change == first.catalog.last_change

@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from qserver.durability.check import problems_of
+from qserver.durability.check_snapshot import problems_of
 from qserver.engine.answer_sweeper import SweepPolicy, sweep_answers
 from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer
 from qserver.storage.transaction import Transaction

@@ -26,6 +26,7 @@ _FIELDS: Final = (
     "fail_at",
     "fail_errno",
     "kill_sync",
+    "fail_read",
     "refused",
 )
 _ONLY_BYTES: Final = 256

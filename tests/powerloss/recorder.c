@@ -46,6 +46,7 @@ struct control {
     uint64_t fail_at;      /* refuse this one operation, */
     uint64_t fail_errno;   /* with this error */
     uint64_t kill_sync;    /* die before the next sync */
+    uint64_t fail_read;    /* refuse the read that is so many away; then none */
     uint64_t refused;      /* how many were */
     char only[256];        /* refuse, or die at, only files whose path ends so; empty: all */
 };
@@ -395,10 +396,20 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
     return fallocate64(fd, mode, offset, bytes);
 }
 
+/* Whether a read is refused: all are, by read_errno, or the one at which fail_read comes to 0. */
+static int refuses_read(int fd) {
+    if (!traced(fd)) return 0;
+    if (control->fail_read && !__atomic_sub_fetch(&control->fail_read, 1, __ATOMIC_SEQ_CST))
+        return refuses(EIO, NULL);
+    return refuses(control->read_errno, path_of[fd]);
+}
 ssize_t pread64(int fd, void *data, size_t bytes, off64_t offset) {
     REAL(pread64);
-    if (traced(fd) && refuses(control->read_errno, path_of[fd])) return -1;
-    return real(fd, data, bytes, offset);
+    return refuses_read(fd) ? -1 : real(fd, data, bytes, offset);
+}
+ssize_t read(int fd, void *data, size_t bytes) {
+    REAL(read);
+    return refuses_read(fd) ? -1 : real(fd, data, bytes);
 }
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset) {
     return pread64(fd, data, bytes, offset);

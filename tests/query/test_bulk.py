@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import OutOfMemory, SerializationFailure, UniqueViolation
-from qserver.query import open_transaction as module
-from qserver.query.bulk import Batch, BulkInsert, array_text
+from qserver.query.bulk import Batch, BulkInsert
+from qserver.query.bulk_values import array_writer
 from qserver.query.results import Options
 from tests.sql.databases import opened_sql
 
 
-async def test_more_than_a_transaction_may_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OPEN_TRANSACTION_BYTES_MAX", 500_000)
+async def test_more_than_a_transaction_may_hold_is_refused() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (a INT PRIMARY KEY)")
-        transaction = await database.open()
+        transaction = await database.open(bytes_most=500_000)
         insert = BulkInsert(database, transaction, "t", "error", Options())
-        with pytest.raises(OutOfMemory, match="rolled back"):
+        with pytest.raises(OutOfMemory, match="more memory than one transaction") as caught:
             for start in range(0, 100_000, 500):
                 await insert.add(Batch(("a",), [(start + at,) for at in range(500)], start + 1))
         assert 500 <= insert.affected_rows < 5000
+        assert f"row {insert.affected_rows + 1}." in str(caught.value.detail)
         transaction.release()
         assert (await database.execute("SELECT count(*) FROM t")).rows == [(0,)]
 
@@ -53,5 +53,6 @@ async def test_the_bad_row_is_found_wherever_it_is(bad: int) -> None:
 
 
 def test_lists_become_texts_of_arrays() -> None:
-    assert array_text([1, None, ['a"b\\', True]]) == '{"1",NULL,{"a\\"b\\\\","true"}}'
-    assert array_text("{1}") == "{1}"
+    write = array_writer(str)
+    assert write([1, None, ['a"b\\', 2]]) == '{"1",NULL,{"a\\"b\\\\","2"}}'
+    assert write("{1}") == "{1}"

@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog
+from qserver.engine.position_sweeper import PositionSweeper
 from qserver.errors import (
     DivisionByZero,
     InvalidParameterValue,
@@ -314,6 +315,12 @@ async def test_a_new_definition_leaves_no_state_behind() -> None:
         await draw(database)
         await database.execute("DROP SEQUENCE s")
         await database.execute("DROP TABLE t")
+        assert len(states_kept(database)) == 2, "where they were, for a restore"
+        sweeper = PositionSweeper(database.database)
+        await sweeper.sweep()
+        assert len(states_kept(database)) == 2, "the log begins before that"
+        await database.database.checkpoint()
+        await sweeper.sweep()
         assert states_kept(database) == []
 
 

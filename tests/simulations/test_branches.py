@@ -50,7 +50,7 @@ def look_in_the_file_of_the_parent_first(plant: pytest.MonkeyPatch) -> None:
     """A page of the parent is taken for the branch's own of the same number."""
 
     def load(self: BranchLog, numbers: Sequence[int]) -> dict[int, bytes]:
-        found = self._parent.load(numbers)
+        found = self.parent.load(numbers)
         rest = [number for number in numbers if number not in found]
         return found | (self.own.load(rest) if rest else {})
 

@@ -8,7 +8,7 @@ import pytest
 
 from qserver import limits
 from qserver.durability import recovery
-from qserver.durability.check import _page_problems
+from qserver.durability.check_snapshot import tree_problems
 from qserver.storage import snapshot
 from qserver.storage.page import EMPTY, Tree
 from qserver.storage.ranges import laid_over
@@ -22,7 +22,7 @@ def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
         tree: Tree = EMPTY
         for number in range(100):
             tree = put(tree, (number * 7 % 100,), (number,))
-        problems = [problem for problem in _page_problems(tree, "tree") if problem is not None]
+        problems = [problem for problem in tree_problems(tree, "tree") if problem is not None]
     assert problems == []
     assert len(tree) == 100
     assert (tree.height > 1) == (entries < limits.PAGE_ENTRIES_MAX)

@@ -19,6 +19,7 @@ from qserver.values.encoding import (
     encode,
     encode_columns,
     encode_entries,
+    find_row,
 )
 from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
@@ -50,6 +51,22 @@ def test_entries_come_back_exactly(entries: list[Any]) -> None:
     back = decode_entries(encode_columns([key for key, _ in entries], [row for _, row in entries]))
     assert isinstance(back, list)
     assert exactly(tuple(back)) == exactly(tuple(entries))
+
+
+@given(st.dictionaries(st.integers(0, 30), st.tuples(any_value.map(key_element), rows)))
+def test_one_row_is_found_without_the_others(entries: dict[int, Any]) -> None:
+    keys = [(number, entries[number][0]) for number in sorted(entries)]
+    data = encode_columns(keys, [entries[number][1] for number in sorted(entries)])
+    for number in range(-1, 32):
+        assert find_row(data, (number,)) is None
+    for key in keys:
+        assert exactly(find_row(data, key)) == exactly(entries[key[0]][1])
+
+
+@pytest.mark.parametrize("data", [b"", encode((1, 2)), encode_columns([(1,)], [(2,)])[:-1]])
+def test_a_row_is_not_found_in_what_cannot_be_read(data: bytes) -> None:
+    with pytest.raises(DataCorrupted):
+        find_row(data, (1,))
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.control.plane import CONTROL
 from qserver.http1 import PENDING, Request, Response
-from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
+from qserver.limits import (
+    BODY_PROGRESS_BYTES_MIN,
+    BODY_SECONDS_MAX,
+    BODY_UNREAD_BYTES_MAX,
+    REQUEST_BODY_BYTES_MAX,
+)
 from qserver.web import dataplane
 from qserver.web.answers import Encoded, Sliced
 from qserver.web.app import Application
@@ -45,9 +50,15 @@ class Server:
         self.sent.append(message)
         await trio.lowlevel.checkpoint()
 
-    async def ask(self, app: Application, *headers: tuple[bytes, bytes], key: str = KEY) -> None:
+    async def ask(
+        self,
+        app: Application,
+        *headers: tuple[bytes, bytes],
+        key: str = KEY,
+        path: str = "/v1/query",
+    ) -> None:
         own = [(b"authorization", f"Bearer {key}".encode()), *headers]
-        scope = {"type": "http", "method": "POST", "path": "/v1/query", "headers": own}
+        scope = {"type": "http", "method": "POST", "path": path, "headers": own}
         await AsgiApplication(app)(scope, self.receive, self.send)
 
     @property
@@ -101,6 +112,40 @@ async def test_a_body_that_is_too_large_is_refused() -> None:
         server = Server(*[b"x" * (REQUEST_BODY_BYTES_MAX // 4)] * 10)
         await server.ask(app, (b"transfer-encoding", b"chunked"))
         assert (server.status, server.received) == (413, 5)
+
+
+BULK = (b"content-type", b"application/x-ndjson"), (b"transfer-encoding", b"chunked")
+
+
+class SlowServer(Server):
+    """Waits before each part."""
+
+    pause_seconds = 0.0
+
+    async def receive(self) -> Message:
+        await trio.sleep(self.pause_seconds)
+        return await super().receive()
+
+
+async def test_rows_in_bulk_that_come_too_slowly_are_refused(autojump_clock: MockClock) -> None:
+    app = new_app()
+    async with running(app):
+        table = Server(b'{"sql": "create table t (a int)"}')
+        await table.ask(app)
+        row = b'{"a": 1}' + b" " * BODY_PROGRESS_BYTES_MIN + b"\n"
+        patient = SlowServer(*[row] * 5)
+        patient.pause_seconds = BODY_SECONDS_MAX / 2
+        await patient.ask(app, *BULK, path="/v1/tables/t/rows")
+        assert patient.body["affected_rows"] == 5
+        slow = SlowServer(*[b'{"a": 2}\n'] * 5)
+        slow.pause_seconds = BODY_SECONDS_MAX / 2
+        await slow.ask(app, *BULK, path="/v1/tables/t/rows")
+        assert (slow.status, slow.received) == (408, 1)
+        assert slow.body["error"]["retryable"] and "in time" in slow.body["error"]["message"]
+        count = Server(b'{"sql": "select count(*) as n from t"}')
+        await count.ask(app)
+        assert count.body["rows"] == [{"n": 5}]
+        assert app.service.memory.held == 0
 
 
 async def test_a_client_that_leaves_before_the_end_of_its_request_gets_nothing() -> None:

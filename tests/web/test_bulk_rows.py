@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import InvalidRequest
+from qserver.limits import BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX
+from qserver.web.bulk_array import DEPTH, JsonArray
 from qserver.web.bulk_rows import Csv, JsonLines
 
 NAMES = ("a", "b", "c")
@@ -21,15 +23,17 @@ TABLES = st.lists(st.tuples(*[st.none() | TEXTS] * len(NAMES)), max_size=8)
 CUTS = st.lists(st.integers(0, 200), max_size=6)
 
 
-def decoded(decoder: Csv | JsonLines, body: bytes, cuts: list[int]) -> list[tuple[int, Any]]:
+def decoded(
+    decoder: Csv | JsonLines | JsonArray, body: bytes, cuts: list[int]
+) -> list[tuple[int, Any]]:
     """The rows as pairs of name and value, with their numbers."""
     found = []
     places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     for begin, end in pairwise(places):
-        for batch in decoder.feed(body[begin:end], last=False):
+        for batch in filter(None, decoder.feed(body[begin:end], last=False)):
             for number, row in enumerate(batch.rows, batch.first):
                 found.append((number, dict(zip(batch.names, row, strict=True))))
-    for batch in decoder.feed(b"", last=True):
+    for batch in filter(None, decoder.feed(b"", last=True)):
         for number, row in enumerate(batch.rows, batch.first):
             found.append((number, dict(zip(batch.names, row, strict=True))))
     return found
@@ -85,3 +89,88 @@ def test_a_long_cell_passes() -> None:
 def test_a_nul_is_no_text() -> None:
     with pytest.raises(InvalidRequest, match="NUL"):
         decoded(Csv(None), b"a\nx\0y\n", [])
+
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    TEXTS | st.none() | st.integers() | st.booleans() | st.text(alphabet='[]{}",\\: ', max_size=6),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES)), CUTS, st.booleans())
+def test_an_array_in_pieces_is_its_objects(
+    rows: list[dict[str, Any]], cuts: list[int], wide: bool
+) -> None:
+    body = json.dumps(rows, ensure_ascii=False, indent=2 if wide else None).encode()
+    assert decoded(JsonArray(None), body, cuts) == list(enumerate(rows, 1))
+
+
+@given(st.text(alphabet='{}[]",:1 a', max_size=14), CUTS)
+def test_what_an_array_refuses_does_not_depend_on_the_pieces(text: str, cuts: list[int]) -> None:
+    def outcome(cuts: list[int]) -> Any:
+        try:
+            return decoded(JsonArray(None), b'[{"a":1},' + text.encode(), cuts)
+        except InvalidRequest:
+            return "refused"
+
+    found: Any = None
+    try:
+        found = json.loads('[{"a":1},' + text)
+        are_rows = all(isinstance(each, dict) for each in found)
+    except ValueError:
+        are_rows = False
+    whole = outcome([])
+    assert (whole == list(enumerate(found, 1))) if are_rows else (whole == "refused")
+    assert outcome(cuts) == whole
+
+
+@pytest.mark.parametrize("depth", [DEPTH - 1, DEPTH, DEPTH + 1, DEPTH + 5, JSON_DEPTH_MAX])
+def test_deep_objects_of_an_array_pass(depth: int) -> None:
+    deep: Any = {"x": '}]"'}
+    for _ in range(depth):
+        deep = [deep]
+    rows = [{"a": 1}, {"a": deep}, {"a": 3}]
+    body = json.dumps(rows).encode()
+    assert decoded(JsonArray(None), body, [20, 40]) == list(enumerate(rows, 1))
+
+
+def test_what_is_too_deep_or_wrong_in_an_array_is_named() -> None:
+    deep = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+    for wrong in (
+        deep,
+        b'{"a" 1}',
+        b'{"a": 1]',
+        b"{]}",
+        b"1",
+        b"null",
+        b'"x"',
+        b"[]",
+        b'{"a": \xff}',
+    ):
+        with pytest.raises(InvalidRequest) as caught:
+            decoded(JsonArray(None), b'[{"a": 1},\n{"a": 2}, %b]' % wrong, [])
+        assert caught.value.row == 3, wrong
+
+
+@pytest.mark.parametrize("kind", [Csv, JsonLines, JsonArray])
+def test_a_row_without_end_is_refused_before_it_fills_the_memory(kind: Any) -> None:
+    decoder = kind(None)
+    begin = {Csv: b'a\n1\n"', JsonLines: b'{"a": 1}\n{"a": "', JsonArray: b'[{"a": 1}, {"a": "'}[
+        kind
+    ]
+    assert [batch.first for batch in filter(None, decoder.feed(begin))] == [1]
+    piece, sent = b"x" * 500_000, 0
+    with pytest.raises(InvalidRequest, match="longer than") as caught:
+        while True:
+            sent += len(piece)
+            assert sent < 3 * BULK_ROW_BYTES_MAX
+            list(decoder.feed(piece))
+    assert caught.value.row == 2
+
+
+@pytest.mark.parametrize("kind", [Csv, JsonLines, JsonArray])
+def test_a_mark_of_byte_order_is_not_part_of_the_first_row(kind: Any) -> None:
+    body = {Csv: "a\n1\n", JsonLines: '{"a": "1"}', JsonArray: ' [{"a": "1"}] '}[kind]
+    for cuts in ([], [1], [2, 3]):
+        assert decoded(kind(None), body.encode("utf-8-sig"), cuts) == [(1, {"a": "1"})]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from qserver.engine import feed as engine_feed
 from qserver.web import feed as web_feed
 from tests.web.served import ADMIN, Served, serving
 
@@ -45,8 +46,7 @@ async def test_a_reader_that_falls_out_of_history_is_told(
             head = f"GET /v1/changes?since={since} HTTP/1.1\r\n{HEAD}"
             await stream.send_all(f"{head}Accept: text/event-stream\r\n\r\n".encode())
             await received_until(stream, b"\r\n\r\n")
-            for opened in served.service.databases._open.values():
-                opened.database.feed._most = 1
+            monkeypatch.setattr(engine_feed, "FEED_VERSIONS_MAX", 1)
 
             async def write() -> None:
                 while True:

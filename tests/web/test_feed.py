@@ -159,7 +159,7 @@ async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
     monkeypatch.setattr(web_feed, "FEED_PAUSE_SECONDS", 0.0)
     chance = Random(3)
     async with fed() as (database, feed, past):
-        feed._most = 3  # so that slow readers fall back to the past
+        monkeypatch.setattr(engine_feed, "FEED_VERSIONS_MAX", 3)  # slow readers need the past
         done = trio.Event()
         last = [0]
 

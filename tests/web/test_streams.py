@@ -11,11 +11,20 @@ import trio
 from trio.testing import MockClock
 
 from qserver.errors import DivisionByZero, QserverError
+from qserver.http1 import AnswerCut
 from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.row_stream import RowStream
 from qserver.values.types import INTEGER
 from qserver.web.rows import RowEncoder
-from qserver.web.streams import AnswerParts, EventStream, JsonLines, RowParts
+from qserver.web.streams import (
+    AnswerParts,
+    CsvLines,
+    EventStream,
+    Form,
+    JsonArray,
+    JsonLines,
+    RowParts,
+)
 
 COLUMNS, TYPES = ("n",), (INTEGER,)
 Step = float | list[tuple[int]] | Exception
@@ -62,10 +71,9 @@ class FakeServer:
     def text(self) -> str:
         return b"".join(part for _, part in self.sent).decode()
 
-    async def run(self, *steps: Step, lines: bool = False) -> FakeStream:
+    async def run(self, *steps: Step, form_class: Form = EventStream) -> FakeStream:
         stream = FakeStream(steps)
-        encoder = RowEncoder(COLUMNS, TYPES)
-        form = JsonLines(encoder) if lines else EventStream(encoder)
+        form = form_class(RowEncoder(COLUMNS, TYPES))
         rows = RowParts(stream, form, "request-1", lambda: 0, _known)
         parts = AnswerParts(rows.parts(trio.lowlevel.checkpoint), stream.aclose)
         if self._leaves_at != 0:
@@ -93,14 +101,33 @@ async def test_silence_is_broken_before_a_proxy_loses_patience(autojump_clock: M
 
 async def test_lines_are_kept_alive_with_empty_ones(autojump_clock: MockClock) -> None:
     server = FakeServer()
-    await server.run([(1,)], *[1.0] * 20, [(2,)], lines=True)
+    await server.run([(1,)], *[1.0] * 20, [(2,)], form_class=JsonLines)
     assert server.text == '{"n":1}\n\n{"n":2}\n'
 
 
-@pytest.mark.parametrize("lines", [False, True])
-async def test_the_last_part_ends_the_answer_and_nothing_follows_it(lines: bool) -> None:
+async def test_silence_does_not_show_in_csv_nor_in_the_value_of_an_array(
+    autojump_clock: MockClock,
+) -> None:
     server = FakeServer()
-    stream = await server.run([(1,)], DivisionByZero("division by zero"), [(2,)], lines=lines)
+    await server.run([(1,)], *[1.0] * 20, [(2,)], form_class=CsvLines)
+    assert server.text == "n\r\n1\r\n2\r\n"
+    server = FakeServer()
+    await server.run([(1,)], *[1.0] * 20, [(2,)], form_class=JsonArray)
+    assert server.text == '[{"n":1}\n,\n{"n":2}]\n'
+
+
+@pytest.mark.parametrize("form", [CsvLines, JsonArray])
+async def test_a_format_without_words_for_errors_is_cut_off(form: Form) -> None:
+    server = FakeServer()
+    with pytest.raises(AnswerCut):
+        await server.run([(1,)], DivisionByZero("division by zero"), [(2,)], form_class=form)
+    assert "1" in server.text and "2" not in server.text and "]" not in server.text
+
+
+@pytest.mark.parametrize("form", [EventStream, JsonLines])
+async def test_the_last_part_ends_the_answer_and_nothing_follows_it(form: Form) -> None:
+    server = FakeServer()
+    stream = await server.run([(1,)], DivisionByZero("division by zero"), [(2,)], form_class=form)
     assert b'"code":"22012"' in server.sent[-1][1]
     assert '"code":"22012"' in server.text and '{"n":2}' not in server.text
     assert "event: done" not in server.text

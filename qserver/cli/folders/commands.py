@@ -22,6 +22,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
+import msgspec
 import trio
 
 from qserver.cli.folders.live_copy import copy_live
@@ -29,12 +30,19 @@ from qserver.cli.shell.progress import Progress
 from qserver.config import IN_MEMORY, load
 from qserver.control.plane import CONTROL
 from qserver.durability.branch_files import ParentMissing
-from qserver.durability.check import Report, check_file
+from qserver.durability.check import Note, Report, check_file
 from qserver.durability.data_folder import SUFFIX, DataFolder
 from qserver.durability.files import make_folder, remove_files, sync
 from qserver.durability.folder import LOCK_FILE, FolderLock, lock_folder
 from qserver.durability.restoring import restore
-from qserver.errors import DataCorrupted, DataInUse, InvalidRequest, LogFailed, QserverError
+from qserver.errors import (
+    DataCorrupted,
+    DataInUse,
+    DataUnknown,
+    InvalidRequest,
+    LogFailed,
+    QserverError,
+)
 
 ROUNDS: Final = 5
 """How often a backup starts over because databases were made or deleted meanwhile."""
@@ -68,7 +76,7 @@ def run_restore(options: argparse.Namespace) -> int:
     with _locked_empty(folder):
         put: list[Path] = []
         try:
-            for name in _with_progress(_sizes(source, sorted(names, key=_control_last))):
+            for name, _ in _with_progress(_sizes(source, sorted(names, key=_control_last))):
                 _restore_with_parents(source, folder, name, put)
         except BaseException:
             remove_files(put)
@@ -80,18 +88,24 @@ def run_restore(options: argparse.Namespace) -> int:
 def run_check(options: argparse.Namespace) -> int:
     folder = _data_folder(options)
     names = _names(folder)
-    problems = 0
+    damaged = unread = 0
     with lock_folder(folder, _now()):
-        for name in _with_progress(_sizes(folder, names)):
-            text, is_sound = _checked(DataFolder(folder).file_of(name))
-            sys.stdout.write(f"{name}: {text}\n")
-            problems += not is_sound
-    if problems:
+        for name, note in _with_progress(_sizes(folder, names)):
+            checked = _checked(DataFolder(folder).file_of(name), note)
+            sys.stdout.write(f"{name}: {checked.text}\n")
+            damaged += checked.is_damaged
+            unread += checked.is_unread
+    if damaged:
         sys.stderr.write(
-            f"qserver: {problems} of {_counted(len(names))} damaged.\n"
+            f"qserver: {damaged} of {_counted(len(names))} damaged.\n"
             "Keep the files as they are, and restore a backup into another folder.\n"
         )
-    return 1 if problems else 0
+    if unread:
+        sys.stderr.write(
+            f"qserver: {unread} of {_counted(len(names))} could not be read.\n"
+            "That need not be damage: look for disk errors in the system's log, and check again.\n"
+        )
+    return 1 if damaged or unread else 0
 
 
 def _restore_with_parents(source: Path, folder: Path, name: str, put: list[Path]) -> None:
@@ -121,7 +135,7 @@ def _copy_all(source: Path, names: list[str], unfinished: Path) -> dict[str, Rep
         make_folder(unfinished)
         reports: dict[str, Report] = {}
         try:
-            for name in _with_progress(_sizes(source, sorted(names, key=_control_first))):
+            for name, _ in _with_progress(_sizes(source, sorted(names, key=_control_first))):
                 target = DataFolder(unfinished).file_of(name)
                 copy_live(DataFolder(source).file_of(name), target)
             for name in names:  # a branch is checked with the copies of its parents
@@ -150,15 +164,32 @@ def _sound(target: Path) -> Report:
     return report
 
 
-def _checked(path: Path) -> tuple[str, bool]:
+class Checked(msgspec.Struct, frozen=True):
+    text: str
+    is_damaged: bool = False
+    is_unread: bool = False
+
+
+def _checked(path: Path, note: Note) -> Checked:
     try:
-        report = trio.run(check_file, path)
-    except QserverError as error:
-        return f"DAMAGED: {error.message}. {error.hint or ''}".strip(), False
-    if report.is_sound:
-        rows = sum(report.rows.values())
-        return f"ok, version {report.version}, {len(report.rows)} tables, {rows:,} rows", True
-    return "DAMAGED: " + "; ".join(report.problems), False
+        report = trio.run(check_file, path, note)
+    except (DataCorrupted, DataUnknown) as error:
+        return Checked(f"DAMAGED: {error.message}. {error.hint or ''}".strip(), is_damaged=True)
+    except QserverError as error:  # the disk, or another process
+        return Checked(f"NOT READ: {error.message}. {error.hint or ''}".strip(), is_unread=True)
+    if not report.is_sound:
+        return Checked("DAMAGED: " + "; ".join(report.problems), is_damaged=True)
+    return Checked("\n  warning: ".join([_summary(report), *report.warnings]))
+
+
+def _summary(report: Report) -> str:
+    rows = sum(report.rows.values())
+    text = f"ok, version {report.version}, {len(report.rows)} tables, {rows:,} rows"
+    if report.checkpoints > 1:
+        text += f", history with {report.checkpoints} checkpoints"
+    if report.branch_of is not None:
+        text += f", a branch of {report.branch_of}"
+    return text
 
 
 def _data_folder(options: argparse.Namespace) -> Path:
@@ -220,13 +251,17 @@ def _sizes(folder: Path, names: list[str]) -> dict[str, int]:
     return {name: DataFolder(folder).size_bytes(name) for name in names}
 
 
-def _with_progress(sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield the names with a progress bar on the terminal."""
+def _with_progress(sizes: Mapping[str, int]) -> Iterator[tuple[str, Note]]:
+    """Yield the names with a progress bar on the terminal; tell it the share of each."""
     progress = Progress(sys.stderr, sum(sizes.values()), counted="databases")
     done = 0
     for count, (name, size) in enumerate(sizes.items()):
-        progress.update(done, count)
-        yield name
+
+        def note(share: float, done: int = done, count: int = count, size: int = size) -> None:
+            progress.update(done + int(share * size), count)
+
+        note(0.0)
+        yield name, note
         done += size
         progress.clear()
 

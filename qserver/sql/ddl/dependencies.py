@@ -153,7 +153,7 @@ def drop_definition(
         for sequence in owned_sequences(work, name):
             drop_definition(work, sequence.key)
     elif isinstance(definition, Sequence):
-        work.statements.end_sequence(definition)
+        work.statements.drop_sequence(definition)
 
 
 def owned_sequences(work: Work, table: str, column: str | None = None) -> list[Sequence]:

@@ -49,6 +49,7 @@ class DefinitionWriter(Writer, Protocol):
     def define(self, name: str, definition: Definition | None) -> None: ...
     def next_tree(self) -> int: ...
     def drop_trees(self, *trees: int) -> None: ...
+    def note_rewritten(self, old: int, new: int) -> None: ...
 
     def put_entry(self, tree: int, key: Key, value: Row | None) -> None: ...
 
@@ -107,7 +108,10 @@ class Statements(Protocol):
         """Create the state of a sequence. Its number must come from `next_tree`."""
 
     def end_sequence(self, sequence: SqlSequence) -> None:
-        """Remove the state of a sequence that is dropped, or gets a new state."""
+        """Remove the state of a sequence that gets a new one."""
+
+    def drop_sequence(self, sequence: SqlSequence) -> None:
+        """Remove the state of a sequence that is dropped; where it was stays known."""
 
 
 @dataclass(frozen=True, slots=True)

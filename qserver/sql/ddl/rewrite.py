@@ -69,6 +69,7 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
         raise violated_by_a_row(new, error.constraint or "") from None
     transaction.define(new.key, new)
     transaction.define(temporary, None)
+    transaction.note_rewritten(old.id, new.id)
     transaction.drop_trees(old.id, *(index.id for index in old.indexes))
     return count
 

@@ -30,7 +30,7 @@ from qserver.web.service import Service
 
 Handler = Callable[..., Awaitable[Any]]
 
-ELSEWHERE = {*HOT, change_feed.PATH}
+ELSEWHERE = {*HOT, bulk.PATH, change_feed.PATH}
 """Paths that have endpoints of their own."""
 
 
@@ -48,7 +48,7 @@ def make_routes(service: Service) -> Bridge:
     )
     for route in ROUTES:
         place = (route.method, route.path)
-        if route.path not in ELSEWHERE and place not in KINDS and place != bulk.ROUTE:
+        if route.path not in ELSEWHERE and place not in KINDS:
             rule = route.path.replace("{", "<").replace("}", ">")
             view = _view(route, _handler(handlers, route))
             app.add_url_rule(rule, endpoint=route.name, view_func=view, methods=[route.method])

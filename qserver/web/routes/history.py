@@ -99,6 +99,7 @@ class HistoryRoutes:
     ) -> shapes.RestoreAnswer:
         for scope in ("data:write", "schema"):
             admission.need(scope)
+        admission.queries()
         wanted = await body_of(admission, shapes.RestoreRequest)
         async with self._opened(admission, database) as opened:
             opened.room.check()

@@ -188,7 +188,10 @@ def test_a_backup_has_branches_with_the_pages_of_their_parents(
         client.query("INSERT INTO t VALUES (0)")
         client.delete_database("one")
         assert main(["backup", "--data", data, copy]) == 0
+    capsys.readouterr()
     assert main(["check", "--data", copy]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count(", a branch of db_") == 2 and "warning" not in printed
     assert main(["restore", copy, "--data", again]) == 0
     with served(Path(again)) as client:
         counts = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -178,10 +180,8 @@ def test_what_is_no_request_in_bulk(shop: Client, admin: Client) -> None:
     error_of(send(shop, one, NDJSON, "things", "?columns=id&columns=id"), 400)
     error_of(send(shop, one, NDJSON, "things", "?columns=id,,name"), 400)
     error_of(send(shop, one, "application/pdf"), 415)
-    error_of(shop.call("GET", "/v1/tables/things/rows"), 405)
-    for header in ("Idempotency-Key", "X-Transaction"):
-        headers = {"Content-Type": NDJSON, header: "x"}
-        error_of(shop.call("POST", "/v1/tables/things/rows", content=one, headers=headers), 400)
+    headers = {"Content-Type": NDJSON, "X-Transaction": "x"}
+    error_of(shop.call("POST", "/v1/tables/things/rows", content=one, headers=headers), 400)
     assert shop.value("select count(*) from things") == 0
     error_of(send(admin, one, NDJSON, "things", "?database=no-such"), 404)
     name = shop.headers["X-Database"]
@@ -216,10 +216,152 @@ def test_long_bodies_arrive_in_pieces(shop: Client) -> None:
     assert shop.value("select count(*) from plain") == 2 * count
 
 
-def test_a_body_over_the_limit_is_refused(shop: Client) -> None:
-    body = b'{"y": "' + b"x" * (8 * 1024 * 1024) + b'"}\n'
+def test_a_row_over_the_limit_is_refused(shop: Client) -> None:
+    body = b'{"x": 1}\n{"y": "' + b"x" * (9 * 1024 * 1024) + b'"}\n'
     try:
-        error_of(send(shop, body, NDJSON, "plain"), 413)
+        assert error_of(send(shop, body, NDJSON, "plain"), 400)["row"] == 2
     except httpx.WriteError:
         pass  # the answer came before the end of the body
     assert shop.value("select count(*) from plain") == 0
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_unread(shop: Client) -> None:
+    with Wire(shop) as wire:
+        wire.send(wire.head("plain", f"Content-Length: {1024**3 + 1}"))
+        assert wire.answer().startswith(b"HTTP/1.1 413")
+    with Wire(shop) as wire:
+        wire.send(wire.head("plain", f"Content-Length: {1024**3}") + b'{"x": ')
+        time.sleep(0.05)
+    assert shop.value("select count(*) from plain") == 0
+
+
+def test_a_large_body_needs_no_memory_for_itself(shop: Client) -> None:
+    """Of 64 MiB the rows add little, and so does the body to what the process holds."""
+    shop.query("create table few (id int primary key)")
+    line = '{"id": %d, "rest": "' + "x" * 1000 + '"}\n'
+    part = "".join([line % (at % 100) for at in range(1000)]).encode()
+    query = "?columns=id&on_conflict=ignore"
+    load(shop, part, NDJSON, "few", query)
+    before, sizes = shop.server.memory_bytes(), []
+
+    def parts() -> Iterator[bytes]:
+        for at in range(64):
+            if not at % 8:
+                sizes.append(shop.server.memory_bytes())
+            yield part
+
+    assert load(shop, parts(), NDJSON, "few", query)["affected_rows"] == 0
+    assert max(sizes) - before < len(part) * 64 / 4
+    assert shop.value("select count(*) from few") == 100
+
+
+@pytest.mark.parametrize("kind", [NDJSON, CSV, JSON])
+def test_a_sender_that_leaves_in_the_middle_leaves_nothing(shop: Client, kind: str) -> None:
+    rows = [{"x": at, "y": "ü"} for at in range(2000)]
+    body = {NDJSON: lines(*rows), JSON: json.dumps(rows, ensure_ascii=False)}.get(kind)
+    body = body or "x,y\n" + "".join([f"{row['x']},ü\n" for row in rows])
+    with Wire(shop) as wire:
+        wire.send(wire.head("plain", "Transfer-Encoding: chunked", kind))
+        whole = body.encode()
+        for start in range(0, len(whole) - 1, 9973):  # cuts characters, too
+            wire.chunk(whole[start : start + 9973])
+    assert shop.value("select count(*) from plain") == 0
+    with Wire(shop) as wire:
+        wire.send(wire.head("plain", "Transfer-Encoding: chunked", kind))
+        for start in range(0, len(whole), 9973):
+            wire.chunk(whole[start : start + 9973])
+        wire.chunk(b"")
+        assert b'"affected_rows":2000' in wire.answer()
+    assert shop.rows("select count(*), count(distinct x), min(y) from plain") == [[2000, 2000, "ü"]]
+
+
+def once(client: Client, key: str, body: Any, query: str = "", **headers: str) -> httpx.Response:
+    named = {"Content-Type": NDJSON, "Idempotency-Key": key, **headers}
+    return client.call("POST", f"/v1/tables/plain/rows{query}", content=body, headers=named)
+
+
+def test_rows_with_an_idempotency_key_are_inserted_once(shop: Client) -> None:
+    many = lines(*[{"x": at, "y": "ü" * 50} for at in range(3000)]).encode()
+    pieces = [many[at : at + 40_000] for at in range(0, len(many), 40_000)]
+    first = once(shop, "a", many)
+    assert first.json()["affected_rows"] == 3000, first.text
+    assert "idempotency-replayed" not in first.headers
+    for again in (once(shop, "a", many), once(shop, "a", iter(pieces))):
+        assert again.content == first.content
+        assert again.headers["idempotency-replayed"] == "true"
+    assert shop.value("select count(*) from plain") == 3000
+    error_of(once(shop, "a", many + b"\n"), 422, "QS032")
+    error_of(once(shop, "a", many, "?on_conflict=ignore"), 422)
+    sql = {"sql": "insert into plain values (1)"}
+    error_of(shop.call("POST", "/v1/query", json=sql, headers={"Idempotency-Key": "a"}), 422)
+    error_of(once(shop, "", many), 400)
+    error_of(once(shop, "x" * 256, many), 400)
+    assert once(shop, "b", lines({"x": 1})).json()["affected_rows"] == 1
+    assert shop.value("select count(*) from plain") == 3001
+
+
+def test_a_request_in_bulk_that_failed_may_be_sent_again_with_its_key(shop: Client) -> None:
+    error_of(once(shop, "k", lines({"x": 1}, {"x": "no"})), 200, "22P02")
+    assert once(shop, "k", lines({"x": 1})).json()["affected_rows"] == 1
+    empty = once(shop, "e", b"")
+    assert empty.json()["affected_rows"] == 0
+    assert once(shop, "e", b"").content == empty.content
+    other = shop.new_key()["key"]
+    foreign = once(shop, "k", lines({"x": 2}), Authorization=f"Bearer {other}")
+    assert foreign.json()["affected_rows"] == 1, "it is the key of another sender"
+    assert shop.value("select count(*) from plain") == 2
+
+
+def test_the_same_request_in_bulk_is_refused_while_it_runs(shop: Client) -> None:
+    with Wire(shop) as wire:
+        key = "Idempotency-Key: same\r\nTransfer-Encoding: chunked"
+        wire.send(wire.head("plain", key))
+        wire.chunk(lines({"x": 1}).encode())
+        deadline = time.monotonic() + 60
+        while (answer := once(shop, "same", "not a row")).status_code != 409:
+            assert answer.status_code == 400 and time.monotonic() < deadline, answer.text
+        assert answer.json()["error"]["code"] == "QS033" and "retry-after" in answer.headers
+        wire.chunk(b"")
+        assert b'"affected_rows":1' in wire.answer()
+    assert once(shop, "same", lines({"x": 1})).headers["idempotency-replayed"] == "true"
+    assert shop.value("select count(*) from plain") == 1
+
+
+def test_versions_name_the_request_that_brought_the_rows(shop: Client) -> None:
+    answer = once(shop, "v", lines({"x": 1}), **{"X-Request-Id": "bulk-7"})
+    database = shop.headers["X-Database"]
+    newest = shop.get(f"/v1/databases/{database}/versions").json()["versions"][0]
+    assert newest["version"] == answer.json()["version"]
+    assert (newest["request_id"], newest["rows_changed"]) == ("bulk-7", 1)
+
+
+class Wire:
+    """A connection that sends what it is told to."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._socket = socket.create_connection(("127.0.0.1", client.server.port), 240)
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def head(self, table: str, length: str, kind: str = NDJSON) -> bytes:
+        named = {**self._client.headers, "Content-Type": kind, "Connection": "close"}
+        headers = "".join([f"{name}: {value}\r\n" for name, value in named.items()])
+        first = f"POST /v1/tables/{table}/rows HTTP/1.1\r\nHost: x\r\n"
+        return f"{first}{headers}{length}\r\n\r\n".encode()
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def chunk(self, data: bytes) -> None:
+        self.send(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def answer(self) -> bytes:
+        found = b""
+        while piece := self._socket.recv(65536):
+            found += piece
+        return found

@@ -238,6 +238,71 @@ def test_keys_and_transactions_are_refused(admin: Client) -> None:
         error_of(answer, 400, "QS001")
 
 
+def test_as_of_reads_what_was_and_its_tag_is_that_of_the_version(filled: Client) -> None:
+    sql = "select x from t where id = 1"
+    first = filled.query("update t set x = 10 where id = 1")["version"]
+    was_newest = tag_of(filled, sql, as_of=first)
+    second = filled.query("update t set x = 20 where id = 1")["version"]
+    filled.query("alter table t rename to s")
+    answer = get(filled, sql, as_of=first).json()
+    assert (answer["rows"], answer["version"]) == ([{"x": 10}], first)
+    assert tag_of(filled, sql, as_of=first) == was_newest, "made again, it is the same version"
+    assert get(filled, sql, as_of=second).json()["rows"] == [{"x": 20}]
+    for known in (was_newest, f'{was_newest}, "x"'):
+        assert get(filled, sql, known, as_of=second).status_code == 200
+    now = tag_of(filled, "select x from s where id = 1")
+    assert get(filled, "select x from s where id = 1", now, as_of=second).status_code == 200
+    error_of(get(filled, sql), 200, "42P01")
+
+
+def test_a_tag_of_one_version_never_holds_for_another(filled: Client) -> None:
+    """Also with versions in the memory that a reader of the feed has made."""
+    sql = "select x from t where id = 1"
+    versions = [
+        filled.query("update t set x = $1 where id = 1", [number])["version"]
+        for number in range(10, 16)
+    ]
+    filled.get(f"/v1/changes?since={versions[0]}&limit=2")
+    tags: dict[int, str] = {}
+    for number, version in enumerate(versions, 10):
+        for known in tags.values():
+            assert get(filled, sql, known, as_of=version).status_code == 200
+        assert get(filled, sql, as_of=version).json()["rows"] == [{"x": number}]
+        tags[version] = tag_of(filled, sql, as_of=version)
+    assert len(set(tags.values())) == len(versions)
+
+
+def test_a_time_finds_the_tag_of_its_version(filled: Client) -> None:
+    sql = "select count(*) from t"
+    name = filled.headers["X-Database"]
+    version = filled.query("insert into t values (3, 3)")["version"]
+    filled.query("insert into t values (4, 4)")
+    listed = filled.get(f"/v1/databases/{name}/versions").json()["versions"]
+    (time,) = [each["time"] for each in listed if each["version"] == version]
+    tag = tag_of(filled, sql, as_of=version)
+    assert get(filled, sql, tag, as_of=time).status_code == 304
+    assert get(filled, sql, as_of=time).json()["rows"] == [{"count": 3}]
+    zone = time.replace("Z", "+00:00")
+    assert get(filled, sql, tag, as_of=zone).status_code == 304
+    unescaped = filled.get(f"/v1/query?sql=select+1&as_of={zone}")
+    assert "%2B" in error_of(unescaped, 400, "QS001")["hint"]
+
+
+def test_as_of_has_the_errors_of_other_reads(filled: Client) -> None:
+    for wrong in ("-1", "x", "99999999", "2030-01-01T00:00:00", "9999-01-01T00:00:00Z", ""):
+        error_of(get(filled, "select x from t", as_of=wrong), 400, "QS001")
+    assert "etag" not in get(filled, "select now()", as_of=1).headers
+    error_of(get(filled, "insert into t values (9, 9)", as_of=1), 405)
+    name = filled.headers["X-Database"]
+    assert filled.patch(f"/v1/databases/{name}", {"history": 0}).status_code == 200
+    filled.query("insert into t values (5, 5)")
+    error_of(get(filled, "select x from t", as_of=1), 200, "QS004")
+    rows = filled.get(
+        "/v1/query?sql=select+id+from+t&as_of=1", headers={"Accept": "application/x-ndjson"}
+    )
+    error_of(rows, 200, "QS004")
+
+
 def test_it_streams_too(filled: Client) -> None:
     answer = filled.get(
         "/v1/query?sql=select+id+from+t+order+by+id", headers={"Accept": "application/x-ndjson"}

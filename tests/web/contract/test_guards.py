@@ -169,14 +169,19 @@ def test_a_request_runs_only_if_its_tables_have_not_changed(family: Client) -> N
     family.query("update parents set name = 'x' where id = 1")
     family.query("create table other (a int)")
     rename = "update children set price = 9 where id = 10"
-    family.query(rename, if_version=seen)
+    change = {"sql": rename, "if_version": seen}
+    assert family.post("/v1/query", change, headers={"X-Request-Id": "it-was-me"}).json()["success"]
     now = family.query("select 1")["version"]
+    family.query("update parents set name = 'y' where id = 1")
     answer = family.query_response(rename, if_version=seen)
     error = error_of(answer, 200, "40001")
     assert error["retryable"] is False
     conflict = error["conflict"]
     assert conflict["table"] == "children"
     assert (conflict["read_version"], conflict["changed_version"]) == (seen, now)
+    assert conflict["changed_by"] == {"request_id": "it-was-me"}
+    reads = error_of(family.query_response("select * from children", if_version=seen), 200, "40001")
+    assert reads["conflict"] == {**conflict, "statement": 0}
     family.query(rename, if_version=now)
 
 

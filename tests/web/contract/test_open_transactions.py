@@ -108,16 +108,23 @@ def test_a_conflict_applies_nothing_says_where_it_was_and_stays_the_answer(bank:
     txn.rows("select 1")
     txn.rows("select balance from accounts where id = 1")
     txn.do("update accounts set balance = 0 where id = 2")
-    bank.query("update accounts set balance = 70 where id = 1")
+    changed = bank.post(
+        "/v1/query",
+        {"sql": "update accounts set balance = 70 where id = 1"},
+        headers={"X-Request-Id": "it-was-me"},
+    )
+    bank.query("update accounts set balance = 80 where id = 2")
     answer = txn.commit()
     error = error_of(answer, 200, "40001")
     assert error["retryable"] is True
     conflict = error["conflict"]
     assert (conflict["table"], conflict["key"], conflict["statement"]) == ("accounts", {"id": 1}, 1)
-    assert conflict["read_version"] == txn.record["version"] < conflict["changed_version"]
+    assert conflict["read_version"] == txn.record["version"]
+    assert conflict["changed_version"] == changed.json()["version"]
+    assert conflict["changed_by"] == {"request_id": "it-was-me"}
     assert txn.commit().content == answer.content
     gone(txn.send("select 1"))
-    assert bank.rows("select balance from accounts order by id") == [[70], [50]]
+    assert bank.rows("select balance from accounts order by id") == [[70], [80]]
 
 
 def test_a_conflict_in_a_range_names_the_range(bank: Client) -> None:

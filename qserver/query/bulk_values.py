@@ -1,0 +1,96 @@
+"""Values of rows in bulk as the literals of an INSERT: a column at a time, each of one kind.
+
+    text, uuid, dates …    a text, as the type reads it
+    numbers, booleans      themselves, where the type takes them; a text otherwise
+    bytea                  base64 in JSON, as in answers; \\x00ff in CSV, as PostgreSQL prints it
+    json, jsonb            in JSON the value itself, also a text; in CSV the text of the JSON
+    arrays                 a list of such values; or a text such as {1,2}
+
+So a row that went out as JSON or CSV can come in again, and is the same.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from qserver.errors import InvalidTextRepresentation
+from qserver.sql.parameters import json_of
+from qserver.sql.value_rows import Row, kind_of
+from qserver.values.types import Kind, SqlType
+
+Writer = Callable[[Any], str]
+
+_NUMBERS: Final = frozenset(
+    (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
+)
+_NOT_AS_TEXT: Final = frozenset((Kind.BYTEA, Kind.JSON, Kind.JSONB))
+"""Types of which a text in JSON is not what the type would read."""
+
+
+def column_of(column: Row, sql_type: SqlType | None, texts: bool) -> tuple[str, Row]:
+    """The kind of a column and its values. `texts`: they are texts, as in CSV, or None."""
+    kind = kind_of(column)
+    if kind == "0" or texts:
+        return "s", column
+    target = None if sql_type is None else sql_type.kind
+    if kind == "s" and target not in _NOT_AS_TEXT:
+        return "s", column
+    if target in _NUMBERS and kind in "iln":
+        return kind, column
+    if target in _NUMBERS and kind == "N":
+        return "n", tuple([each if each is None else Decimal(each) for each in column])
+    if target is Kind.BOOLEAN and kind == "t":
+        return kind, column
+    write = _text_of if sql_type is None else _writer(sql_type)
+    return "s", tuple([each if each is None else write(each) for each in column])
+
+
+@lru_cache(maxsize=1024)
+def _writer(sql_type: SqlType) -> Writer:
+    """The function from a value of JSON, not null, to the text that the type reads."""
+    if sql_type.element is not None:
+        return array_writer(_writer(sql_type.element))
+    if sql_type.kind is Kind.BYTEA:
+        return _bytes_text
+    return json_of if sql_type.kind in (Kind.JSON, Kind.JSONB) else _text_of
+
+
+def array_writer(write: Writer) -> Writer:
+    """Writes lists as texts of arrays, and their elements by `write`; a text is one already."""
+
+    def array(value: Any) -> str:
+        return _text_of(value) if type(value) is not list else listed(value)
+
+    def listed(value: list[Any]) -> str:
+        return "{" + ",".join([element(each) for each in value]) + "}"
+
+    def element(value: Any) -> str:
+        if value is None:
+            return "NULL"
+        if type(value) is list:
+            return listed(value)
+        text = write(value)
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    return array
+
+
+def _text_of(value: Any) -> str:
+    if type(value) is str:
+        return value
+    if type(value) is bool:
+        return "true" if value else "false"
+    return json_of(value) if isinstance(value, list | dict) else str(value)
+
+
+def _bytes_text(value: Any) -> str:
+    try:
+        return "\\x" + b64decode(value, validate=True).hex()
+    except (TypeError, ValueError):
+        raise InvalidTextRepresentation(
+            "invalid value for a column of type bytea", hint="Give bytes as a text in base64."
+        ) from None

@@ -1,0 +1,127 @@
+"""GET /v1/tables/{name}/rows: the rows of a table, streamed as CSV, JSON lines or a JSON array.
+
+    ?columns=id,name&where=id > $1&params=[7]&order=name DESC&limit=10
+    ──► SELECT "id", "name" FROM "t" WHERE (id > $1) ORDER BY "name" DESC LIMIT 10 ──► `streams`
+
+`where` is parsed alone first, so it is one expression and cannot be more. Names are quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from qserver.control.databases import OpenDatabase
+from qserver.control.records import Grant
+from qserver.errors import InvalidRequest, QserverError
+from qserver.http1 import Answer
+from qserver.query.bulk import find_relation
+from qserver.query.sql_database import Statement
+from qserver.sql.binder.star_texts import quoted
+from qserver.sql.parser import parse_expression
+from qserver.storage.catalog import Catalog
+from qserver.values.relations import View
+from qserver.values.schema import Table
+from qserver.web.bulk import names_of
+from qserver.web.cached_reads import ReadCall, ReadEndpoint, typed_fields
+from qserver.web.calls import Facts, KeyedCall
+from qserver.web.catalogue import Route
+from qserver.web.query_strings import read_query_string, whole_number
+from qserver.web.requests import query_request
+from qserver.web.rows import RowEncoders
+from qserver.web.streams import CsvLines, JsonArray, JsonLines, form_of
+
+_DIRECTION: Final = re.compile(r"(?s)(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.I)
+_OF_TEXT: Final = ("columns", "where", "order", "limit")
+"""Parameters that become parts of the statement; the others are fields of its request."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class RowsOutEndpoint(ReadEndpoint):
+    def __init__(self, facts: Facts, route: Route, encoders: RowEncoders) -> None:
+        super().__init__(facts, f"GET {route.path}", encoders)
+        self.kind = RowsOutCall
+        self.table = facts.request.path.split("/")[3]
+        self.queries = route.parameters
+        form = form_of(facts.headers.get(b"accept", b""))
+        self.form = form if form in (CsvLines, JsonLines) else JsonArray
+
+
+class RowsOutCall(ReadCall):
+    endpoint: RowsOutEndpoint
+    _given: dict[str, str]
+    _where_at = 0
+
+    def limit(self, grant: Grant) -> None:
+        KeyedCall.limit(self, grant)
+
+    def run(self, body: bytes) -> Answer:
+        self.check_head()
+        self._given = given = read_query_string(self.endpoint.request.query, self.endpoint.queries)
+        fields = typed_fields({name: given[name] for name in given if name not in _OF_TEXT})
+        request = query_request(b"", _encode({**fields, "sql": "-"}))
+        self._statements = (Statement(request.sql, request.params),)
+        return self.open(request, self.stream, self.stream_inside)
+
+    def stream(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
+        snapshot = opened.sql.snapshots.take()
+        sql = self._text(None if snapshot is None else snapshot.catalog)
+        self._statements = (Statement(sql, self._statements[0].parameters),)
+        return super().stream(opened)
+
+    def _text(self, catalog: Catalog | None) -> str:
+        given = self._given
+        columns = names_of(given["columns"]) if "columns" in given else None
+        text = "SELECT * FROM " if columns is None else f"SELECT {_listed(columns)} FROM "
+        text += _target(catalog, self.endpoint.table)
+        if "where" in given:
+            parse_expression(given["where"])
+            text += "\nWHERE (\n"
+            self._where_at = len(text)
+            text += given["where"] + "\n)"
+        if "order" in given:
+            text += f"\nORDER BY {_ordered(given['order'])}"
+        if "limit" in given:
+            text += f"\nLIMIT {whole_number('limit', given['limit'], 0)}"
+        return text
+
+    def known(self, error: Exception) -> QserverError:
+        known = super().known(error)
+        if known.position is not None and self._where_at:  # the caller knows only this part
+            position = known.position - self._where_at
+            known.position = position if 0 < position <= len(self._given["where"]) + 1 else None
+        return known
+
+
+def _target(catalog: Catalog | None, name: str) -> str:
+    """The relation of a name in SQL: a dot may follow a schema, or be part of the name."""
+    found = None if catalog is None else find_relation(catalog, name)
+    if isinstance(found, Table | View):
+        return ".".join(map(quoted, found.path))
+    schema, dot, rest = name.partition(".")
+    return f"{quoted(schema)}.{quoted(rest)}" if dot and rest else quoted(name)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted, names))
+
+
+def _ordered(text: str) -> str:
+    """Names with ASC or DESC, and where NULLs go, as SQL."""
+    items = []
+    for item in text.split(","):
+        match = _DIRECTION.fullmatch(item.strip())
+        assert match is not None, "it matches everything"
+        name, direction, nulls = match.groups()
+        if not name:
+            raise InvalidRequest(
+                "order is names of columns with commas between them",
+                hint="Each may be followed by ASC or DESC, and NULLS FIRST or NULLS LAST.",
+            )
+        words = [direction, f"nulls {nulls}" if nulls else None]
+        items.append(" ".join([quoted(name), *[each.upper() for each in words if each]]))
+    return ", ".join(items)
