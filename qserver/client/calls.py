@@ -8,13 +8,14 @@ caller's result. A flavour sends the requests, and wraps these functions as meth
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, Generic, TypeAlias, TypeVar
 
 import httpx
 
-from qserver.client import requests
+from qserver.client import bulk, requests
 from qserver.client.answers import Result, TransactionResult, record_of, result_of, transaction_of
+from qserver.client.bulk import Format, RowIn
 from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.result_cache import ResultCache
 from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
@@ -91,6 +92,43 @@ def transaction(
     `if_version`, `as_of`, `branch`, `idempotency_key`, `transaction`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
+
+
+def insert_rows(
+    client: Caller[Any],
+    /,
+    table: str,
+    rows: Iterable[RowIn],
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> Call[Result]:
+    """Insert rows in bulk, all or none; they are sent while they are made.
+
+    Rows are mappings, or sequences with the values of `columns`. The options are `database`,
+    `on_conflict` (`"error"`, `"ignore"` or `"update"`), `idempotency_key`.
+    """
+    given = {"database": client.database, **options}
+    answer = yield bulk.insert(table, bulk.lines(rows, columns), "ndjson", **given)
+    return result_of(answer)
+
+
+def insert_file(
+    client: Caller[Any],
+    /,
+    table: str,
+    file: BinaryIO,
+    format: Format | None = None,
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> Call[Result]:
+    """Insert the rows of a file that is open for reading bytes, all or none.
+
+    Its name tells the format: `csv`, `ndjson` or `json`. Only `columns` are taken, if given; the
+    options are those of `insert_rows`.
+    """
+    given = {"database": client.database, "only": columns, **options}
+    kind = format or bulk.format_of(getattr(file, "name", None))
+    return result_of((yield bulk.insert(table, bulk.pieces_of(file), kind, **given)))
 
 
 def open_transaction(client: Caller[Any], /, **options: Any) -> Call[JsonObject]:

@@ -8,7 +8,7 @@ and the three doubles that JSON cannot write as "NaN", "Infinity" and "-Infinity
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
@@ -40,11 +40,13 @@ class Request:
 
     method: str
     path: str
-    content: bytes | None = None
+    content: bytes | Iterable[bytes] | AsyncIterable[bytes] | None = None
     accept: str = JSON
     database: str | None = None
     """For a request that has no body to name it in."""
     idempotency_key: str | None = None
+    content_type: str | None = None
+    """Of a content that is not JSON."""
     cacheable: bool = False
     """Whether the client may keep the answer, see `result_cache`."""
 
@@ -55,6 +57,8 @@ class Request:
             headers["X-Database"] = self.database
         if self.idempotency_key is not None:
             headers["Idempotency-Key"] = self.idempotency_key
+        if self.content_type is not None:
+            headers["Content-Type"] = self.content_type
         if kept is not None:
             headers["If-None-Match"] = kept.tag
         return {
@@ -135,7 +139,7 @@ def read(
     """A query by its URL; options that are None are omitted."""
     fields = {**_text(sql), "format": "arrays", "database": database, **options}
     if params is not None:
-        fields["params"] = encoded(_bindable(params)).decode()
+        fields["params"] = encoded(bindable(params)).decode()
     return listing("query", **fields, cacheable=True)
 
 
@@ -201,12 +205,16 @@ def encoded(body: Any) -> bytes:
 def _key_apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
     """The options that are fields of the body, and the Idempotency-Key, which is a header."""
     fields = dict(options)
-    key = fields.pop("idempotency_key", None)
+    return fields, idempotency_key_of(fields.pop("idempotency_key", None))
+
+
+def idempotency_key_of(key: str | None) -> str | None:
+    """The key, which a header can hold."""
     if key is not None and not (key.isascii() and key.isprintable() and key.strip()):
         raise InvalidRequest(
             "an idempotency_key is a text of printable ASCII characters, and not empty"
         )
-    return fields, key
+    return key
 
 
 def _statement(given: Named | Statement) -> dict[str, Any]:
@@ -222,21 +230,21 @@ def _text(sql: Text) -> dict[str, str]:
 def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if params is not None:
-        given["params"] = _bindable(params)
+        given["params"] = bindable(params)
     if database is not None:
         given["database"] = database
     return given
 
 
-def _bindable(value: Any) -> Any:
+def bindable(value: Any) -> Any:
     """The value with its non-finite doubles as strings: the encoder would write null."""
     match value:
         case float():
             return value if math.isfinite(value) else _NOT_FINITE[str(value)]
         case Mapping():
-            return {name: _bindable(each) for name, each in value.items()}
+            return {name: bindable(each) for name, each in value.items()}
         case list() | tuple():
-            return [_bindable(each) for each in value]
+            return [bindable(each) for each in value]
         case _:
             return value
 

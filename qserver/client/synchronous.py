@@ -6,12 +6,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import wraps
 from itertools import chain
-from typing import Any, Concatenate, ParamSpec, Self, cast
+from typing import Any, BinaryIO, Concatenate, ParamSpec, Self, cast
 
 import httpx
 
-from qserver.client import calls, requests
-from qserver.client.answers import Result, Row, TransactionResult
+from qserver.client import bulk, calls, requests
+from qserver.client.answers import Result, Row, TransactionResult, success_of
+from qserver.client.bulk import Format
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
 from qserver.client.feed import Version, VersionsOfFeed
@@ -48,6 +49,8 @@ class Client(Caller[httpx.Client]):
     query = _blocking(calls.query)
     read = _blocking(calls.read)
     transaction = _blocking(calls.transaction)
+    insert_rows = _blocking(calls.insert_rows)
+    insert_file = _blocking(calls.insert_file)
     open_transaction = _blocking(calls.open_transaction)
     commit_transaction = _blocking(calls.commit_transaction)
     roll_back_transaction = _blocking(calls.roll_back_transaction)
@@ -84,6 +87,34 @@ class Client(Caller[httpx.Client]):
         `as_of`, `transaction`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
+
+    def rows(self, table: str, **options: Any) -> Stream:
+        """Stream the rows of a table.
+
+        The options are `columns`, `where`, `params`, `order`, `limit`, `as_of`, `timeout_ms`,
+        `database`.
+        """
+        given = {"database": self.database, **options}
+        return Stream(self, bulk.select(table, requests.EVENT_STREAM, **given))
+
+    def save_rows(
+        self, table: str, file: BinaryIO, format: Format | None = None, **options: Any
+    ) -> int:
+        """Write the rows of a table to a file; return the number of bytes. Options as of `rows`."""
+        kind = format or bulk.format_of(getattr(file, "name", None))
+        given = {"database": self.database, **options}
+        request = bulk.select(table, bulk.MEDIA[kind], **given)
+        saver = bulk.Saver(file, kind)
+        with trouble_named(self.url), self._http.stream(**request.arguments_with()) as answer:
+            pieces = answer.iter_bytes()
+            first = next(pieces, b"")
+            media = answer.headers.get("content-type", "")
+            if bulk.is_failure(kind, answer.status_code, media, first):
+                success_of(answer.status_code, answer.headers, b"".join([first, *pieces]))
+            for piece in chain([first], pieces):
+                saver.take(piece)
+        saver.end()
+        return saver.bytes
 
     def begin(self, **options: Any) -> Transaction:
         """Open a transaction for the length of a `with`; options as of `open_transaction`."""

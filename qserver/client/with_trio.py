@@ -6,13 +6,14 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, cast
+from typing import Any, BinaryIO, Concatenate, ParamSpec, Self, cast
 
 import httpx
 import trio
 
-from qserver.client import calls, requests
-from qserver.client.answers import Result, Row, TransactionResult
+from qserver.client import bulk, calls, requests
+from qserver.client.answers import Result, Row, TransactionResult, success_of
+from qserver.client.bulk import Format
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import RowsOfStream, StreamedResult
 from qserver.client.feed import Version, VersionsOfFeed
@@ -51,6 +52,8 @@ class TrioClient(Caller[httpx.AsyncClient]):
     query = _awaited(calls.query)
     read = _awaited(calls.read)
     transaction = _awaited(calls.transaction)
+    insert_rows = _awaited(calls.insert_rows)
+    insert_file = _awaited(calls.insert_file)
     open_transaction = _awaited(calls.open_transaction)
     commit_transaction = _awaited(calls.commit_transaction)
     roll_back_transaction = _awaited(calls.roll_back_transaction)
@@ -88,6 +91,41 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 
+    def rows(self, table: str, **options: Any) -> TrioStream:
+        """Stream the rows of a table.
+
+        The options are `columns`, `where`, `params`, `order`, `limit`, `as_of`, `timeout_ms`,
+        `database`.
+        """
+        given = {"database": self.database, **options}
+        return TrioStream(self, bulk.select(table, requests.EVENT_STREAM, **given))
+
+    async def save_rows(
+        self, table: str, file: BinaryIO, format: Format | None = None, **options: Any
+    ) -> int:
+        """Write the rows of a table to a file; return the number of bytes. Options as of `rows`."""
+        kind = format or bulk.format_of(getattr(file, "name", None))
+        given = {"database": self.database, **options}
+        request = bulk.select(table, bulk.MEDIA[kind], **given)
+        saver = bulk.Saver(file, kind)
+        with trouble_named(self.url):
+            async with self._http.stream(**request.arguments_with()) as answer:
+                pieces = answer.aiter_bytes()
+                try:
+                    first = await anext(pieces, b"")
+                    media = answer.headers.get("content-type", "")
+                    if bulk.is_failure(kind, answer.status_code, media, first):
+                        rest = [piece async for piece in pieces]
+                        success_of(answer.status_code, answer.headers, b"".join([first, *rest]))
+                    saver.take(first)
+                    async for piece in pieces:
+                        saver.take(piece)
+                except BaseException:
+                    await _unwind(answer, pieces)
+                    raise
+        saver.end()
+        return saver.bytes
+
     def begin(self, **options: Any) -> TrioTransaction:
         """Open a transaction for the length of a `async with`; options as of `open_transaction`."""
         return TrioTransaction(self, options)
@@ -111,7 +149,7 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """Send any request of the API; return the object of its answer, or raise its error."""
         kept = self.cache.find(request)
         with trouble_named(self.url):
-            answer = await self._http.request(**request.arguments_with(kept))
+            answer = await self._http.request(**_asynchronous(request.arguments_with(kept)))
         status, headers, body = answer.status_code, answer.headers, answer.content
         return self.cache.answer(request, kept, status, headers, body)
 
@@ -183,6 +221,30 @@ class TrioStream(StreamedResult):
     async def _leave(self, answer: httpx.Response) -> None:
         if self._pieces is not None:
             await _unwind(answer, self._pieces)
+
+
+def _asynchronous(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The request, with the pieces of its body as this flavour of httpx takes them."""
+    content = arguments["content"]
+    if content is None or isinstance(content, bytes):
+        return arguments
+    return {**arguments, "content": _Pieces(iter(content))}
+
+
+class _Pieces:
+    """Pieces one after the other; others run in between. Not a generator: nothing needs a close."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        await trio.lowlevel.checkpoint()
+        for piece in self._pieces:
+            return piece
+        raise StopAsyncIteration
 
 
 async def _unwind(answer: httpx.Response, pieces: AsyncIterator[bytes]) -> None:

@@ -222,6 +222,33 @@ async def rows_in_bulk(run: Run) -> None:
     await run.perform(gives("SELECT count(*) FROM t", "3"))
 
 
+async def rows_in_bulk_once(run: Run) -> None:
+    """The answer of rows in bulk is stored by their commit; who comes second conflicts with it."""
+    await run.perform(does("CREATE TABLE t (a INTEGER PRIMARY KEY)"))
+    database, name = run.database, b"bulk"
+    both = [await database.open(), await database.open()]
+    try:
+        for number, transaction in enumerate(both):
+            database.stored_answer(transaction.transaction, name)
+            insert = BulkInsert(database, transaction, "t", "error", Options())
+            await insert.add(Batch(("a",), [(number,)], 1))
+            answer = name, database.new_answer(b"fingerprint", b"version ", b"")
+            try:
+                version = await insert.commit(answer=answer)
+            except SerializationFailure as error:
+                run.check("the same request at once", number == 1, error.message)
+            else:
+                run.check("rows with their answer", number == 0, f"version {version}")
+    finally:
+        for transaction in both:
+            transaction.release()
+    snapshot = await database.database.wait_durable_snapshot()
+    stored = database.stored_answer(snapshot, name)
+    found = "none" if stored is None else stored.text.decode()
+    run.check("the stored answer", found == f"version {snapshot.version}", found)
+    await run.perform(gives("SELECT a FROM t", "0"))
+
+
 async def bound_on_changes(run: Run) -> None:
     """With max_affected, a statement that would change more rows is refused as a whole."""
     await run.perform(
@@ -307,6 +334,12 @@ PROBES: Final = (
         CATEGORY,
         "Rows in bulk are one transaction; the first bad one is named, and nothing is applied.",
         rows_in_bulk,
+    ),
+    Probe(
+        "bulk_rows_once",
+        CATEGORY,
+        "Rows in bulk with an Idempotency-Key are applied once, however often they are sent.",
+        rows_in_bulk_once,
     ),
     Probe(
         "dry_run",

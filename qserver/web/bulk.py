@@ -85,11 +85,15 @@ class BulkCall(KeyedCall):
             key = self.idempotency_key
             if key is None:
                 key = endpoint.headers.get(b"idempotency-key")
-            if key is None:
-                return await self._insert(opened.sql, asked, BodyPieces(body), None)
-            name = name_of_answer(opened.id, grant, key)
             place = b"%b?%b\0" % (endpoint.request.path.encode(), endpoint.request.query)
-            return await self._insert_once(opened.sql, asked, BodyPieces(body, place), name)
+            pieces = BodyPieces(body, None if key is None else place)
+            try:
+                if key is None:
+                    return await self._insert(opened.sql, asked, pieces, None)
+                name = name_of_answer(opened.id, grant, key)
+                return await self._insert_once(opened.sql, asked, pieces, name)
+            finally:
+                endpoint.service.metrics.bulk_bytes += pieces.size
 
     def _asked(self) -> Asked:
         endpoint = self.endpoint
@@ -138,6 +142,7 @@ class BulkCall(KeyedCall):
             answer = sql.new_answer(body.fingerprint, head, tail)
             named = None if name is None else (name, answer)
             version = await insert.commit(self.request_id, named)
+            self.endpoint.service.metrics.bulk_rows += insert.affected_rows
         finally:
             transaction.release()
         return Answered(msgspec.structs.replace(answer, version=version).text, False)
@@ -182,6 +187,7 @@ class BodyPieces:
         self._body = body
         self._digest = None if place is None else sha256(place)
         self._has_ended = False
+        self.size = 0
 
     @property
     def fingerprint(self) -> bytes:
@@ -196,6 +202,7 @@ class BodyPieces:
     async def next(self) -> tuple[bytes, bool]:
         """Wait for a piece; also whether it is the last."""
         piece, self._has_ended = await self._receive()
+        self.size += len(piece)
         if self._digest is not None:
             self._digest.update(piece)
         return piece, self._has_ended

@@ -31,7 +31,7 @@ from qserver.web.catalogue import Route
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.requests import query_request
 from qserver.web.rows import RowEncoders
-from qserver.web.streams import CsvLines, JsonArray, JsonLines, form_of
+from qserver.web.streams import JsonArray, form_of
 
 _DIRECTION: Final = re.compile(r"(?s)(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.I)
 _OF_TEXT: Final = ("columns", "where", "order", "limit")
@@ -46,8 +46,7 @@ class RowsOutEndpoint(ReadEndpoint):
         self.kind = RowsOutCall
         self.table = facts.request.path.split("/")[3]
         self.queries = route.parameters
-        form = form_of(facts.headers.get(b"accept", b""))
-        self.form = form if form in (CsvLines, JsonLines) else JsonArray
+        self.form = form_of(facts.headers.get(b"accept", b"")) or JsonArray
 
 
 class RowsOutCall(ReadCall):

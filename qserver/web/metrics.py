@@ -67,6 +67,8 @@ class Metrics:
         self.internal_errors = 0
         self.loop_stalls = 0
         self.replayed = 0
+        self.bulk_rows = 0
+        self.bulk_bytes = 0
 
     def count_stall(self) -> None:
         self.loop_stalls += 1
@@ -98,6 +100,12 @@ class Metrics:
             "qserver_idempotent_replays",
             "Requests answered with what an earlier one was answered",
             value=self.replayed,
+        )
+        yield CounterMetricFamily(
+            "qserver_bulk_rows", "Rows that were inserted in bulk", value=self.bulk_rows
+        )
+        yield CounterMetricFamily(
+            "qserver_bulk_bytes", "Bytes of rows in bulk that have come in", value=self.bulk_bytes
         )
         yield CounterMetricFamily(
             "qserver_loop_stalls",

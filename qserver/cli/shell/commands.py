@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from qserver.cli.layouts import LAYOUTS
+from qserver.cli.shell.copying import copy, plain_name
 from qserver.cli.shell.describe import databases_listed, table_described, tables_listed
 from qserver.cli.shell.scripts import run_file
 from qserver.cli.shell.shell import Shell
@@ -34,7 +35,9 @@ def run_command(shell: Shell, line: str) -> None:
 
 def _describe(shell: Shell, argument: str) -> None:
     tables = shell.client.tables()["tables"]
-    shell.write(table_described(tables, _name(argument)) if argument else tables_listed(tables))
+    shell.write(
+        table_described(tables, plain_name(argument)) if argument else tables_listed(tables)
+    )
 
 
 def _databases(shell: Shell, argument: str) -> None:
@@ -46,7 +49,7 @@ def _connect(shell: Shell, argument: str) -> None:
         raise InvalidRequest("\\c needs the name of a database", hint="\\l lists them.")
     if shell.in_transaction:
         raise InvalidRequest("a transaction is open", hint="End it with COMMIT or ROLLBACK first.")
-    before, shell.client.database = shell.client.database, _name(argument)
+    before, shell.client.database = shell.client.database, plain_name(argument)
     try:
         shell.database = shell.client.tables()["database"]
     except BaseException:
@@ -118,19 +121,15 @@ COMMANDS: Final = {
     "\\format": Command("\\format [name]", "aligned, csv, json or ndjson", _format),
     "\\i": Command("\\i file", "run the statements of a file", _include),
     "\\o": Command("\\o [file]", "write results to a file; alone: to the terminal", _output),
+    "\\copy": Command(
+        "\\copy table from|to 'file'", "rows of a CSV, NDJSON or JSON file in, or out to one", copy
+    ),
     "\\watch": Command(
         "\\watch [query]", "the query, or the last one, and then its changes; Ctrl-C ends", _watch
     ),
     "\\q": Command("\\q", "leave", _quit),
     "\\?": Command("\\?", "this list", _help),
 }
-
-
-def _name(text: str) -> str:
-    """A name as SQL reads it: a quoted one unchanged, otherwise in lower case."""
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        return text[1:-1].replace('""', '"')
-    return text.lower()
 
 
 def _switched(now: bool, argument: str) -> bool:

@@ -42,6 +42,7 @@ def told(failure: StatementFailed, source: str | None = None) -> str:
         lines += _excerpt(failure.statement.text, error.position - 1)
     elif source is not None:
         lines += _beginning(failure.statement.text)
+    lines += [f"ROW {error.row} of the file"] if error.row is not None else []
     lines += [f"DETAIL: {error.detail}"] if error.detail else []
     lines += [f"HINT: {error.hint}"] if error.hint else []
     return "".join(f"{harmless(line)}\n" for line in lines)

@@ -207,7 +207,9 @@ class Shell:
             return
         statements, self._block = self._block[1:], None
         try:
-            done = self._call(lambda: self.client.transaction([each.text for each in statements]))
+            done = self.patiently(
+                lambda: self.client.transaction([each.text for each in statements])
+            )
         except QserverError as error:
             if error.statement is not None and error.statement < len(statements):
                 raise StatementFailed(statements[error.statement], error) from error
@@ -253,12 +255,13 @@ class Shell:
     def _run_one(self, statement: Statement, first: str) -> None:
         if first in _READS:
             self.last_query = statement.text
-            self._call(lambda: self._stream(statement))
+            self.patiently(lambda: self._stream(statement))
         else:
-            result = self._call(lambda: self.client.query(statement.text, **self._options))
+            result = self.patiently(lambda: self.client.query(statement.text, **self._options))
             self._print(statement, result)
 
-    def _call(self, call: Callable[[], _Answer]) -> _Answer:
+    def patiently(self, call: Callable[[], _Answer]) -> _Answer:
+        """Make a call; in a script, again when the server's rate limit allows it."""
         while True:
             try:
                 return call()
