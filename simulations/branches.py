@@ -467,9 +467,9 @@ class Family:
             await database.transact(wipe)
         for _ in range(2):  # a branch may let go of its pin during the first
             await database.checkpoint()
-        kept = (await database.history._saved()).kept[:-1]
-        needless = [each.version for each in kept if not each.names]
-        if needless:
+        saved = await database.history._saved()
+        needless = [each.version for each in saved.kept[:-1] if not each.names]
+        if needless or saved.log_start < saved.version:
             self.problems.append(f"{name} is deleted, and keeps checkpoints of {needless}")
         self.emptied += 1
 

@@ -160,6 +160,26 @@ class Disk:
             world.record("fault", "saving pages fails", actor="disk")
             raise LogFailed("the pages cannot be saved")
 
+    async def sync_pages(self, handle: DiskHandle) -> None:
+        if handle.dead:
+            return
+        world = self.world
+        self._check(self.keeper, handle)
+        await trio.sleep(world.delays.uniform(0.0, 0.004))
+        self._check_that_none_is_lost()
+        if world.faults.strikes("checkpoint_fails"):
+            world.record("fault", "the sync of pages fails", actor="disk")
+            raise LogFailed("the pages cannot be synced")
+        self.shelf.sync_pages()
+        world.record("durable", "the pages of a long log are", actor="disk")
+        world.reach("pages of a long log were saved before a checkpoint")
+
+    def _check_that_none_is_lost(self) -> None:
+        """Raise if a sync has failed: such a connection is given up."""
+        if self.shelf.lost:
+            self.shelf.forget_unsynced()
+            raise LogFailed("pages of the checkpoint are lost")
+
     async def save_checkpoint(
         self,
         handle: DiskHandle,
@@ -175,9 +195,7 @@ class Disk:
         self.shelf.coming = partial(self.shelf.checkpoints.save, version, data, parts, after)
         slow = world.faults.strikes("sync_slow")
         await trio.sleep(world.delays.uniform(0.0, 0.2 if slow else 0.004))
-        if self.shelf.lost:  # a connection on which a sync has failed is given up
-            self.shelf.forget_unsynced()
-            raise LogFailed("pages of the checkpoint are lost")
+        self._check_that_none_is_lost()
         fails = world.faults.strikes("checkpoint_fails")
         if not fails or world.delays.random() < 0.5:
             self.shelf.sync()
@@ -367,6 +385,10 @@ class DiskHandle:
     async def save_pages(self, pages: Sequence[tuple[int, bytes]]) -> None:
         await self._disk.world.stand_at_await_point()
         await self._perform(lambda: self._disk.save_pages(self, pages))
+
+    async def sync_pages(self) -> None:
+        await self._disk.world.stand_at_await_point()
+        await self._perform(lambda: self._disk.sync_pages(self))
 
     async def save_checkpoint(
         self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0

@@ -63,6 +63,7 @@ SOMETIMES: Final = (
     "recovery began with a checkpoint",
     "recovery read the log behind a checkpoint",
     "recovery read the log in several pieces",
+    "pages of a long log were saved before a checkpoint",
     "pages were loaded",
     "pages were let go",
     "a page could not be read",

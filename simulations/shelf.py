@@ -33,6 +33,10 @@ class Shelf:
         self.coming()
         self.forget_unsynced()
 
+    def sync_pages(self) -> None:
+        self.pages |= self.unsynced
+        self.unsynced.clear()
+
     @property
     def checkpoint(self) -> tuple[int, bytes] | None:
         """The newest one."""

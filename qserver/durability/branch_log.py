@@ -153,6 +153,9 @@ class BranchLog:
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         await self.own.save_pages(pages)
 
+    async def sync_pages(self) -> None:
+        await self.own.sync_pages()
+
     async def save_checkpoint(
         self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
     ) -> None:

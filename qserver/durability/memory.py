@@ -99,6 +99,9 @@ class MemoryLog:
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         self._pages.update(pages)
 
+    async def sync_pages(self) -> None:
+        """They last as long as this object."""
+
     async def save_checkpoint(
         self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
     ) -> None:

@@ -48,6 +48,8 @@ class LoggedPages:
         """Pages loaded, of this database."""
         self.trim: Callable[[int], None] = lambda log_start: None
         """Told before which version there is no history any more."""
+        self.ahead = 0
+        """The last page that this process has saved ahead of a checkpoint."""
         self._report = report
         self._leases: list[ref[Lease]] = []
 

@@ -74,6 +74,9 @@ class Log(Protocol):
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         """Keep pages for a later checkpoint. They need not be durable before it is."""
 
+    async def sync_pages(self) -> None:
+        """Return when all pages that were saved are durable, though no checkpoint names them."""
+
     async def save_checkpoint(
         self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
     ) -> None:

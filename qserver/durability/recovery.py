@@ -10,10 +10,20 @@ Recovery refuses what it cannot vouch for. A failed checksum, a gap in the versi
 too early, or a format of another release ends in DataCorrupted, never in a database that lacks some
 rows. The last step is the fence: only when the log has confirmed that all of it was read, and that
 no other process can append, may the snapshot be shown.
+
+A long log makes more pages than a small memory has room for: the bound may be lower than it was
+when the log was written. So recovery replays it in pieces, and saves the pages of each *ahead* of
+the next checkpoint, which names them. Then they can be let go. The log has to be ours before that,
+so its end is looked for and fenced first. A crash leaves pages that no checkpoint names, as one in
+the middle of a checkpoint does. If they cannot be saved, the pages stay in memory: a full disk does
+not keep a database from being read.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from math import inf
 from typing import Final
 
 import msgspec
@@ -21,17 +31,26 @@ import trio
 
 from qserver.durability.loading import load_newest
 from qserver.durability.page_store import LoggedPages
-from qserver.durability.port import Log, StoredRecord
+from qserver.durability.port import Log, StoredPage, StoredRecord
 from qserver.durability.records import LogRecord, decode_record, writes_of
 from qserver.durability.saved_pages import SavedPages
-from qserver.errors import DataCorrupted
+from qserver.errors import DataCorrupted, LogFailed
+from qserver.limits import CHECKPOINT_PAGES_AT_ONCE, PAGE_ENTRIES_MAX
 from qserver.storage.catalog import changes_from_plain
+from qserver.storage.ranges import Trees
 from qserver.storage.routing import Steps, at_once, written_in_pieces
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Moment, Writes, merge_writes
 
 RECORDS_READ_AT_ONCE: Final = 1000
 RECORDS_BEFORE_YIELDING: Final = 16
+CHANGES_AT_ONCE_MIN: Final = 16
+
+MEMORY_OF_LOG: Final = 6
+"""Bytes that new entries take in memory, for each byte that they take in the log."""
+
+SHARE_OF_REPLAY: Final = 3
+"""Recovery may have 1 / 2**3 of the memory for pages that are not saved."""
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -41,45 +60,137 @@ class Recovered(msgspec.Struct, frozen=True):
     saved: SavedPages
     log_bytes: int
     """How much log there is behind the checkpoint."""
+    ahead_bytes: int = 0
+    """How much of it made pages that are saved already."""
 
 
-async def recover(log: Log, shards: int, store: LoggedPages | None = None) -> Recovered:
+async def recover(
+    log: Log, shards: int, store: LoggedPages | None = None, *, may_save: bool = False
+) -> Recovered:
     """Return the newest snapshot of a log, laid out for `shards` shards.
 
     `store`: the one of the database's earlier recoveries in this process, if there were any.
+    `may_save`: save pages of a long log, so that memory stays within its bound.
     """
     store = LoggedPages(log) if store is None else store
     store.copied = 0
     saved = SavedPages(store)
     base = await load_newest(log, saved, shards) or empty_snapshot(shards, store.new_lease(0))
-    return await recover_from(Recovered(base, saved, 0), log)
+    return await recover_from(Recovered(base, saved, 0), log, may_save=may_save)
 
 
-async def recover_from(known: Recovered, log: Log) -> Recovered:
+async def recover_from(known: Recovered, log: Log, *, may_save: bool = False) -> Recovered:
     """Recover from a snapshot that is known to equal the log up to its version."""
-    replay = Replay(known.snapshot)
-    log_bytes = known.log_bytes + await _read_on(log, replay)
-    while not await log.fence(replay.version):
-        more = await _read_on(log, replay)
-        if not more:
-            raise DataCorrupted(
-                f"the log has more than version {replay.version} and does not give it",
-                hint="A part of the log is missing. Restore a backup.",
-            )
-        log_bytes += more
-    return Recovered(replay.snapshot(), known.saved, log_bytes)
+    recovery = Recovery(known, log, may_save)
+    is_ours = False
+    while not await recovery.read_on():
+        if not is_ours:
+            await _fence_end(log, recovery.replay.version)
+            is_ours = True
+        await recovery.apply(is_long=True)
+    while not await log.fence(recovery.replay.version):
+        before = recovery.replay.version
+        await recovery.read_on()
+        if recovery.replay.version == before:
+            raise _withheld(before)
+    snapshot = await recovery.apply()
+    return Recovered(snapshot, known.saved, recovery.log_bytes, recovery.ahead_bytes)
 
 
-async def _read_on(log: Log, replay: Replay) -> int:
-    """Apply all further records of the log, and return the number of their bytes."""
-    size = 0
-    while records := await log.read(replay.version, RECORDS_READ_AT_ONCE):
-        for count, record in enumerate(records, start=1):
-            replay.apply(record)
-            size += len(record[1])
+async def _fence_end(log: Log, after: int) -> None:
+    """Take over a log of which not all has been applied."""
+    end = after
+    while True:
+        before = end
+        while records := await log.read(end, RECORDS_READ_AT_ONCE):
+            end = records[-1][0]
+        if await log.fence(end):
+            return
+        if end == before:
+            raise _withheld(end)
+
+
+def _withheld(version: int) -> DataCorrupted:
+    return DataCorrupted(
+        f"the log has more than version {version} and does not give it",
+        hint="A part of the log is missing. Restore a backup.",
+    )
+
+
+class Recovery:
+    """Reads a log and applies it: in one piece, or in several whose pages are saved."""
+
+    def __init__(self, known: Recovered, log: Log, may_save: bool) -> None:
+        self.replay = Replay(known.snapshot)
+        self.log_bytes, self.ahead_bytes = known.log_bytes, known.ahead_bytes
+        self._saved = known.saved
+        self._store = known.saved.store
+        self._log = log
+        if self._saved.doubt is not None:  # then nothing else may change
+            may_save = False
+        self._most = self._store.cache.most >> SHARE_OF_REPLAY if may_save else inf
+        """Bytes of memory for what is not saved."""
+        self._pending = 0
+        """Bytes of log that were read and not applied."""
+        self._records: deque[StoredRecord] = deque()
+
+    async def read_on(self) -> bool:
+        """Read on; False: there may be more, and memory has no room for it."""
+        count = 0
+        while self._records or await self._read_some():
+            record = self._records.popleft()
+            self.replay.apply(record)
+            size = len(record[1])
+            self.log_bytes += size
+            self._pending += size
+            if MEMORY_OF_LOG * self._pending > self._most:
+                return False
+            count += 1
             if count % RECORDS_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
-    return size
+        return True
+
+    async def _read_some(self) -> bool:
+        self._records.extend(await self._log.read(self.replay.version, RECORDS_READ_AT_ONCE))
+        return bool(self._records)
+
+    async def apply(self, *, is_long: bool = False) -> Snapshot:
+        """Return the snapshot of what was read; save its pages if memory is too short for them."""
+        store, replay = self._store, self.replay
+        page = PAGE_ENTRIES_MAX * store.cache.entry_bytes
+        snapshot = replay.base
+        for snapshot in replay.snapshots(max(self._most / page, CHANGES_AT_ONCE_MIN)):
+            if store.copied * store.cache.entry_bytes > self._most:
+                is_long = True
+                await self._save_ahead(snapshot)
+            if snapshot.version < replay.version:
+                await trio.lowlevel.checkpoint()
+        if is_long and await self._save_ahead(snapshot):
+            self.ahead_bytes = self.log_bytes
+        self.replay, self._pending = Replay(snapshot), 0
+        return snapshot
+
+    async def _save_ahead(self, snapshot: Snapshot) -> bool:
+        """Save all pages of a snapshot, so that they can be let go; False if that fails."""
+        save = self._saved.begin(snapshot)
+        step: list[StoredPage] = []
+        try:
+            for page in save.pages():
+                step.append(page)
+                if len(step) == CHECKPOINT_PAGES_AT_ONCE:
+                    await self._log.save_pages(step)
+                    step = []
+            if step:
+                await self._log.save_pages(step)
+            await self._log.sync_pages()
+        except LogFailed:
+            self._most = inf
+            return False
+        for _ in save.sort_out():
+            await trio.lowlevel.checkpoint()
+        self._saved.advance(save)
+        self._store.copied = 0
+        return True
 
 
 class Replay:
@@ -87,7 +198,7 @@ class Replay:
 
     def __init__(self, base: Snapshot) -> None:
         self.version = base.version
-        self._base = base
+        self.base = base
         self._time = base.time
         self._catalog = base.catalog
         self._writes: Writes = {}
@@ -123,12 +234,35 @@ class Replay:
     def snapshot(self) -> Snapshot:
         return at_once(self.in_pieces())
 
+    def snapshots(self, changes: float) -> Iterator[Snapshot]:
+        """Yield snapshots on the way, each with so many changes more; the last is the newest.
+
+        The others have none of the log's versions: they are to be saved, and not to be shown.
+        """
+        if sum(map(len, self._writes.values())) > changes:
+            most = int(changes)
+            for tree, entries in self._writes.items():
+                keys = sorted(entries)
+                for first in range(0, len(keys), most):
+                    some = {key: entries[key] for key in keys[first : first + most]}
+                    trees = at_once(
+                        written_in_pieces(self.base, self._catalog, {tree: some}, (), self._moments)
+                    )
+                    self.base = self._on_base(self.base.version, trees)
+                    yield self.base
+            self._writes = {}
+        yield self.snapshot()
+
+    def _on_base(self, version: int, trees: Trees) -> Snapshot:
+        base = self.base
+        return Snapshot(version, self._time, self._catalog, trees, base.shards, base.lease)
+
     def in_pieces(self) -> Steps[Snapshot]:
         """Return the snapshot; yield now and then, so that others can run."""
-        base = self._base
+        base = self.base
         if self.version == base.version:
             return base
         trees = yield from written_in_pieces(
             base, self._catalog, self._writes, self._dropped, self._moments
         )
-        return Snapshot(self.version, self._time, self._catalog, trees, base.shards, base.lease)
+        return self._on_base(self.version, trees)

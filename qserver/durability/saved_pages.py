@@ -89,6 +89,8 @@ class SavedPages:
         self._roots: list[Tree] = []
         self._old: set[int] = set()
         """Pages of a checkpoint of an older format, none of whose branches stays."""
+        self._ahead = Died([], [])
+        """Pages that died before the next checkpoint was begun, see `advance`."""
         self._last_confirmed = 0
 
     @property
@@ -101,8 +103,12 @@ class SavedPages:
         """Begin with the checkpoints of a log, and pages that are known to be dead."""
         self.kept, self.gone, self.log_start = kept, gone, log_start
         self.last_number = last_number
-        if dead:
-            self.dead.append(Dead(-1, self.version, dead, []))
+        for numbers, before in (
+            ([number for number in dead if number > self.store.ahead], self.version),
+            ([number for number in dead if number <= self.store.ahead], self.version + 1),
+        ):
+            if numbers:
+                self.dead.append(Dead(-1, before, numbers, []))
         self._last_confirmed = last_number
 
     def restore_pages(self, roots: list[Tree], count: int) -> None:
@@ -129,6 +135,26 @@ class SavedPages:
         """Make a durable snapshot the checkpoint: its new pages may be let go from now on."""
         row = save.row
         assert row is not None, "only what has a row can be durable"
+        self._take(save)
+        self._ahead = Died([], [])
+        self._last_confirmed = row.kept.last_page
+        self.kept = [*(each for each in self.kept if each.version <= row.after), row.kept]
+        self.gone = row.gone
+        if row.dead.numbers:
+            self.dead.append(row.dead)
+
+    def advance(self, save: Save) -> None:
+        """Let go of pages from now on that are saved, and that only the next checkpoint will name.
+
+        Nothing but recovery does so, see there. After a crash they are dead, as pages of a
+        checkpoint that failed. Readers of this process may still need them then.
+        """
+        self._take(save)
+        self._ahead.numbers += save.died.numbers
+        self._ahead.pages += save.died.pages
+        self._last_confirmed = self.store.ahead = self.last_number
+
+    def _take(self, save: Save) -> None:
         for page, number in save.number_of.items():
             page.number, page.store = number, self.store
         self.store.cache.keep(list(save.number_of))
@@ -136,11 +162,9 @@ class SavedPages:
         self.store.cache.note_saved(self.store, self.count)
         self._old = set()
         self._roots = save.roots
-        self._last_confirmed = row.kept.last_page
-        self.kept = [*(each for each in self.kept if each.version <= row.after), row.kept]
-        self.gone = row.gone
-        if row.dead.numbers:
-            self.dead.append(row.dead)
+
+    def died_ahead(self) -> Died:
+        return self._ahead
 
     # --- kept checkpoints ---
 
@@ -297,7 +321,8 @@ class Save:
         saved = self._saved
         version = self.snapshot.version
         new = Kept(version, self.snapshot.time, saved.last_number, log_end)
-        died = sorted(self.died.numbers)
+        ahead = saved.died_ahead()
+        died = sorted(self.died.numbers + ahead.numbers)
         if is_needless([*saved.kept, new], len(saved.kept) - 1, rules, saved.log_start):
             before = saved.kept[-2] if len(saved.kept) > 1 else None
             gone, dead = inherit(saved.gone, died, before.last_page if before else 0)
@@ -307,7 +332,7 @@ class Save:
         new.gone = len(gone)
         first = before.last_page if before else 0
         after = before.version if before else -1
-        pages = [page for page in self.died.pages if page.number > first]
+        pages = [page for page in self.died.pages + ahead.pages if page.number > first]
         self.row = CheckpointRow(new, gone, Dead(after, version, dead, pages), after)
         parts = CheckpointParts(
             encode_outline(new),

@@ -123,6 +123,9 @@ class SqliteLog:
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         await self._queue.run(lambda: self._file.save_pages(pages))
 
+    async def sync_pages(self) -> None:
+        """Each of our transactions is durable when it ends."""
+
     async def save_checkpoint(
         self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
     ) -> None:

@@ -24,7 +24,7 @@ import trio
 
 from qserver.durability.kept import Kept, Rules, decode_numbers, encode_outline
 from qserver.durability.port import CheckpointParts, Log, StoredPage
-from qserver.durability.recovery import Recovered
+from qserver.durability.recovery import MEMORY_OF_LOG, Recovered
 from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.mailbox import Reply
 from qserver.engine.versions import Versions
@@ -41,9 +41,6 @@ from qserver.limits import (
 from qserver.storage.snapshot import Snapshot
 
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
-
-MEMORY_OF_LOG: Final = 6
-"""Bytes that new entries take in memory, for each byte that they take in the log."""
 
 ROOM_LOOK_SECONDS: Final = 0.01
 """How often a commit that waits for room looks whether there is some."""
@@ -95,6 +92,8 @@ class Checkpointer:
         """For how many seconds older versions are kept."""
         self._report = report
         self.logged = recovered.log_bytes
+        self.ahead = recovered.ahead_bytes
+        """How much of that made pages that are saved already."""
         self._all_forgotten = False
         """Whether nothing older is left; an earlier process may have stopped halfway."""
         self._news = trio.Event()
@@ -149,7 +148,7 @@ class Checkpointer:
     def _unsaved(self) -> int:
         """Estimate the bytes of unsaved pages: new entries, and old ones beside them."""
         copied = self.saved.store.copied * self.cache.entry_bytes
-        return int(MEMORY_OF_LOG * self.logged + copied)
+        return int(MEMORY_OF_LOG * (self.logged - self.ahead) + copied)
 
     def save_soon(self) -> None:
         self._must_save = True
@@ -198,6 +197,7 @@ class Checkpointer:
             await self.save(self.saved.begin(snapshot), logged)
             self._checkpoints += 1
         self.logged -= logged
+        self.ahead = 0
         store.copied -= copied
         self._must_save = False
         self.cache.note_unsaved(self, self._unsaved())

@@ -194,9 +194,9 @@ class Database:
         """
         try:
             if self._known is None:
-                recovered = await recover(self._log, self._shards, self.pages)
+                recovered = await recover(self._log, self._shards, self.pages, may_save=True)
             else:
-                recovered = await recover_from(self._known, self._log)
+                recovered = await recover_from(self._known, self._log, may_save=True)
         except DataCorrupted as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot be opened", error)

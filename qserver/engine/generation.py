@@ -138,7 +138,9 @@ class Generation:
     def known(self) -> Recovered:
         """Return what the log is known to hold: everything up to the last durable version."""
         checkpointer = self.checkpointer
-        return Recovered(self.versions.durable, checkpointer.saved, checkpointer.logged)
+        return Recovered(
+            self.versions.durable, checkpointer.saved, checkpointer.logged, checkpointer.ahead
+        )
 
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
         """Send a commit; from here on only the log knows its outcome."""

@@ -28,9 +28,8 @@ from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
 from qserver.durability.records import decode_time
-from qserver.durability.recovery import Replay
+from qserver.durability.recovery import MEMORY_OF_LOG, Replay
 from qserver.durability.saved_pages import SavedPages
-from qserver.engine.checkpointer import MEMORY_OF_LOG
 from qserver.engine.version_list import VersionEntry, list_versions
 from qserver.engine.yielding import in_steps, yield_to_others
 from qserver.errors import HistoryTooOld, InvalidRequest, OutOfMemory

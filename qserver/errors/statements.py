@@ -275,6 +275,13 @@ class ActiveTransaction(StatementError):
     name = "active_sql_transaction"
 
 
+class NoActiveTransaction(StatementError):
+    """The caller's fault: the statement makes sense in a transaction only. Retrying cannot help."""
+
+    code = "25P01"
+    name = "no_active_sql_transaction"
+
+
 class FailedTransaction(StatementError):
     """The caller's fault: an earlier statement of the open transaction failed. Roll back, as a
     whole or to a savepoint."""

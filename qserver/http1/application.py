@@ -60,6 +60,8 @@ class Response(msgspec.Struct, frozen=True):
     body: bytes | Parts
     request_id: str
     """Sent as X-Request-Id, and written to the access log."""
+    farewell: bytes = b""
+    """The last part of an answer without an end, if a server stops that cannot say so before."""
 
 
 class Pending(Enum):

@@ -324,6 +324,27 @@ PROBES: Final = (
         ),
     ),
     Probe(
+        "savepoints",
+        CATEGORY,
+        "SAVEPOINT, ROLLBACK TO and RELEASE undo a part of a transaction's statements.",
+        (
+            does("CREATE TABLE t (id INTEGER PRIMARY KEY)"),
+            together(
+                changes("INSERT INTO t VALUES (1)", 1),
+                does("SAVEPOINT a"),
+                changes("DELETE FROM t", 1),
+                does("SAVEPOINT b"),
+                changes("INSERT INTO t VALUES (2)", 1),
+                does("RELEASE b"),
+                does("ROLLBACK TO a"),
+                changes("INSERT INTO t VALUES (3)", 1),
+            ),
+            gives("SELECT sum(id) FROM t", "4"),
+            together(does("SAVEPOINT a"), changes("DELETE FROM t", 2), fails("RELEASE b", "3B001")),
+            gives("SELECT sum(id) FROM t", "4"),
+        ),
+    ),
+    Probe(
         "open_transactions",
         CATEGORY,
         "A transaction stays open between requests, with savepoints; its commit is serializable.",
@@ -361,7 +382,7 @@ PROBES: Final = (
             fails("BEGIN", "25001"),
             fails("COMMIT", "25001"),
             fails("ROLLBACK", "25001"),
-            fails("SAVEPOINT s", "25001"),
+            fails("SAVEPOINT s", "25P01"),
         ),
     ),
     Probe(

@@ -10,7 +10,7 @@ when it yields.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -49,15 +49,19 @@ def run_statements(
     options: Options,
     reader: Transaction | Snapshot,
     controls: Controls | None = None,
+    results: list[Result] | None = None,
 ) -> Generator[Step, Any, list[Result]]:
-    """Return the results of all statements. On a snapshot, each needs a plan that only reads."""
+    """Return the results of all statements. On a snapshot, each needs a plan that only reads.
+
+    `results` is filled one by one, for `controls` to look at.
+    """
     run: StatementRun | None = None
     if isinstance(reader, Snapshot):
         version, context = reader.version, RequestContext(request, reader)
     else:
         run = StatementRun(planner, reader, request, controls)
         version, context = reader.snapshot.version, run.context
-    results: list[Result] = []
+    results = [] if results is None else results
     began = request.time if run is None else request.environment.now()
     now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
     most = 0
@@ -124,15 +128,21 @@ def run_statements(
         context.release()
 
 
+Body: TypeAlias = Callable[
+    [Planner, Request, list[Found], Options, Transaction], Generator[Step, Any, list[Result]]
+]
+
+
 def run_and_undo(
     planner: Planner,
     request: Request,
     statements: list[Found],
     options: Options,
     transaction: Transaction,
+    body: Body = run_statements,
 ) -> Generator[Step, Any, tuple[list[Result], Diff]]:
     """Do a dry run: return the results and what would change. Nothing is left to commit."""
-    results = yield from run_statements(planner, request, statements, options, transaction)
+    results = yield from body(planner, request, statements, options, transaction)
     context = RequestContext(request, transaction)
     try:
         diff = yield from diff_of(transaction, options, context)

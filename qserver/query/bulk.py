@@ -44,13 +44,12 @@ from qserver.sql.value_rows import Row
 from qserver.storage.catalog import Catalog
 from qserver.values.relations import Definition
 from qserver.values.schema import Table, catalog_key
-from qserver.values.types import SqlType
 
 OnConflict: TypeAlias = Literal["error", "ignore", "update"]
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Rows with the same names, in order."""
+    """Rows with the same names, in order. Without rows, there are these names."""
 
     names: tuple[str, ...]
     rows: list[Row]
@@ -117,6 +116,9 @@ class BulkInsert:
     async def add(self, batch: Batch) -> None:
         """Insert rows, or raise the error of the first that is wrong, with its number."""
         names, rows = batch.names, batch.rows
+        if not rows:
+            self.check_columns(names)
+            return
         if names or len(rows) == 1:  # rows without a column come one by one
             try:
                 statement = self._statement(names, rows)
@@ -166,7 +168,8 @@ class BulkInsert:
         kinds = ""
         changed = False
         for at, name in enumerate(names):
-            kind, column = column_of(columns[at], self._type_of(name), self._texts)
+            sql_type = self._table.column(name).type
+            kind, column = column_of(columns[at], sql_type, self._texts)
             changed |= column is not columns[at]
             columns[at] = column
             kinds += kind
@@ -208,10 +211,6 @@ class BulkInsert:
         changed = [name for name in names if name not in key] or key[:1]
         changes = ", ".join([f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in changed])
         return f" ON CONFLICT ({', '.join(map(quoted, key))}) DO UPDATE SET {changes}"
-
-    def _type_of(self, name: str) -> SqlType | None:
-        at = self._table.positions.get(name)
-        return None if at is None else self._table.columns[at].type  # the statement will refuse it
 
 
 _STATEMENTS_KEPT: Final = 64

@@ -17,7 +17,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from qserver.errors import InvalidTextRepresentation
+from qserver.errors import CharacterNotInRepertoire, InvalidTextRepresentation
 from qserver.sql.parameters import json_of
 from qserver.sql.value_rows import Row, kind_of
 from qserver.values.types import Kind, SqlType
@@ -31,22 +31,30 @@ _NOT_AS_TEXT: Final = frozenset((Kind.BYTEA, Kind.JSON, Kind.JSONB))
 """Types of which a text in JSON is not what the type would read."""
 
 
-def column_of(column: Row, sql_type: SqlType | None, texts: bool) -> tuple[str, Row]:
+def column_of(column: Row, sql_type: SqlType, texts: bool) -> tuple[str, Row]:
     """The kind of a column and its values. `texts`: they are texts, as in CSV, or None."""
     kind = kind_of(column)
     if kind == "0" or texts:
         return "s", column
-    target = None if sql_type is None else sql_type.kind
+    target = sql_type.kind
     if kind == "s" and target not in _NOT_AS_TEXT:
-        return "s", column
+        return "s", _checked(column)
     if target in _NUMBERS and kind in "iln":
         return kind, column
     if target in _NUMBERS and kind == "N":
         return "n", tuple([each if each is None else Decimal(each) for each in column])
     if target is Kind.BOOLEAN and kind == "t":
         return kind, column
-    write = _text_of if sql_type is None else _writer(sql_type)
-    return "s", tuple([each if each is None else write(each) for each in column])
+    write = _writer(sql_type)
+    return "s", _checked(tuple([each if each is None else write(each) for each in column]))
+
+
+def _checked(column: Row) -> Row:
+    """Refuse a NUL, which a JSON text may have: as a literal, the text is not looked at again."""
+    for each in column:
+        if each is not None and "\0" in each:
+            raise CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0x00')
+    return column
 
 
 @lru_cache(maxsize=1024)

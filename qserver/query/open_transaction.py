@@ -1,7 +1,7 @@
 """A transaction that stays open between requests: a snapshot, and what was written over it.
 
     step ─► results          all statements of a request, or none of them
-    SAVEPOINT, RELEASE, ROLLBACK TO, ROLLBACK: each a step of its own
+    SAVEPOINT, RELEASE, ROLLBACK TO: among the statements of a step, or alone; ROLLBACK alone
     commit                   once, as it is: nobody can run it again
 
     active ── a step fails ──► failed ── ROLLBACK TO ──► active
@@ -28,14 +28,11 @@ from qserver.errors import (
     FeatureNotSupported,
     InvalidRequest,
     OutOfMemory,
-    ProgramLimitExceeded,
     ProtocolViolation,
     QserverError,
-    SqlSyntaxError,
 )
 from qserver.limits import (
     OPEN_TRANSACTION_BYTES_MAX,
-    SAVEPOINTS_MAX,
     TRANSACTION_STATEMENTS_MAX,
 )
 from qserver.query.affected import diff_of
@@ -46,9 +43,11 @@ from qserver.query.planning import Planner
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Diff, Options, Result, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
+from qserver.query.savepoints import ListedSavepoints, check_room
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import WritableDatabase
-from qserver.query.statements import StatementRun
+from qserver.query.statements import Controls, StatementRun
+from qserver.query.transaction_control import command_of
 from qserver.sql import ast
 from qserver.sql.execution import Rows
 from qserver.sql.parser import parse
@@ -148,25 +147,37 @@ class OpenTransaction:
         found: list[Found] = [
             (each.sql, each.parameters, each.parameterized, None) for each in statements
         ]
-        controls = partial(self._control, len(statements) == 1 and not options.dry_run)
-        body = run_statements(planner, request, found, options, step, controls)
-        results: list[Result]
-        results, rest = begin(body)
-        if rest is not None:
-            results = yield from rest.go_on(request.deadline)
+        results: list[Result] = []
+        listed = ListedSavepoints(self._stepped, step, results)
+        controls: Controls = partial(self._control, not options.dry_run)
+        if len(statements) > 1 and not options.dry_run:
+            controls = listed.perform
+        body = run_statements(planner, request, found, options, step, controls, results)
         diff: Diff | None = None
-        if options.dry_run:
-            context = RequestContext(request, step)
-            try:
-                diff = yield from diff_of(step, options, context)
-            finally:
-                context.release()
-        elif step.changes_anything:
-            yield from self._stepped.keep(step, sum([each.affected_rows for each in results]))
+        try:
+            _, rest = begin(body)
+            if rest is not None:
+                yield from rest.go_on(request.deadline)
+            kept = (listed.begun or step.changes_anything) and not options.dry_run
+            if kept:
+                yield from listed.end()
+            elif options.dry_run:
+                diff = yield from self._diff(request, step, options)
+        except BaseException:
+            listed.undo()
+            raise
         step.report_reads()
         self._charge()
-        kept = step.changes_anything and not options.dry_run
         return TransactionResult(results, self.version, committed=kept, diff=diff)
+
+    def _diff(
+        self, request: Request, step: StepTransaction, options: Options
+    ) -> Generator[Step, Any, Diff]:
+        context = RequestContext(request, step)
+        try:
+            return (yield from diff_of(step, options, context))
+        finally:
+            context.release()
 
     def _check_ready(self, statements: Sequence[Statement]) -> None:
         if len(statements) > TRANSACTION_STATEMENTS_MAX:
@@ -218,11 +229,7 @@ class OpenTransaction:
         if name is None:
             self.is_over = True
         elif kind == "savepoint":
-            if self._stepped.savepoints >= SAVEPOINTS_MAX:
-                raise ProgramLimitExceeded(
-                    f"a transaction has at most {SAVEPOINTS_MAX} savepoints",
-                    hint="Release those that are not needed.",
-                )
+            check_room(self._stepped)
             self._stepped.set_savepoint(name)
         elif kind == "release":
             yield from self._stepped.release(name)
@@ -342,44 +349,6 @@ class StepStream(RowStream):
         super()._end()
         if is_first:
             self._transaction.stream_ended(self._step)
-
-
-def command_of(
-    node: ast.TransactionControl,
-) -> tuple[Literal["savepoint", "release", "rollback"] | None, str | None]:
-    """Return what a statement asks of an open transaction, and the savepoint that it names.
-
-    A rollback without a name is of the whole. None: nothing that an open transaction does.
-    """
-    words = list(node.words)
-    if node.kind == "savepoint":
-        return "savepoint", _only(node, words)
-    if node.kind == "release":
-        if len(words) > 1 and words[0] == "savepoint":
-            del words[0]
-        return "release", _only(node, words)
-    if node.kind not in ("rollback", "abort"):
-        return None, None
-    if words[:1] in (["work"], ["transaction"]):
-        del words[0]
-    if not words or words == ["and", "no", "chain"]:
-        return "rollback", None
-    if words[0] != "to":
-        raise FeatureNotSupported(
-            f"{node.kind.upper()} AND CHAIN is not supported", position=node.position + 1
-        )
-    del words[0]
-    if len(words) > 1 and words[0] == "savepoint":
-        del words[0]
-    return "rollback", _only(node, words)
-
-
-def _only(node: ast.TransactionControl, words: list[str]) -> str:
-    if len(words) != 1:
-        raise SqlSyntaxError(
-            f"{node.kind.upper()} needs the name of one savepoint", position=node.position + 1
-        )
-    return words[0]
 
 
 def _rolls_back(sql: str) -> bool:

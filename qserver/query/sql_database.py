@@ -33,8 +33,6 @@ from qserver.engine.stored_answers import StoredAnswer, find_answer
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
 from qserver.errors import (
-    InvalidRequest,
-    MethodNotAllowed,
     ProgramLimitExceeded,
     QserverError,
     ReadOnlyTransaction,
@@ -51,6 +49,7 @@ from qserver.limits import (
 from qserver.query.basis import Basis, basis_of
 from qserver.query.body import (
     COST_BETWEEN_PAUSES,
+    Body,
     Found,
     open_reading,
     run_and_undo,
@@ -65,12 +64,15 @@ from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
+from qserver.query.refusals import cannot_write, not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
 from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream, stream_of
+from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
@@ -219,7 +221,7 @@ class SqlDatabase:
     ) -> TransactionResult | None:
         """Run a query; None if its result is known, as `is_known` can tell by its basis."""
         request = self._environment.request(options.timeout_ms, options.allowed)
-        work = self._perform(request, (statement,), options, _planned, refused=_not_a_query)
+        work = self._perform(request, (statement,), options, _planned, refused=not_a_query)
         found, snapshot = await run(work)
         request.allowed.check_read()
         if is_known(basis_of(found, snapshot, options.as_of is not None)):
@@ -245,7 +247,7 @@ class SqlDatabase:
         request = self._environment.request(timeout_ms, allowed)
         statements = (Statement(sql, parameters),)
         options = Options(allowed=allowed)
-        work = self._perform(request, statements, options, open_live, refused=_not_live)
+        work = self._perform(request, statements, options, open_live, refused=not_live)
         return await run(work)  # type: ignore[no-any-return]
 
     async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
@@ -413,7 +415,8 @@ class SqlDatabase:
         if refused is not None:
             raise refused()
         if writer is None and not reads:
-            raise _only_reads(found, options)
+            raise cannot_write(found, options)
+        body: Body = run_statements
         try:
             while True:
                 try:
@@ -424,13 +427,17 @@ class SqlDatabase:
                         request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
-                    result = yield from self._transact(writer, request, found, options)
+                    result = yield from self._transact(writer, request, found, options, body)
                     if opens is not None:
                         return stream_of(result.results[0], snapshot, request)
                     request.result = result
                     return result
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
+                except NeedsSavepoints:
+                    if len(statements) == 1:
+                        raise savepoint_alone() from None
+                    body = run_with_savepoints
         except SerializationFailure:
             if options.if_version is not None and writer is not None:
                 yield partial(writer.check_kept, options.if_version)
@@ -440,11 +447,17 @@ class SqlDatabase:
                 request.give_back_unused(everything=options.dry_run)
 
     def _transact(
-        self, writer: WritableDatabase, request: Request, found: list[Found], options: Options
+        self,
+        writer: WritableDatabase,
+        request: Request,
+        found: list[Found],
+        options: Options,
+        body: Body,
     ) -> Generator[Step, Any, Any]:
         """Run statements in a transaction and commit it, or undo it if it is a dry run."""
-        body = run_and_undo if options.dry_run else run_statements
         work: Work = partial(body, self.planner, request, found, options)
+        if options.dry_run:
+            work = partial(run_and_undo, self.planner, request, found, options, body=body)
         if options.if_version is not None:
             work = partial(run_unchanged, options.if_version, work)
         if options.dry_run:
@@ -547,18 +560,6 @@ def _planned(found: Found, snapshot: Snapshot, _: Request) -> tuple[Found, Snaps
     return found, snapshot
 
 
-def _not_a_query() -> MethodNotAllowed:
-    return MethodNotAllowed(
-        "GET runs only queries: SELECT, VALUES and TABLE",
-        hint="Send other statements with POST.",
-        allowed=("POST",),
-    )
-
-
-def _not_live() -> InvalidRequest:
-    return InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
-
-
 def _are_short(found: list[Found]) -> bool:
     """Return whether all statements have a plan and no plan has ever yielded."""
     if len(found) > COST_BETWEEN_PAUSES:
@@ -567,22 +568,6 @@ def _are_short(found: list[Found]) -> bool:
         if plan is None or plan.may_yield or plan.system_tables or is_heavy(given):
             return False
     return True
-
-
-def _only_reads(found: list[Found], options: Options) -> ReadOnlyTransaction:
-    if options.as_of is not None:
-        error = ReadOnlyTransaction(
-            "the statement writes, and what was can only be read",
-            hint="Leave out as_of, or restore the database to that version.",
-        )
-    else:
-        error = ReadOnlyTransaction(
-            "the statement writes, and this database can only be read here",
-            hint="Send it to the server that writes this database.",
-        )
-    writes = (plan is None or plan.writes for _, _, _, plan in found)
-    error.statement = list(writes).index(True)
-    return error
 
 
 def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowStream:

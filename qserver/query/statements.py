@@ -6,8 +6,8 @@ or None and return the number of changed rows.
     query, INSERT, UPDATE, DELETE    a plan, kept or made
     CREATE, ALTER, DROP …            `sql.ddl`, which calls back here for what it computes
     EXPLAIN, SHOW, SET               answered here
-    BEGIN, COMMIT …                  refused: a request is a transaction; an open transaction takes
-                                     SAVEPOINT, RELEASE and ROLLBACK
+    BEGIN, COMMIT …                  refused: a request is a transaction
+    SAVEPOINT …                      by `savepoints`, or by the open transaction
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from qserver.query.planning import (
 from qserver.query.request import Request, RequestContext
 from qserver.query.slots import run_heavy, slots_in_steps
 from qserver.query.system_tables import SystemReader
+from qserver.query.transaction_control import NeedsSavepoints, command_of
 from qserver.query.variables import set_variable, show_variable
 from qserver.sql import ast
 from qserver.sql.binder import Literals
@@ -55,7 +56,7 @@ from qserver.values.types import TEXT, SqlType
 Steps: TypeAlias = StatementSteps
 
 Controls: TypeAlias = Callable[[ast.TransactionControl], Steps]
-"""What an open transaction does for SAVEPOINT, ROLLBACK TO and the like."""
+"""What is done for SAVEPOINT, ROLLBACK TO and the like."""
 
 NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
 
@@ -356,6 +357,8 @@ class StatementRun:
 
     def control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
         if self.controls is None:
+            if command_of(node)[1] is not None:
+                raise NeedsSavepoints
             raise ActiveTransaction(
                 f"{node.kind.upper()} is not supported: every request is a transaction",
                 hint="Send the statements of a transaction together, in one request, or open"

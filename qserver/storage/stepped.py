@@ -37,10 +37,13 @@ Pieces = Generator[None, None, None]
 
 
 class SteppedTransaction:
-    def __init__(self, snapshot: Snapshot, read_only: bool = False) -> None:
+    def __init__(
+        self, snapshot: Snapshot, read_only: bool = False, whole: Transaction | None = None
+    ) -> None:
+        """`whole` is a transaction that has not begun, and that gets all that the steps do."""
         self.read_only = read_only
         """Whether it can write nothing, so that its footprint matters to nobody."""
-        self.whole = Transaction(snapshot)
+        self.whole = Transaction(snapshot) if whole is None else whole
         self.whole.marks = []
         self.affected_rows = 0
         self._savepoints: list[Savepoint] = []
@@ -97,6 +100,20 @@ class SteppedTransaction:
                 self._bytes_written,
             )
         )
+
+    def has_savepoint(self, name: str, since: str | None = None) -> bool:
+        """Return whether there is a savepoint of a name, set after the newest one of another."""
+        names = [each.name for each in self._savepoints]
+        if since is not None:
+            names = names[len(names) - names[::-1].index(since) :]
+        return name in names
+
+    def forget_savepoint(self, name: str) -> Pieces:
+        """Forget the newest savepoint of a name; those after it stay, and all writes."""
+        at = self._find(name)
+        if at:
+            yield from self._savepoints[at - 1].take_over(self._savepoints[at])
+        del self._savepoints[at]
 
     def release(self, name: str) -> Pieces:
         """Forget the newest savepoint of a name and those after it; their writes stay."""
@@ -155,6 +172,12 @@ class StepTransaction(Transaction):
         self.report_reads()
         self._statement = self._first
         self.forget_writes()
+
+    def go_on(self) -> None:
+        """Begin a new step, over what the whole has now; its statements are counted on."""
+        self.catalog = self._catalog_before = self._stepped.whole.catalog
+        self.forget_writes()
+        self.changes_rows = False
 
     @property
     def catalog_before(self) -> Catalog:

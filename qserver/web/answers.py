@@ -203,6 +203,12 @@ def error_object(error: QserverError, request_id: str) -> ErrorObject:
     )
 
 
+def error_event(error: QserverError, request_id: str) -> bytes:
+    """The event that ends a stream which failed."""
+    body = encode_json({"success": False, "error": error_object(error, request_id)})
+    return b"event: error\ndata: %b\n\n" % body
+
+
 def error_body(
     error: QserverError,
     request_id: str,

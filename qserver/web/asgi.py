@@ -4,13 +4,17 @@
                                             ├─ PENDING: wait for `respond`
                                             └─ coroutine: awaited here
 
-The ASGI server calls this in a task per request, so every step may wait.
+The ASGI server calls this in a task per request, so every step may wait. The parts of an answer are
+sent by tasks of our own: hypercorn lets nobody cancel a send, so a client that does not read would
+hold up everything, also the end of the server. A server that stops cancels the task of a request. A
+stream without an end then says why it ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import copy_context
 from sys import maxsize
 from typing import Any, Final
 
@@ -34,6 +38,7 @@ from qserver.limits import (
     BODY_UNREAD_BYTES_MAX,
     LINGER_SECONDS_MAX,
     REQUEST_BODY_BYTES_MAX,
+    SEND_SECONDS_MAX,
 )
 from qserver.web.app import Application
 
@@ -41,6 +46,10 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+
+FAREWELL_SECONDS: Final = 1.0
+"""For the last words of a stream whose server stops."""
 
 
 class AsgiApplication:
@@ -95,7 +104,8 @@ class AsgiApplication:
             await send({**start, "headers": pairs})
             await send({"type": "http.response.body", "body": response.body})
         else:
-            await _send_parts({**start, "headers": pairs}, response.body, receive, send)
+            sender = PartsSender(receive, send)
+            await sender.send({**start, "headers": pairs}, response.body, response.farewell)
 
 
 _REFUSED: Final = (408, 413)
@@ -213,24 +223,60 @@ class _Waiting:
                 self._answer.close()
 
 
-async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send) -> None:
-    """Send all parts, or stop when the client disconnects."""
-    try:
-        await send(start)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_wait_until_gone, receive, nursery.cancel_scope)
-            async for part in parts:
-                if part:
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-                    await trio.lowlevel.checkpoint()
-            await send({"type": "http.response.body", "body": b""})
-            nursery.cancel_scope.cancel()
-    except* OSError:
-        pass  # from `send`: the client is gone
-    except* AnswerCut:
-        pass  # without its last message, the server ends the connection
-    finally:
-        await parts.aclose()
+class PartsSender:
+    """Sends the parts of one answer."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+
+    async def send(self, start: Message, parts: Parts, farewell: bytes) -> None:
+        """Send all parts, or stop when the client disconnects or takes none of them for long.
+
+        If the server cancels this, it stops: `farewell` comes in place of the rest.
+        """
+        try:
+            await self._send(start)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_wait_until_gone, self._receive, nursery.cancel_scope)
+                async for part in parts:
+                    if part:
+                        await self._send_body(part, more=True)
+                        await trio.lowlevel.checkpoint()
+                await self._send_body(b"")
+                nursery.cancel_scope.cancel()
+        except* OSError:
+            pass  # from `send`: the client is gone
+        except* (AnswerCut, ClientGone):
+            pass  # without its last message, the server ends the connection
+        except* trio.Cancelled:
+            if farewell:
+                with trio.move_on_after(FAREWELL_SECONDS, shield=True), suppress(Exception):
+                    await self._send_body(farewell)
+            raise
+        finally:
+            await parts.aclose()
+
+    async def _send_body(self, body: bytes, more: bool = False) -> None:
+        """Send by a task of our own. Raises ClientGone if the client takes nothing for long."""
+        sent = trio.Event()
+        failures: list[Exception] = []
+
+        async def send() -> None:
+            try:
+                await self._send({"type": "http.response.body", "body": body, "more_body": more})
+            except Exception as error:
+                failures.append(error)
+            finally:
+                sent.set()
+
+        trio.lowlevel.spawn_system_task(send, context=copy_context())
+        with trio.move_on_after(SEND_SECONDS_MAX):
+            await sent.wait()
+        if not sent.is_set():
+            raise ClientGone("the client does not read its answer")
+        if failures:
+            raise failures[0]
 
 
 async def _wait_until_gone(receive: Receive, scope: trio.CancelScope) -> None:

@@ -6,7 +6,8 @@ body ─► pieces ─► `bulk_rows`: batches ─► `query.bulk`: steps of a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from time import perf_counter
 from typing import Final, NamedTuple, cast
@@ -14,16 +15,21 @@ from typing import Final, NamedTuple, cast
 import msgspec
 import trio
 
+from qserver.control.databases import OpenDatabase
 from qserver.engine.stored_answers import StoredAnswer
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import Forbidden, InvalidRequest, SerializationFailure
+from qserver.errors import (
+    Forbidden,
+    InvalidRequest,
+    SerializationFailure,
+    UnsupportedMediaType,
+)
 from qserver.http1 import Answer, IncomingBody
 from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
 from qserver.query.bulk import BulkInsert, OnConflict
 from qserver.query.once import mismatch
 from qserver.query.results import Answered, Options
-from qserver.query.sql_database import SqlDatabase
 from qserver.web import shapes
 from qserver.web.bulk_array import JsonArray
 from qserver.web.bulk_rows import Csv, JsonLines
@@ -89,9 +95,9 @@ class BulkCall(KeyedCall):
             pieces = BodyPieces(body, None if key is None else place)
             try:
                 if key is None:
-                    return await self._insert(opened.sql, asked, pieces, None)
+                    return await self._insert(opened, asked, pieces, None)
                 name = name_of_answer(opened.id, grant, key)
-                return await self._insert_once(opened.sql, asked, pieces, name)
+                return await self._insert_once(opened, asked, pieces, name)
             finally:
                 endpoint.service.metrics.bulk_bytes += pieces.size
 
@@ -108,6 +114,7 @@ class BulkCall(KeyedCall):
         only = names_of(given["columns"]) if "columns" in given else None
         media_type = endpoint.content_type.partition(b";")[0].strip().lower()
         kind = _KINDS.get(media_type, JsonArray)
+        _check_parameters(endpoint.content_type)
         if kind is JsonArray:
             instead = "application/x-ndjson, text/csv or application/json"
             check_media_type(endpoint.content_type, JSON_TYPES, instead)
@@ -115,10 +122,11 @@ class BulkCall(KeyedCall):
         return Asked(kind, cast(OnConflict, on_conflict), only, database)
 
     async def _insert(
-        self, sql: SqlDatabase, asked: Asked, body: BodyPieces, name: bytes | None
+        self, opened: OpenDatabase, asked: Asked, body: BodyPieces, name: bytes | None
     ) -> Answered:
         """Insert the rows. With `name`, store the answer under it, or return the one that is."""
-        allowed = allowed_of(self.grant)
+        sql, allowed = opened.sql, allowed_of(self.grant)
+        still_allowed = partial(self._check_still_allowed, opened)
         options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed)
         most = sql.bulk_bytes_most
         transaction = await sql.open(timeout_ms=options.timeout_ms, bytes_most=most)
@@ -133,7 +141,7 @@ class BulkCall(KeyedCall):
             )
             insert.check_columns(asked.only or ())
             with trio.move_on_after(BULK_SECONDS_MAX) as scope:
-                await _add_all(insert, body, asked.kind(asked.only))
+                await _add_all(insert, body, asked.kind(asked.only), still_allowed)
             if scope.cancelled_caught:
                 raise timed_out()
             head = b'{"success":true,"affected_rows":%d,"version":' % insert.affected_rows
@@ -148,22 +156,30 @@ class BulkCall(KeyedCall):
         return Answered(msgspec.structs.replace(answer, version=version).text, False)
 
     async def _insert_once(
-        self, sql: SqlDatabase, asked: Asked, body: BodyPieces, name: bytes
+        self, opened: OpenDatabase, asked: Asked, body: BodyPieces, name: bytes
     ) -> Answered:
         """Insert the rows, unless the same request has inserted them."""
+        sql = opened.sql
         snapshot = sql.snapshots.take()
         known = None if snapshot is None else sql.stored_answer(snapshot, name)
         if known is not None:
             return await _repeated(known, body)
         with sql.running(name):
             try:
-                return await self._insert(sql, asked, body, name)
+                return await self._insert(opened, asked, body, name)
             except SerializationFailure:  # perhaps the same request, whose client has left
                 snapshot = sql.snapshots.take()
                 known = None if snapshot is None else sql.stored_answer(snapshot, name)
                 if known is None:
                     raise
                 return await _repeated(known, body)
+
+    async def _check_still_allowed(self, opened: OpenDatabase) -> None:
+        """Raise if the sender may no longer write: a key dies at once, however long its body is."""
+        grant = await self.endpoint.service.authenticate(self.endpoint.headers)
+        if not (grant.may_write and grant.may_use(opened.id)):
+            raise Forbidden("the key has been narrowed and may no longer write this")
+        opened.check_open()
 
     def _loaded(self, answered: Answered) -> Answer:
         headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
@@ -175,6 +191,17 @@ class BulkCall(KeyedCall):
 
 
 BulkEndpoint.kind = BulkCall
+
+
+def _check_parameters(content_type: bytes) -> None:
+    """Refuse what would be read wrongly: another character set, a CSV without a header."""
+    for parameter in content_type.lower().split(b";")[1:]:
+        name, _, value = parameter.partition(b"=")
+        name, value = name.strip(), value.strip().strip(b'"')
+        if name == b"charset" and value not in (b"utf-8", b"utf8", b"us-ascii"):
+            raise UnsupportedMediaType("rows in bulk are UTF-8", hint="Convert them first.")
+        if name == b"header" and value != b"present":
+            raise UnsupportedMediaType("the CSV needs a header line with the names of columns")
 
 
 class BodyPieces:
@@ -233,12 +260,16 @@ async def _repeated(known: StoredAnswer, body: BodyPieces) -> Answered:
 
 
 async def _add_all(
-    insert: BulkInsert, body: BodyPieces, decoder: JsonLines | Csv | JsonArray
+    insert: BulkInsert,
+    body: BodyPieces,
+    decoder: JsonLines | Csv | JsonArray,
+    still_allowed: Callable[[], Awaitable[None]],
 ) -> None:
     """Insert rows as they arrive, a piece of the body after the other."""
     is_last = False
     while not is_last:
         piece, is_last = await body.next()
+        await still_allowed()
         for batch in decoder.feed(piece, last=is_last):
             if batch is not None:
                 await insert.add(batch)

@@ -176,6 +176,7 @@ class Csv:
                     cells = [""]  # the only cell is empty
                 if self._header is None:
                     self._begin(cells)
+                    yield Batch(self._names, [], 1)
                     continue
                 if len(cells) != len(self._header):
                     trouble = f"has {len(cells)} cells, and the header {len(self._header)}"

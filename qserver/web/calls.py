@@ -32,8 +32,9 @@ from qserver.http1 import (
     Response,
 )
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
-from qserver.web.answers import error_body
+from qserver.web.answers import error_body, error_event
 from qserver.web.compression import Compression, compressed_parts
+from qserver.web.readers import stopping
 from qserver.web.service import UNLIMITED, Service, State
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
 
@@ -189,7 +190,8 @@ class Call(ABC):
         """An answer that is made while it is sent. A reader of a `live` one waits for each part."""
         compression = self.endpoint.compression
         if compression is None or (live and not compression.required):
-            return Response(200, headers, parts, self.request_id)
+            farewell = error_event(stopping(), self.request_id) if live else b""
+            return Response(200, headers, parts, self.request_id, farewell)
         return self._compressed(200, headers, parts)
 
     def _compressed(self, status: int, headers: Headers, body: bytes | Parts) -> Response:

@@ -32,11 +32,10 @@ from qserver.limits import (
     STATEMENT_SECONDS_MAX,
 )
 from qserver.storage.snapshot import Snapshot
-from qserver.web.answers import error_object
+from qserver.web.answers import error_event
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.feed import FeedParts, TableFilter, some_changes
-from qserver.web.json_values import encode_json
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.readers import Reader
 from qserver.web.streams import EVENT_STREAM, AnswerParts
@@ -126,6 +125,7 @@ class ChangesCall(KeyedCall):
                 asked.wanted,
                 asked.limit,
                 asked.wait_seconds,
+                reader,
                 self._check_of(opened, reader),
             )
         except HistoryTooOld as error:
@@ -181,8 +181,7 @@ class ChangesCall(KeyedCall):
                     "the reader has fallen out of the history that is kept",
                     hint="Read the tables anew, and their changes from that version on.",
                 )
-            told = error_object(self.known(error), self.request_id)
-            yield b"event: error\ndata: %b\n\n" % encode_json({"success": False, "error": told})
+            yield error_event(self.known(error), self.request_id)
 
     def release(self) -> None:
         opened, self._opened = self._opened, None

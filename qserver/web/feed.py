@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -87,6 +88,7 @@ async def some_changes(
     wanted: TableFilter,
     limit: int,
     wait_seconds: float,
+    reader: Reader,
     still_allowed: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
 ) -> bytes:
     """Return the body of an answer: versions behind `since` until there are `limit` changes.
@@ -105,7 +107,7 @@ async def some_changes(
                     if lines or trio.current_time() >= deadline:
                         break
                     with trio.move_on_at(deadline):
-                        await feed.wait(since + 1)
+                        await reader.wait(partial(feed.wait, since + 1))
                     await still_allowed()
                     continue
                 version = await anext(versions)
@@ -210,7 +212,7 @@ class FeedParts:
                 elif since < feed.newest():
                     since, part = await self._caught_up(since)
                 elif not reader.is_silent:
-                    await feed.wait(since + 1)
+                    await reader.wait(partial(feed.wait, since + 1))
                 await still_allowed()
                 if part:
                     yield part

@@ -98,10 +98,10 @@ class LiveParts(RowParts):
         reader.sent_at = trio.current_time()
         while True:
             if not live.is_ready:
-                await live.wait()
+                await reader.wait(live.wait)
             elif trio.current_time() < next_change:
                 with trio.move_on_at(next_change):
-                    await live.wait()
+                    await reader.wait(live.wait)
             await still_allowed()
             now = trio.current_time()
             if live.is_ready and now >= next_change:

@@ -9,7 +9,7 @@ silent for long, and by `end`. One task for all costs less than a deadline for e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
@@ -22,13 +22,15 @@ LOOK_SECONDS: Final = 1.0
 
 
 class Reader:
-    """One place among the readers; `wake` lets its task look at `check`."""
+    """One place among the readers. `rouse` lets its task look at `check`, in its next wait too."""
 
     def __init__(self, readers: Readers, organization_id: str) -> None:
         self._readers: Readers | None = readers
         self.organization_id = organization_id
         self.wake: Callable[[], None] = lambda: None
+        """Ends the wait of its task, if it waits."""
         self.is_ended = False
+        self._is_roused = False
         self.sent_at = trio.current_time()
 
     @property
@@ -36,16 +38,32 @@ class Reader:
         """Whether it has sent nothing for so long that proxies may take it for dead."""
         return trio.current_time() >= self.sent_at + KEEP_ALIVE_SECONDS
 
+    def rouse(self) -> None:
+        """End its wait, or the next one if it does not wait now."""
+        self._is_roused = True
+        self.wake()
+
+    async def wait(self, for_what: Callable[[], Awaitable[None]]) -> None:
+        """Wait for something, or until it is roused."""
+        if not self._is_roused:
+            await for_what()
+        self._is_roused = False
+
     def check(self) -> None:
         """Raise if the service stops."""
         if self.is_ended:
-            raise DatabaseUnavailable("the service is stopping", hint="Connect again in a moment.")
+            raise stopping()
 
     def close(self) -> None:
         """Give the place back; a second call does nothing."""
         readers, self._readers = self._readers, None
         if readers is not None:
             readers.remove(self)
+
+
+def stopping() -> DatabaseUnavailable:
+    """Return the error of a reader whose service stops."""
+    return DatabaseUnavailable("the service is stopping", hint="Connect again in a moment.")
 
 
 class Readers:
@@ -82,7 +100,7 @@ class Readers:
         """End all readers: the service stops."""
         for reader in self._all:
             reader.is_ended = True
-            reader.wake()
+            reader.rouse()
 
     async def run(self) -> None:
         """Wake readers after each change of the control plane, and silent ones; until cancelled."""
@@ -92,7 +110,7 @@ class Readers:
             before, seen = seen, self._control_version()
             for reader in self._all:
                 if seen != before or reader.is_silent:
-                    reader.wake()
+                    reader.rouse()
 
     def __repr__(self) -> str:
         return f"{len(self._all)} {self._what} of {len(self._of_organization)} organizations"

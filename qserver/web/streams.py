@@ -21,7 +21,7 @@ from qserver.http1 import AnswerCut
 from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.row_stream import RowStream
 from qserver.sql.execution import Rows
-from qserver.web.answers import error_object
+from qserver.web.answers import error_event, error_object
 from qserver.web.csv_rows import CsvEncoder
 from qserver.web.json_values import encode_json
 from qserver.web.rows import RowEncoder
@@ -80,8 +80,7 @@ class EventStream:
         ) % (count, stream.affected_rows, stream.version, total_us, exec_us)
 
     def error(self, error: QserverError, request_id: str) -> bytes:
-        body = encode_json({"success": False, "error": error_object(error, request_id)})
-        return b"event: error\ndata: %b\n\n" % body
+        return error_event(error, request_id)
 
 
 class JsonLines:

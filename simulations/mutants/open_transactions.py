@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from qserver.engine import conflict_origin
 from qserver.engine.gateway import Gateway
 from qserver.query.open_transaction import OpenTransaction
+from qserver.query.savepoints import ListedSavepoints
 from qserver.storage.stepped import Savepoint, SteppedTransaction, StepTransaction
 from simulations.mutants.mutant import Mutant, edited
 
@@ -47,6 +49,36 @@ MUTANTS: Final = (
         "the writes after a released savepoint are not undone by an earlier one",
         OPEN,
         (edited(SteppedTransaction.release, "if at:", "if False:"),),
+    ),
+    Mutant(
+        "roll_back_what_joined_alone",
+        "ROLLBACK TO in a list of statements keeps what was written since the last savepoint",
+        OPEN,
+        (edited(ListedSavepoints.perform, "self._step.go_on()", "pass"),),
+    ),
+    Mutant(
+        "blame_the_last_of_the_version",
+        "a conflict names the last request of the version, whatever that has written",
+        OPEN,
+        (
+            edited(
+                conflict_origin._request_of,
+                "if place.is_in(each.keys, each.names):",
+                "if each.request_id is not None:",
+            ),
+        ),
+    ),
+    Mutant(
+        "blame_the_last_change_of_the_table",
+        "a conflict names the last version of the table, whatever that has written",
+        OPEN,
+        (
+            edited(
+                conflict_origin.find_origin,
+                "place.is_in(_keys(record, place), record.catalog_changes)",
+                "place.tree in dict(record.trees)",
+            ),
+        ),
     ),
     Mutant(
         "commit_although_failed",

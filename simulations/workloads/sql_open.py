@@ -5,6 +5,9 @@ rolled back; the balance of a third account, its witness, decides the amount. At
 transfers are made again, in the order of their commits: each must decide as it did.
 In between, the transaction makes money and takes it back by savepoints, fails and goes on, or is
 left behind. It sees one version and its own writes, and nobody sees any of that before its commit.
+Some transfers are lists of statements with savepoints among them, in one request.
+
+A commit in conflict names a request and its version: that request must have changed what was read.
 
 The answer of each commit is stored with it. Asked for after crashes, it is there exactly if the
 transfer is, with the version that its client was told.
@@ -21,8 +24,9 @@ from qserver.engine.stored_answers import StoredAnswer, find_answer
 from qserver.engine.work import run
 from qserver.errors import Applied, DivisionByZero, FailedTransaction, SerializationFailure
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Options, Statement
+from qserver.query.results import Once, Options, Result, Statement
 from qserver.query.sql_database import SqlDatabase
+from qserver.storage.conflict import Conflict
 from qserver.storage.transaction import Transaction
 from simulations.service import Service
 from simulations.workloads.sql_workload import SqlWorkload
@@ -37,6 +41,12 @@ SET = "UPDATE accounts SET balance = $1 WHERE id = $2"
 MAKE = "UPDATE accounts SET balance = balance + 1000 WHERE id = $1"
 NOTE = "INSERT INTO transfers VALUES ($1, $2, $3, $4, $5)"
 FAIL = "SELECT 1 / (id - id) FROM accounts"
+DECIDE = """INSERT INTO transfers
+    SELECT $1, $2, $3, 1 + balance % 11, $4 FROM accounts WHERE id = $4"""
+GIVE = """UPDATE accounts SET balance = balance - (SELECT amount FROM transfers WHERE number = $1)
+    WHERE id = $2"""
+TAKE = """UPDATE accounts SET balance = balance + (SELECT amount FROM transfers WHERE number = $1)
+    WHERE id = $2"""
 
 
 class _LeftBehind(Exception):  # the client does not come back
@@ -56,6 +66,7 @@ class SqlOpen(SqlWorkload):
         self.told: dict[int, int] = {}
         """The versions that clients were told of their commits."""
         self.uncertain: set[int] = set()
+        self.blamed: list[Conflict] = []
         await super().setup(service)
 
     async def transaction(self, service: Service, number: int) -> None:
@@ -65,7 +76,11 @@ class SqlOpen(SqlWorkload):
                 self.expect(found.rows == [(TOTAL,)], f"a sum of {found.rows} was seen")
             return
 
+        at_once = self.chance.random() < 0.3
+
         async def send(database: SqlDatabase) -> Outcome:
+            if at_once:
+                return await self._transfer_at_once(database, number)
             transaction = await database.open()
             try:
                 return await self._transfer(service, database, transaction, number)
@@ -80,6 +95,8 @@ class SqlOpen(SqlWorkload):
             return
         if isinstance(done, SerializationFailure):
             service.world.reach("the commit of an open transaction conflicted")
+            if isinstance(done.conflict, Conflict) and done.conflict.changed_by is not None:
+                self.blamed.append(done.conflict)
         elif isinstance(done, int):
             self.told[number] = done
         elif done.applied is Applied.UNKNOWN:
@@ -105,7 +122,10 @@ class SqlOpen(SqlWorkload):
             self.expect(await inside(SUM) == [(TOTAL,)], f"{number} sees another sum at first")
         read = [(await inside(READ, account))[0][0] for account in (source, target, witness)]
         amount = amount_by(read[2])
-        await self._make_and_take_back(inside, target)
+        if chance.random() < 0.5:
+            await self._make_and_take_back(inside, target)
+        else:
+            await database.inside(open_, self._made_and_taken_back(target), Options())
         if looks:
             self.expect(await inside(SUM) == [(TOTAL,)], f"{number} has made money")
         if chance.random() < 0.3:
@@ -119,9 +139,42 @@ class SqlOpen(SqlWorkload):
         if chance.random() < 0.15:
             raise _LeftBehind
         answer = StoredAnswer(b"", float("inf"), b"", b"")
-        steps = database.committing(open_, Options(), (_name(number), answer))
+        steps = database.committing(open_, Options(), (_name(number), answer), str(number))
         outcome: Outcome = await run(steps)
         return Outcome(outcome.version, outcome.version)
+
+    async def _transfer_at_once(self, database: SqlDatabase, number: int) -> Outcome:
+        """Make a transfer by a list of statements, with savepoints among them."""
+        chance = self.chance
+        source, target = chance.sample(range(ACCOUNTS), 2)
+        witness = chance.randrange(ACCOUNTS)
+        statements = [
+            *self._made_and_taken_back(target),
+            Statement(DECIDE, [number, source, target, witness]),
+            Statement(GIVE, [number, source]),
+            *self._made_and_taken_back(source),
+            Statement(TAKE, [number, target]),
+            Statement("RELEASE b"),
+            Statement(SUM),
+        ]
+
+        def render(results: list[Result], retries: int) -> tuple[bytes, bytes]:
+            self.expect(results[-1].rows == [(TOTAL,)], f"the list of {number} has made money")
+            return b"", b""
+
+        once = Once(_name(number), b"", float("inf"), render)
+        done = await database.transaction(statements, once=once, request_id=str(number))
+        return Outcome(done.version, done.version)
+
+    def _made_and_taken_back(self, account: int) -> list[Statement]:
+        """Return statements that make money and take it back."""
+        chance = self.chance
+        make = Statement(MAKE, [account])
+        inner = chance.choice(("RELEASE c", "ROLLBACK TO c", "SAVEPOINT c", "SAVEPOINT b"))
+        listed = [Statement("SAVEPOINT b"), make, Statement("SAVEPOINT c"), make]
+        if inner != "SAVEPOINT b":
+            listed += [Statement(inner), make] if chance.random() < 0.5 else [Statement(inner)]
+        return [*listed, Statement("ROLLBACK TO b")]
 
     async def _make_and_take_back(self, inside: Any, account: int) -> None:
         """Make money in nested savepoints, and take it back."""
@@ -143,6 +196,8 @@ class SqlOpen(SqlWorkload):
     ) -> None:
         """Let a step fail after it has written; then nothing but a rollback may be accepted."""
         statements = [Statement(MAKE, [0]), Statement(NOTE, [-number, 0, 0, 0, 0]), Statement(FAIL)]
+        if self.chance.random() < 0.5:
+            statements[1:1] = [Statement("SAVEPOINT a"), Statement(MAKE, [1])]
         for expected in (DivisionByZero, FailedTransaction):
             try:
                 await database.inside(open_, statements, Options())
@@ -171,6 +226,7 @@ class SqlOpen(SqlWorkload):
         self.problems += self.book.compare(sorted(there), service)
         await self.complain(service, lambda transaction: self._answers(transaction, there))
         await self.complain(service, lambda transaction: _replayed(transaction, transfers.rows))
+        await self.complain(service, lambda transaction: self._blames(transaction, transfers.rows))
 
     def _answers(self, transaction: Transaction, there: set[int]) -> list[str]:
         """Compare the stored answers with what clients were told, and with the transfers."""
@@ -182,6 +238,21 @@ class SqlOpen(SqlWorkload):
                 problems.append(f"{number} has the answer {answer}, and its transfer differs")
             elif number in self.told and version != self.told[number]:
                 problems.append(f"{number} was told {self.told[number]}, its answer says {version}")
+        return problems
+
+    def _blames(self, transaction: Transaction, rows: list[Any]) -> list[str]:
+        """Compare what conflicts said of other transfers with these."""
+        problems = []
+        known = {str(row[0]): row for row in rows}
+        for conflict in self.blamed:
+            row, key = known.get(conflict.changed_by or ""), conflict.key
+            if row is None or key is None:
+                problems.append(f"{conflict} names a transfer that is not there")
+                continue
+            answer = find_answer(transaction, _name(row[0]), 0.0)
+            wrote = row[1:3] if conflict.table == "accounts" else row[:1]
+            if key[0] not in wrote or answer is None or answer.version != conflict.version_found:
+                problems.append(f"{conflict} names {row}, whose answer is {answer}")
         return problems
 
 

@@ -104,7 +104,8 @@ class FakeServer:
                 length = int(self.headers.get("Content-Length", 0))
                 content = self.rfile.read(length)
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                body = json.loads(content) if content else None
+                lines = self.headers.get("Content-Type") == "application/x-ndjson"
+                body = content.decode() if lines else json.loads(content) if content else None
                 _send(self, fake.respond(Received(self.command, self.path, headers, body)))
 
             do_GET = do_POST = do_DELETE = do_PATCH = _do

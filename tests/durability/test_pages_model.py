@@ -81,7 +81,7 @@ class Machine:
         elif what == "restart":
             self.readers.clear()
             self.store = LoggedPages(self.log, self.cache)
-            recovered = await recover(self.log, 1, self.store)
+            recovered = await recover(self.log, 1, self.store, may_save=True)
             history.snapshot, self.saved = recovered.snapshot, recovered.saved
         elif what == "begin to read":
             self.readers.append((history.snapshot, dict(self.model)))

@@ -13,6 +13,8 @@ from qserver.engine.position_sweeper import PositionSweeper
 from qserver.errors import QserverError
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.writes import SEQUENCES_TREE
+from qserver.values.keys import TOP
 from qserver.values.relations import Sequence
 from tests.engine.fakes import Laboratory
 from tests.engine.test_history import newest, opened
@@ -114,6 +116,33 @@ async def test_a_table_that_comes_back_over_a_new_one_goes_on_with_its_own_numbe
         assert (await sql.execute("select count(*) from t")).rows == [(300,)]
         ((number,),) = (await sql.execute("insert into t (v) values (2) returning id")).rows
         assert number > 600
+
+
+async def test_a_position_is_swept_when_no_version_has_its_sequence_and_not_before() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        sweeper = PositionSweeper(database)
+        await sql.execute("create sequence s")
+        version = newest(database).version
+        await sql.execute("select nextval('s')")
+        await sql.execute("drop sequence s")
+        for _ in range(2):
+            await database.checkpoint()
+            await sweeper.sweep()
+        await database.turn_back(version)
+        assert (await sql.execute("select nextval('s')")).rows[0][0] > 1
+        await sql.execute("drop sequence s")
+        world.time += 4000
+        await sql.execute("create table t (a integer)")
+        await sweeper.sweep()
+        await database.checkpoint()
+        world.time += 4000
+        await sql.execute("create table u (a integer)")
+        await database.checkpoint()
+        await sweeper.sweep()
+        left = newest(database).first_entries(SEQUENCES_TREE, (0, TOP), None, False, 10)
+        assert left[0] == []
 
 
 async def test_a_sequence_that_counts_down_or_has_come_to_its_end_goes_on_too() -> None:

@@ -86,7 +86,7 @@ async def test_reading_counts_as_memory_and_a_rollback_gives_back_what_was_writt
 
 
 async def test_there_are_only_so_many_savepoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SAVEPOINTS_MAX", 3)
+    monkeypatch.setattr("qserver.query.savepoints.SAVEPOINTS_MAX", 3)
     async with opened() as database:
         transaction = await database.open()
         for _ in range(3):

@@ -202,7 +202,7 @@ async def test_a_failure_undoes_everything_and_names_its_statement() -> None:
             await database.execute("SELECT * FROM u")
 
 
-@pytest.mark.parametrize("sql", ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s"])
+@pytest.mark.parametrize("sql", ["BEGIN", "COMMIT", "ROLLBACK", "ABORT"])
 async def test_transactions_are_requests_and_not_statements(sql: str) -> None:
     async with opened_sql() as database:
         with pytest.raises(ActiveTransaction):

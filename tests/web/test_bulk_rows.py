@@ -159,7 +159,7 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(kind: Any) -> N
     begin = {Csv: b'a\n1\n"', JsonLines: b'{"a": 1}\n{"a": "', JsonArray: b'[{"a": 1}, {"a": "'}[
         kind
     ]
-    assert [batch.first for batch in filter(None, decoder.feed(begin))] == [1]
+    assert [len(batch.rows) for batch in decoder.feed(begin)][-1:] == [1]
     piece, sent = b"x" * 500_000, 0
     with pytest.raises(InvalidRequest, match="longer than") as caught:
         while True:

@@ -42,7 +42,9 @@ async def read(
     feed: Feed, past: NotedPast, since: int, limit: int = 1000, wait: float = 0.0, **tables: Any
 ) -> dict[str, Any]:
     wanted = TableFilter(**tables)
-    answer: dict[str, Any] = json.loads(await some_changes(feed, past, since, wanted, limit, wait))
+    reader = Readers("feeds", lambda: 1).open("o")
+    body = await some_changes(feed, past, since, wanted, limit, wait, reader)
+    answer: dict[str, Any] = json.loads(body)
     return answer
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from qserver.engine.work import run
 from qserver.query.sql_database import Options, SqlDatabase, Statement
 from qserver.web.feed import TableFilter, some_changes
+from qserver.web.readers import Readers
 from tests.sql.databases import opened_sql
 
 TABLES = (
@@ -151,7 +152,8 @@ async def in_steps(database: SqlDatabase, statements: list[str]) -> None:
 
 async def read(database: SqlDatabase, since: int) -> list[Any]:
     engine = database.database
-    body = await some_changes(engine.feed, engine.past, since, TableFilter(), 1000, 0.0)
+    reader = Readers("readers", lambda: 1).open("o")
+    body = await some_changes(engine.feed, engine.past, since, TableFilter(), 1000, 0.0, reader)
     found: list[Any] = json.loads(body)["changes"]
     return found
 

@@ -50,3 +50,15 @@ async def test_the_end_of_the_service_ends_them() -> None:
     readers.end()
     with pytest.raises(DatabaseUnavailable, match="stopping"):
         reader.check()
+
+
+async def test_a_reader_that_is_roused_while_it_is_busy_does_not_wait(
+    autojump_clock: MockClock,
+) -> None:
+    reader = Readers("live queries", lambda: 1).open("a")
+    reader.rouse()
+    with trio.fail_after(1):
+        await reader.wait(trio.sleep_forever)
+    with trio.move_on_after(1) as waited:
+        await reader.wait(trio.sleep_forever)
+    assert waited.cancelled_caught

@@ -19,8 +19,10 @@ _STEP: Final = math.log(1.02)
 class Histogram:
     """The measurements of one workload."""
 
-    def __init__(self, workload: str) -> None:
+    def __init__(self, workload: str, rows: int = 1) -> None:
+        """Each request reads or writes `rows`."""
         self.workload = workload
+        self.rows = rows
         self.seconds = 0.0
         self.received_bytes = 0
         self.errors: Counter[str] = Counter()
@@ -54,6 +56,7 @@ class Histogram:
             "requests": self.count,
             "seconds": round(self.seconds, 3),
             "requests_per_second": round(self.per_second, 1),
+            "rows_per_second": round(self.per_second * self.rows, 1),
             "p50_ms": round(self.percentile_ms(0.50), 3),
             "p95_ms": round(self.percentile_ms(0.95), 3),
             "p99_ms": round(self.percentile_ms(0.99), 3),
@@ -66,8 +69,9 @@ class Histogram:
 def report(histograms: Sequence[Histogram]) -> str:
     """The table for people, and below it the errors."""
     rows = [_row(each) for each in histograms]
-    columns = ("workload", "requests/s", "p50 ms", "p95 ms", "p99 ms", "max ms", "MB/s", "errors")
-    text = table(columns, ("text", *("numeric",) * 7), rows)
+    times = ("p50 ms", "p95 ms", "p99 ms", "max ms")
+    columns = ("workload", "requests/s", "rows/s", *times, "MB/s", "errors")
+    text = table(columns, ("text", *("numeric",) * 8), rows)
     for each in histograms:
         for code, count in each.errors.most_common():
             text += f"{each.workload}: {count:,} × {code}\n"
@@ -81,6 +85,7 @@ def _row(histogram: Histogram) -> tuple[str, ...]:
     return (
         histogram.workload,
         f"{histogram.per_second:,.0f}",
+        f"{histogram.per_second * histogram.rows:,.0f}",
         *times,
         f"{megabytes:,.1f}",
         f"{sum(histogram.errors.values()):,}",

@@ -35,7 +35,7 @@ class Load:
         self._workload = workload
         self._address = address
         self._clients = clients
-        self._histogram = Histogram(workload.name)
+        self._histogram = Histogram(workload.name, workload.rows)
         self._is_measuring = False
         self._is_over = False
         self._failure: ConnectionFailed | None = None

@@ -16,8 +16,11 @@ from qserver.cli.bench.wire import Address, Connection
 
 ACCOUNTS: Final = 10_000
 SCAN_ROWS: Final = 10_000
+BULK_ROWS: Final = 10_000
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
+_LINES: Final = "application/x-ndjson"
+_NOTE_LENGTH: Final = 75
 
 assert SCAN_ROWS <= ACCOUNTS
 
@@ -47,11 +50,12 @@ def tables_of(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`requests` yields the requests of one client, without end."""
+    """`requests` yields the requests of one client, without end; each reads or writes `rows`."""
 
     name: str
     requests: Callable[[random.Random], Iterator[bytes]]
     succeeded: Callable[[Connection], bool]
+    rows: int = 1
 
 
 def workload_of(name: str, target: Target) -> Workload:
@@ -67,13 +71,16 @@ def workload_of(name: str, target: Target) -> Workload:
             return Workload(name, lambda chance: (template.filled(n) for n in fresh), _answered)
         case "transfer":
             template = _transfer(target)
-            return Workload(name, lambda chance: _transfers(template, chance), _answered)
+            return Workload(name, lambda chance: _transfers(template, chance), _answered, 2)
         case "scan":
             whole = _query(target, _scan(accounts), "").filled()
-            return Workload(name, lambda chance: itertools.repeat(whole), _answered)
+            return Workload(name, lambda chance: itertools.repeat(whole), _answered, SCAN_ROWS)
         case "stream":
             whole = _query(target, _scan(accounts), "", _EVENTS).filled()
-            return Workload(name, lambda chance: itertools.repeat(whole), _streamed)
+            return Workload(name, lambda chance: itertools.repeat(whole), _streamed, SCAN_ROWS)
+        case "bulk":
+            template = _bulk(target)
+            return Workload(name, lambda chance: _bulks(template, fresh), _answered, BULK_ROWS)
     raise AssertionError(f"the command line lets no workload {name!r} through")
 
 
@@ -90,16 +97,20 @@ class Template:
 
 
 def _template(target: Target, path: str, body: str, accept: str) -> Template:
-    address = target.address
     database = f',"database":"{target.database}"' if target.database else ""
+    return Template(_head(target, path, _JSON, accept), f"{{{body}{database}}}".encode("ascii"))
+
+
+def _head(target: Target, path: str, content_type: str, accept: str) -> bytes:
+    """The head of a request, with a placeholder for the length of its body."""
+    address = target.address
     head = (
         f"POST {address.prefix}{path} HTTP/1.1\r\nHost: {address.authority}\r\n"
-        f"Authorization: Bearer {target.key}\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {target.key}\r\nContent-Type: {content_type}\r\n"
         f"Accept: {accept}\r\nContent-Length: "
     )
     # A percent sign in a key or a path is not a placeholder.
-    literal = head.replace("%", "%%").encode("ascii") + b"%d\r\n\r\n"
-    return Template(literal, ("{" + body + database + "}").encode("ascii"))
+    return head.replace("%", "%%").encode("ascii") + b"%d\r\n\r\n"
 
 
 def _query(target: Target, sql: str, params: str = "%d", accept: str = _JSON) -> Template:
@@ -110,6 +121,21 @@ def _transfer(target: Target) -> Template:
     update = f"UPDATE {target.accounts} SET balance = balance %s ? WHERE id = ?"
     statements = ",".join(f'{{"sql":"{update % sign}","params":[%d,%d]}}' for sign in ("-", "+"))
     return _template(target, "/v1/transaction", f'"statements":[{statements}]', _JSON)
+
+
+def _bulk(target: Target) -> Template:
+    """Rows whose ids are below 0: above are those of the workload of inserts."""
+    database = f"?database={target.database}" if target.database else ""
+    head = _head(target, f"/v1/tables/{target.entries}/rows{database}", _LINES, _JSON)
+    row = b'{"id":-%d,"note":"%b"}\n' % (0, b"x" * _NOTE_LENGTH)
+    return Template(head, row.replace(b"-0", b"-%d"))
+
+
+def _bulks(template: Template, fresh: Iterator[int]) -> Iterator[bytes]:
+    for number in fresh:
+        ids = range(number * BULK_ROWS, (number - 1) * BULK_ROWS, -1)
+        body = b"".join(map(template.body.__mod__, ids))
+        yield template.head % len(body) + body
 
 
 def _scan(accounts: str) -> str:

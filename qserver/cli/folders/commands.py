@@ -4,10 +4,8 @@
     restore    backup ── copied ── checked ──► folder, which was empty; the control database last
     check      folder, which nobody else uses
 
-A backup gets its name when it is complete. Each database in it is consistent by itself. The
-databases are copied one after the other, the control database first; if databases were made or
-deleted meanwhile, all are copied again, so that the control database in the backup lists only
-databases that the backup holds.
+A backup gets its name when it is complete. Each database in it is consistent by itself, and the
+control database in it lists only databases that the backup holds, see `backup`.
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.cli.folders.live_copy import copy_live
+from qserver.cli.folders.backup import Backup
 from qserver.cli.shell.progress import Progress
 from qserver.config import IN_MEMORY, load
 from qserver.control.plane import CONTROL
 from qserver.durability.branch_files import ParentMissing
 from qserver.durability.check import Note, Report, check_file
 from qserver.durability.data_folder import SUFFIX, DataFolder
-from qserver.durability.files import make_folder, remove_files, sync
+from qserver.durability.files import remove_files, sync
 from qserver.durability.folder import LOCK_FILE, FolderLock, lock_folder
 from qserver.durability.restoring import restore
 from qserver.errors import (
@@ -44,20 +42,17 @@ from qserver.errors import (
     QserverError,
 )
 
-ROUNDS: Final = 5
-"""How often a backup starts over because databases were made or deleted meanwhile."""
-
 
 def run_backup(options: argparse.Namespace) -> int:
     source, target = _data_folder(options), Path(options.target)
     unfinished = target.with_name(f"{target.name}.unfinished")
-    names = _names(source)
+    _names(source)
     for path in (target, unfinished):
         if path.exists():
             raise DataInUse(f"{path} exists already", hint="Name another target, or remove it.")
     try:
         with _errors_named(unfinished):
-            reports = _copy_all(source, names, unfinished)
+            reports = _copy_all(source, unfinished)
             unfinished.rename(target)
             sync(target.parent)
     except BaseException:
@@ -129,32 +124,23 @@ COMMANDS: Final = {"backup": run_backup, "restore": run_restore, "check": run_ch
 # --- files ---------------------------------------------------------------------------------------
 
 
-def _copy_all(source: Path, names: list[str], unfinished: Path) -> dict[str, Report]:
-    """Copy, check and sync all databases; retry if the set of names changes meanwhile."""
-    for _ in range(ROUNDS):
-        make_folder(unfinished)
-        reports: dict[str, Report] = {}
-        try:
-            for name, _ in _with_progress(_sizes(source, sorted(names, key=_control_first))):
-                target = DataFolder(unfinished).file_of(name)
-                copy_live(DataFolder(source).file_of(name), target)
-            for name in names:  # a branch is checked with the copies of its parents
-                reports[name] = _sound(DataFolder(unfinished).file_of(name))
-        except LogFailed:
-            if _names(source) == names:
-                raise
-        if _names(source) == names:
-            sync(unfinished)
-            return reports
-        rmtree(unfinished)
-        names = _names(source)
-    raise DataInUse(
-        "databases are made or deleted all the time", hint="Try again when that has come to rest."
-    )
+def _copy_all(source: Path, unfinished: Path) -> dict[str, Report]:
+    """Copy, check and sync all databases."""
+
+    def named(names: list[str]) -> Iterator[str]:
+        for name, _ in _with_progress(_sizes(source, names)):
+            yield name
+
+    names = Backup(source, unfinished).copy(named)
+    reports: dict[str, Report] = {}
+    for name, note in _with_progress(_sizes(unfinished, names)):
+        reports[name] = _sound(DataFolder(unfinished).file_of(name), note)
+    sync(unfinished)
+    return reports
 
 
-def _sound(target: Path) -> Report:
-    report = trio.run(check_file, target)
+def _sound(target: Path, note: Note) -> Report:
+    report = trio.run(check_file, target, note)
     if not report.is_sound:
         raise DataCorrupted(
             f"{target.name} is damaged: {report.problems[0]}",
@@ -237,10 +223,6 @@ def _errors_named(folder: Path) -> Iterator[None]:
 
 
 # --- order, progress, text -----------------------------------------------------------------------
-
-
-def _control_first(name: str) -> tuple[bool, str]:
-    return name != CONTROL, name
 
 
 def _control_last(name: str) -> tuple[bool, str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qserver.cli import main
 from qserver.cli.bench.histogram import Histogram, report
 from qserver.cli.bench.wire import Address
-from qserver.cli.bench.workloads import Target, workload_of
+from qserver.cli.bench.workloads import BULK_ROWS, Target, workload_of
 from qserver.cli.command_line import WORKLOADS
 from tests.client.fake_server import (
     KEY,
@@ -44,6 +44,12 @@ def stage(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.route("POST", "/v1/query", answering)
     server.route("POST", "/v1/transaction", Answer({"success": True, "results": []}))
     server.route("POST", "/v1/databases", _made)
+    respond = server.respond
+
+    def bulk(received: Received) -> Answer:
+        return changed(0) if received.path.startswith("/v1/tables/") else respond(received)
+
+    server.respond = bulk  # type: ignore[method-assign]
 
 
 def _made(received: Received) -> Answer:
@@ -77,8 +83,8 @@ def test_every_workload_is_measured_and_the_database_removed(
     (made,) = (each.body["name"] for each in server.requests if each.path == "/v1/databases")
     assert made.startswith("bench_")
     assert deleted == [f"/v1/databases/{made}"]
-    databases = {each.body["database"] for each in server.requests if "sql" in (each.body or {})}
-    assert databases == {made}
+    bodies = [each.body for each in server.requests if isinstance(each.body, dict)]
+    assert {body["database"] for body in bodies if "sql" in body} == {made}
 
 
 def test_without_the_scope_for_databases_tables_are_made_and_dropped(server: FakeServer) -> None:
@@ -120,8 +126,15 @@ def test_requests_are_whole_http(name: str) -> None:
         assert first.startswith("POST /100%25/v1/")
         assert f"Content-Length: {len(body)}" in headers
         assert "Authorization: Bearer svc_k_a" in headers
+        if name == "bulk":
+            assert first.endswith("/bench_1_entries/rows?database=bench_1 HTTP/1.1")
+            seen += [json.loads(line)["id"] for line in body.splitlines()]
+            assert abs(len(body) / BULK_ROWS - 100) < 3
+            continue
         seen.append(json.loads(body))
         assert seen[-1]["database"] == "bench_1"
+    if name == "bulk":
+        assert sorted(seen) == list(range(-3 * BULK_ROWS, 0))
     if name == "insert":
         assert [each["params"] for each in seen] == [[1], [2], [3]]
 
@@ -138,12 +151,12 @@ def test_percentiles_are_exact_to_two_percent(latencies: list[float]) -> None:
 
 
 def test_the_report_is_a_table_with_errors_below() -> None:
-    histogram = Histogram("point")
+    histogram = Histogram("bulk", 10)
     histogram.seconds = 2.0
     for _ in range(3000):
         histogram.add(0.001)
     histogram.errors["HTTP 503"] += 2
     lines = report([histogram]).splitlines()
-    assert lines[0].split(" | ")[:2] == [" workload", "requests/s"]
-    assert lines[2].startswith(" point    |      1,500 |   0.99 |")
-    assert lines[3] == "point: 2 × HTTP 503"
+    assert lines[0].split(" | ")[:3] == [" workload", "requests/s", "rows/s"]
+    assert lines[2].startswith(" bulk     |      1,500 | 15,000 |   0.99 |")
+    assert lines[3] == "bulk: 2 × HTTP 503"

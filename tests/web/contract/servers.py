@@ -101,14 +101,19 @@ class Server:
         self.process.wait()
 
 
-def launch(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) -> Server:
+def launch(
+    kind: Kind,
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    grace_seconds: int = DRAIN_SECONDS,
+) -> Server:
     """Start a process with its data in `folder`, and do not wait for it."""
     port = free_port()
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "QSERVER_DATA_DIR": str(folder / "data"),
-        "QSERVER_DRAIN_TIMEOUT_S": str(DRAIN_SECONDS),
+        "QSERVER_DRAIN_TIMEOUT_S": str(grace_seconds),
         **(settings or {}),
     }
     # A platform says where to listen with PORT, and its Procfile is all that is run.
@@ -116,7 +121,7 @@ def launch(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) 
     environment.setdefault("QSERVER_HOST", "127.0.0.1")
     with (folder / "output").open("ab") as output:
         process = subprocess.Popen(
-            _command(kind, port),
+            _command(kind, port, grace_seconds),
             cwd=folder,
             env=environment,
             stdout=output,
@@ -126,9 +131,14 @@ def launch(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) 
     return Server(kind, folder, port, process)
 
 
-def start(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) -> Server:
+def start(
+    kind: Kind,
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    grace_seconds: int = DRAIN_SECONDS,
+) -> Server:
     """Start a process and wait until it takes requests."""
-    server = launch(kind, folder, settings)
+    server = launch(kind, folder, settings, grace_seconds)
     try:
         server.wait_until_ready()
     except BaseException:
@@ -137,11 +147,11 @@ def start(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) -
     return server
 
 
-def _command(kind: Kind, port: int) -> list[str]:
+def _command(kind: Kind, port: int, grace_seconds: int) -> list[str]:
     if kind == "own":
         return [sys.executable, "-m", "qserver", "serve"]
     options = ["--worker-class", "trio", "--bind", f"127.0.0.1:{port}"]
-    options += ["--graceful-timeout", str(DRAIN_SECONDS)]
+    options += ["--graceful-timeout", str(grace_seconds)]
     return [sys.executable, "-m", "hypercorn", *options, "qserver.web:create_app()"]
 
 

@@ -77,7 +77,7 @@ def test_every_error_names_its_statement_and_has_no_results(
 
 
 @pytest.mark.parametrize(
-    "sql", ["begin", "COMMIT", "rollback;", "savepoint a", "start transaction", "end"]
+    "sql", ["begin", "COMMIT", "rollback;", "start transaction", "end", "abort"]
 )
 def test_statements_that_control_transactions_are_refused(admin: Client, sql: str) -> None:
     answer = send(admin, "select 1", sql)
@@ -85,6 +85,31 @@ def test_statements_that_control_transactions_are_refused(admin: Client, sql: st
     assert error["statement"] == 1 and error["hint"]
     error = error_of(admin.query_response(sql), answer.status_code, "25001")
     assert "together" in error["hint"]
+
+
+def test_savepoints_undo_a_part_of_the_statements(fresh: Client) -> None:
+    fresh.query("create table t (a int primary key)")
+    done = fresh.transaction(
+        "insert into t values (1)",
+        "savepoint a",
+        "insert into t values (2)",
+        "rollback to a",
+        {"sql": "insert into t values ($1)", "params": [3]},
+        "release a",
+    )
+    assert [each["affected_rows"] for each in done["results"]] == [1, 0, 1, 0, 1, 0]
+    assert fresh.rows("select a from t order by a") == [[1], [3]]
+    answer = send(fresh, "delete from t", "savepoint a", "release b")
+    assert error_of(answer, 200, "3B001")["statement"] == 2
+    for sql in ("savepoint a", "rollback to a", "release a"):
+        error_of(fresh.query_response(sql), 200, "25P01")
+    tried = fresh.transaction("savepoint a", "delete from t", "rollback to a", dry_run=True)
+    assert tried["diff"] == []
+    key = {"Idempotency-Key": "once"}
+    body = {"statements": ["savepoint a", "insert into t values (9)", "release a"]}
+    answers = [fresh.post("/v1/transaction", body, headers=key) for _ in range(2)]
+    assert answers[0].content == answers[1].content
+    assert fresh.rows("select a from t order by a") == [[1], [3], [9]]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,166 @@
+"""Copies a data folder that a server may be using, while databases are made and deleted.
+
+    control ─► list of databases ─► each of them ─► control again ─► what is in both is the backup
+    ready then                      copied          ready still      the rest is taken out
+
+Each database is consistent by itself, but a branch needs pages of its parent's file, which is
+copied at another moment. The parent holds these pages from before the branch is ready until after
+its record is gone (see `control.branches`). So a branch that was ready before the first file was
+copied, and still is after the last one, finds its pages in the copy of its parent, whenever that
+was made. A branch that was made or deleted meanwhile may not, and is left out. Any other database
+that was made meanwhile is copied then.
+
+What is left out is taken out of the copy's records, too, as if it had been deleted there: its
+record says `deleting`, which the next start finishes, and no copy holds pages for it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from qserver.cli.folders.live_copy import copy_live
+from qserver.control.plane import CONTROL
+from qserver.durability.data_folder import COMPANIONS, DataFolder
+from qserver.durability.files import beside, make_folder, remove_files
+from qserver.durability.kept import decode_outline, encode_outline
+from qserver.durability.port import CheckpointParts
+from qserver.durability.records import encode_record
+from qserver.durability.recovery import recover
+from qserver.durability.sqlite import open_log
+from qserver.errors import LogFailed
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
+
+TABLE: Final = "databases"
+WITH_FILES: Final = ("ready", "deleted")
+"""The states in which a database has a whole file; a deleted one, for its branches."""
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """What the control database says of another one."""
+
+    state: str
+    parent: str | None
+
+
+class Backup:
+    def __init__(self, source: Path, target: Path) -> None:
+        self._source = DataFolder(source)
+        self._target = DataFolder(target)
+        self._folder = target
+
+    def copy(self, named: Callable[[list[str]], Iterable[str]]) -> list[str]:
+        """Copy everything; return the names of what is in the backup, control first.
+
+        `named` is given the names to be copied, and gives them back with a sign of progress.
+        """
+        make_folder(self._folder)
+        first = self._first_list()
+        copied = {
+            name
+            for name in named([name for name in first if first[name].state in WITH_FILES])
+            if self._copied(name)
+        }
+        self._copy_control()
+        last = trio.run(databases_in, self._target.file_of(CONTROL))
+        left_out: set[str] = set()
+        for name, listed in last.items():
+            was_there = name in copied and first[name].state == "ready"
+            if listed.state == "ready" and not was_there:
+                is_late = listed.parent is None and self._copied(name)
+                (copied if is_late else left_out).add(name)
+            elif listed.state == "deleted" and name not in copied:
+                left_out.add(name)
+        kept = {name for name in copied if last.get(name, GONE).state in WITH_FILES} - left_out
+        self._remove(copied - kept)
+        for name in kept:
+            trio.run(let_go, self._target.file_of(name), kept)
+        if left_out:
+            trio.run(mark_deleting, self._target.file_of(CONTROL), left_out)
+        return [CONTROL, *sorted(kept)]
+
+    def _first_list(self) -> dict[str, Listed]:
+        """Return the databases that there are before any of them is copied."""
+        before = self._folder / "before"
+        make_folder(before)
+        try:
+            path = DataFolder(before).file_of(CONTROL)
+            copy_live(self._source.file_of(CONTROL), path)
+            return trio.run(databases_in, path)
+        finally:
+            rmtree(before)
+
+    def _copy_control(self) -> None:
+        copy_live(self._source.file_of(CONTROL), self._target.file_of(CONTROL))
+
+    def _copied(self, name: str) -> bool:
+        """Copy a database; False if it was deleted meanwhile."""
+        source = self._source.file_of(name)
+        try:
+            copy_live(source, self._target.file_of(name))
+        except LogFailed:
+            if source.exists():
+                raise
+            self._remove({name})
+            return False
+        return True
+
+    def _remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            path = self._target.file_of(name)
+            remove_files(beside(path, companion) for companion in COMPANIONS)
+
+
+GONE: Final = Listed("gone", None)
+
+
+async def databases_in(control: Path) -> dict[str, Listed]:
+    """Return the databases that a control database lists, by id."""
+    async with await open_log(control) as log:
+        snapshot = (await recover(log, 1)).snapshot
+        return {row["id"]: Listed(row["state"], row.get("branch_of")) for row in _records(snapshot)}
+
+
+async def mark_deleting(control: Path, names: set[str]) -> None:
+    """Commit to a control database that databases are being deleted: the next start does it."""
+    async with await open_log(control) as log:
+        snapshot = (await recover(log, 1)).snapshot
+        table = snapshot.catalog.tables[TABLE]
+        transaction = Transaction(snapshot)
+        for row in _records(snapshot):
+            if row["id"] in names:
+                transaction.put(table, tuple({**row, "state": "deleting"}.values()))
+        version = snapshot.version + 1
+        used = snapshot.catalog.trees_used
+        await log.append(
+            [(version, encode_record(version, snapshot.time, used, transaction.writes))]
+        )
+
+
+def _records(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    table = snapshot.catalog.tables.get(TABLE)
+    if table is None:  # the server has just begun to make it
+        return
+    names = [column.name for column in table.columns]
+    for _, rows in snapshot.pages(table.id):
+        for row in rows:
+            yield dict(zip(names, row, strict=True))
+
+
+async def let_go(path: Path, branches: set[str]) -> None:
+    """Hold pages for these branches only; the next checkpoint forgets the others'."""
+    async with await open_log(path) as log:
+        changed: list[tuple[int, CheckpointParts]] = []
+        for version, outline in await log.load_outlines():
+            kept = decode_outline(version, outline) if outline else None
+            if kept is not None and not branches.issuperset(kept.names):
+                kept.names = [name for name in kept.names if name in branches]
+                changed.append((version, CheckpointParts(encode_outline(kept))))
+        if changed:
+            await log.change_checkpoints([], changed)

@@ -1,0 +1,35 @@
+"""Errors of requests that ask for what a statement, or the database, does not do."""
+
+from __future__ import annotations
+
+from qserver.errors import InvalidRequest, MethodNotAllowed, ReadOnlyTransaction
+from qserver.query.body import Found
+from qserver.query.results import Options
+
+
+def not_a_query() -> MethodNotAllowed:
+    return MethodNotAllowed(
+        "GET runs only queries: SELECT, VALUES and TABLE",
+        hint="Send other statements with POST.",
+        allowed=("POST",),
+    )
+
+
+def not_live() -> InvalidRequest:
+    return InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
+
+
+def cannot_write(found: list[Found], options: Options) -> ReadOnlyTransaction:
+    if options.as_of is not None:
+        error = ReadOnlyTransaction(
+            "the statement writes, and what was can only be read",
+            hint="Leave out as_of, or restore the database to that version.",
+        )
+    else:
+        error = ReadOnlyTransaction(
+            "the statement writes, and this database can only be read here",
+            hint="Send it to the server that writes this database.",
+        )
+    writes = (plan is None or plan.writes for _, _, _, plan in found)
+    error.statement = list(writes).index(True)
+    return error

@@ -1,0 +1,153 @@
+"""SAVEPOINT, RELEASE and ROLLBACK TO between the statements of one request.
+
+    INSERT …   SAVEPOINT a ─► what was written so far joins the whole, see `storage.stepped`
+    INSERT …   ROLLBACK TO a ─► what was written since is forgotten, and the whole is as it was
+    COMMIT     (the end of the list)
+
+A list of statements is applied as a whole or not at all, also inside of an open transaction. So the
+first of them sets a savepoint of its own, without a name: what fails goes back there. Savepoints
+from before the list stay as they are; only a request of its own rolls back to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from qserver.engine.work import Step
+from qserver.errors import (
+    ActiveTransaction,
+    FeatureNotSupported,
+    InvalidSavepoint,
+    NoActiveTransaction,
+    ProgramLimitExceeded,
+)
+from qserver.limits import SAVEPOINTS_MAX
+from qserver.query.body import Found, run_statements
+from qserver.query.cursor import StatementSteps
+from qserver.query.planning import Planner
+from qserver.query.request import Request
+from qserver.query.results import Options, Result
+from qserver.query.transaction_control import command_of
+from qserver.sql import ast
+from qserver.storage.stepped import SteppedTransaction, StepTransaction
+from qserver.storage.transaction import Transaction
+
+BEGINNING: Final = ""
+"""The name of the savepoint of a list, which no user can write."""
+
+
+class ListedSavepoints:
+    """The savepoints of one list of statements, which runs as one step."""
+
+    def __init__(
+        self, stepped: SteppedTransaction, step: StepTransaction, results: list[Result]
+    ) -> None:
+        """`results` are those of the statements so far."""
+        self._stepped = stepped
+        self._step = step
+        self._results = results
+        self._kept = 0
+        """The results of statements whose writes have joined the whole."""
+        self.begun = False
+        """Whether there was a savepoint."""
+
+    def perform(self, node: ast.TransactionControl) -> StatementSteps:
+        kind, name = command_of(node)
+        if kind is None or name is None:
+            raise ActiveTransaction(
+                f"{node.kind.upper()} cannot stand between the statements of a request",
+                hint="All statements of a request are applied together, or none of them.",
+            )
+        yield None  # a request with savepoints is not short: the coordinator never runs it
+        stepped = self._stepped
+        if kind == "savepoint":
+            check_room(stepped)
+            if not self.begun:
+                stepped.set_savepoint(BEGINNING)
+                self.begun = True
+            yield from self._keep()
+            stepped.set_savepoint(name)
+            return 0
+        self._check_own(node, name)
+        if kind == "release":
+            yield from self._keep()
+            yield from stepped.release(name)
+        else:
+            yield from stepped.roll_back_to(name)
+            self._kept = len(self._results)
+            self._step.go_on()
+        return 0
+
+    def end(self) -> Generator[None, None, None]:
+        """Keep what the list has written; its savepoints stay."""
+        if self.begun or self._step.changes_anything:
+            yield from self._keep()
+        if self.begun:
+            yield from self._stepped.forget_savepoint(BEGINNING)
+
+    def undo(self) -> None:
+        """Forget all that the list has written, and its savepoints."""
+        if self.begun:
+            for _ in self._stepped.roll_back_to(BEGINNING):
+                pass
+            for _ in self._stepped.release(BEGINNING):
+                pass
+            self._step.go_on()
+
+    def _keep(self) -> Generator[None, None, None]:
+        """Let what was written since the last time join the whole."""
+        new = self._results[self._kept :]
+        self._kept = len(self._results)
+        yield from self._stepped.keep(self._step, sum([each.affected_rows for each in new]))
+        self._step.go_on()
+
+    def _check_own(self, node: ast.TransactionControl, name: str) -> None:
+        stepped = self._stepped
+        if self.begun and stepped.has_savepoint(name, since=BEGINNING):
+            return
+        if not stepped.has_savepoint(name):
+            raise InvalidSavepoint(f'savepoint "{name}" does not exist')
+        raise FeatureNotSupported(
+            f'{node.kind.upper()} of savepoint "{name}" is a step of its own: it is older than'
+            " the other statements of the request",
+            hint="Send it alone.",
+        )
+
+
+def run_with_savepoints(
+    planner: Planner,
+    request: Request,
+    statements: list[Found],
+    options: Options,
+    transaction: Transaction,
+) -> Generator[Step, Any, list[Result]]:
+    """Do what `run_statements` does, for a list with savepoints in it."""
+    stepped = SteppedTransaction(transaction.snapshot, whole=transaction)
+    step = stepped.step(0)
+    results: list[Result] = []
+    listed = ListedSavepoints(stepped, step, results)
+    run = run_statements(planner, request, statements, options, step, listed.perform, results)
+    yield from run
+    yield from listed.end()
+    step.report_reads()
+    transaction.request_id = request.id
+    return results
+
+
+def savepoint_alone() -> NoActiveTransaction:
+    """The error for a savepoint that is alone in its request."""
+    error = NoActiveTransaction(
+        "savepoints can only be used in a transaction",
+        hint="Send it among the statements of POST /v1/transaction, or in an open transaction.",
+    )
+    error.statement = 0
+    return error
+
+
+def check_room(stepped: SteppedTransaction) -> None:
+    if stepped.savepoints >= SAVEPOINTS_MAX:
+        raise ProgramLimitExceeded(
+            f"a transaction has at most {SAVEPOINTS_MAX} savepoints",
+            hint="Release those that are not needed.",
+        )
