@@ -470,7 +470,7 @@ class Family:
         saved = await database.history._saved()
         needless = [each.version for each in saved.kept[:-1] if not each.names]
         if needless or saved.log_start < saved.version:
-            self.problems.append(f"{name} is deleted, and keeps checkpoints of {needless}")
+            self.problems.append(f"{name} is deleted, and its history is kept: {saved.kept}")
         self.emptied += 1
 
     async def _remove(self, process: Process, name: str) -> None:

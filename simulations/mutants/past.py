@@ -140,8 +140,10 @@ MUTANTS: Final = (
         shape=(
             *DOUBTFUL,
             ("history", 1e9),
-            ("checkpoint_log_bytes", 5000),
+            ("checkpoint_log_bytes", 20_000),
             ("checkpoint_seconds", 0.1),
+            ("clients", 8),
+            ("transactions_per_client", 40),
         ),
     ),
     Mutant(
@@ -279,7 +281,7 @@ MUTANTS: Final = (
         ("registers", "bank", "list_append"),
         (
             (Save, "_new_pages", _let_go_while_it_is_saved),
-            edited(SavedPages.confirm, "self.store.cache.keep(list(save.number_of))", "pass"),
+            edited(SavedPages._take, "self.store.cache.keep(list(save.number_of))", "pass"),
         ),
         shape=(
             *TRIMMED,
