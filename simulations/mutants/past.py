@@ -150,7 +150,7 @@ MUTANTS: Final = (
         "list_from_where_the_log_begins",
         "while checkpoints are dropped, versions are listed from one that is gone already",
         HISTORY,
-        (edited(History.versions, "saved.history_start", "saved.log_start"),),
+        (edited(History._newest_stretch, "saved.history_start", "saved.log_start"),),
         shape=DOUBTFUL,
     ),
     Mutant(
@@ -159,7 +159,7 @@ MUTANTS: Final = (
         HISTORY,
         (
             edited(
-                History.version_at,
+                History._halved,
                 "decode_time(found[0][1]) <= time",
                 "decode_time(found[0][1]) < time",
             ),
@@ -170,7 +170,7 @@ MUTANTS: Final = (
         "find_the_next_version",
         "a time between two versions finds the later one",
         HISTORY,
-        (edited(History.version_at, "return low", "return high"),),
+        (edited(History._halved, "return low", "return high"),),
         shape=WHOLE,
     ),
     Mutant(

@@ -1,6 +1,6 @@
 """How cost grows: with rows, connections, databases, and statements of a transaction.
 
-    __main__.py ─► rows.py, connections.py, databases.py, transactions.py    one curve family each
+    __main__.py ─► rows.py, memory.py, branches.py, connections.py, databases.py, transactions.py
                        └─► server.py    a real `qserver serve`: its CPU time, memory and threads
                    curves.py            the data, saved as JSON; `make docs` draws them
 

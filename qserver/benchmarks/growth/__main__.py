@@ -3,8 +3,8 @@
     python -m qserver.benchmarks.growth --output docs/performance
 
 With the defaults, on two shared cores: rows 5 minutes (ten million rows: 30 more), memory 4 (ten
-million rows: 20 more, and 3 GB of disk), connections 2, databases 4, transactions 1. A part that
-has ended is saved, also if a later one is interrupted.
+million rows: 20 more, and 3 GB of disk), branches 2, connections 2, databases 4, transactions 1. A
+part that has ended is saved, also if a later one is interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from typing import Final
 
 import trio
 
-from qserver.benchmarks.growth import connections, databases, memory, rows, transactions
+from qserver.benchmarks.growth import (
+    branches,
+    connections,
+    databases,
+    memory,
+    rows,
+    transactions,
+)
 from qserver.benchmarks.growth.curves import Chart, sizes_up_to
 from qserver.benchmarks.progress import Progress
 from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, TRANSACTION_STATEMENTS_MAX
@@ -26,7 +33,8 @@ from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, TRANSACTION_STATEMENTS
 Measure = Callable[[Path, list[int], Progress], Awaitable[Chart]]
 PARTS: Final[dict[str, tuple[Measure, int]]] = {
     "rows": (rows.measure, 6),
-    "memory": (memory.measure, 7),
+    "memory": (memory.measure, 8),
+    "branches": (branches.measure, 2),
     "connections": (connections.measure, 2),
     "databases": (databases.measure, 3),
     "transactions": (transactions.measure, 3),
@@ -57,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = {
         "rows": sizes_up_to(options.rows_max, first=min(1000, options.rows_max)),
         "memory": sizes_up_to(options.rows_max, first=min(1000, options.rows_max)),
+        "branches": sizes_up_to(options.rows_max, first=min(1000, options.rows_max)),
         "connections": sizes_up_to(options.connections_max, per_decade=steps),
         "databases": sizes_up_to(options.databases_max, per_decade=steps),
         "transactions": sizes_up_to(options.statements_max, per_decade=steps),

@@ -25,6 +25,7 @@ from qserver.benchmarks.progress import Progress
 MEMORY_MB: Final = 512
 ROWS_AT_ONCE: Final = 20_000
 READS: Final = 5_000
+READS_BESIDE: Final = 500
 FIRST: Final = "SELECT n FROM t WHERE id = 1"
 CREATE: Final = (
     "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, note TEXT NOT NULL,"
@@ -48,6 +49,7 @@ class Phases:
         self.peaks: dict[str, Line] = {}
         self.reads: dict[str, Line] = {}
         self.others: dict[str, Line] = {}
+        self.beside: dict[str, Line] = {}
 
     async def watch(
         self, server: Server, size: int, name: str, work: Awaitable[dict[str, float]]
@@ -60,7 +62,7 @@ class Phases:
         peak = server.peak_bytes() / 1e6
         self.peaks.setdefault(name, Line(name)).add(size, peak)
         told = {**found, "seconds": took, "CPU seconds": cpu, "MB at most": peak}
-        _print(size, name, told)
+        print_values(size, name, told)
         if name in ("scan", "aggregate"):
             self.others.setdefault(name, Line(name)).add(size, cpu)
 
@@ -80,14 +82,14 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
     filled = 0
     for size in sizes:
         async with serving(data, *flags) as server:
-            work = phases.watch(server, size, "load", _fill(server, filled, size))
+            work = phases.watch(server, size, "load", fill(server, filled, size))
             await progress.step(f"{size:,} rows: loading", work)
         filled = size
         async with serving(data, *flags) as server:
             began = time.perf_counter()
             await server.do(server.query(FIRST))
             start.add(size, time.perf_counter() - began)
-            _print(size, "restart", {"seconds": time.perf_counter() - began})
+            print_values(size, "restart", {"seconds": time.perf_counter() - began})
             for name, request in (("scan", SCAN), ("aggregate", AGGREGATE), ("again", AGGREGATE)):
                 work = phases.watch(server, size, name, _read_all(server, request, size))
                 await progress.step(f"{size:,} rows: {name}", work)
@@ -95,10 +97,12 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
             work = phases.watch(server, size, "point reads", _read(server, size, reads))
             await progress.step(f"{size:,} rows: point reads", work)
             phases.note_reads(size, "qserver", reads)
+            work = phases.watch(server, size, "beside a scan", _read_beside(server, size, phases))
+            await progress.step(f"{size:,} rows: beside a scan", work)
             work = phases.watch(server, size, "changes", _change(server, size))
             await progress.step(f"{size:,} rows: changes", work)
         found = await progress.step(f"{size:,} rows: sqlite3", _beside(beside, size))
-        _print(size, "sqlite3", found)
+        print_values(size, "sqlite3", found)
         phases.note_reads(size, "sqlite3 in process", found)
         sqlite_peak.add(size, found["MB at most"])
     return Chart(
@@ -108,6 +112,7 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
             Panel("Memory", "rows", "MB resident at most", [*phases.peaks.values(), sqlite_peak]),
             Panel("Random point reads", "rows", "µs", list(phases.reads.values())),
             Panel("Whole table, and start", "rows", "seconds", [*phases.others.values(), start]),
+            Panel("Reads of one row", "rows", "µs by the clock", list(phases.beside.values())),
         ],
         [
             f"Rows of 100 bytes, `--memory {MEMORY_MB}MB`, over HTTP; sqlite3 in a process of its"
@@ -116,12 +121,12 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
     )
 
 
-def _print(size: int, name: str, told: dict[str, float]) -> None:
+def print_values(size: int, name: str, told: dict[str, float]) -> None:
     values = ", ".join(f"{value:.4g} {unit}" for unit, value in told.items())
     print(f"{size:>12,} rows, {name}: {values}", flush=True)
 
 
-async def _fill(server: Server, filled: int, size: int) -> dict[str, float]:
+async def fill(server: Server, filled: int, size: int) -> dict[str, float]:
     for first in range(filled, size, ROWS_AT_ONCE):
         await server.do(server.query(FILL, first, min(first + ROWS_AT_ONCE, size) - 1))
     return {}
@@ -159,6 +164,33 @@ async def _read(server: Server, size: int, reads: dict[str, float]) -> dict[str,
             cpu = server.cpu_seconds() - cpu
     reads |= latencies(seconds, cpu)
     return reads
+
+
+async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, float]:
+    """Read a row again and again: alone, and while another client scans the table."""
+    found: dict[str, float] = {}
+
+    async def read_for(name: str, until: trio.Event) -> None:
+        seconds: list[float] = []
+        async with server.connected() as connection:
+            while not (until.is_set() and len(seconds) >= READS_BESIDE):
+                began = time.perf_counter()
+                await ask(connection, server.query(POINT, 1))
+                seconds.append(time.perf_counter() - began)
+        told = latencies(seconds, 0.0)
+        for part in ("median", "99th"):
+            found[f"µs {part} {name}"] = told[f"µs {part}"]
+            line = phases.beside.setdefault(f"{name}, {part}", Line(f"{name}, {part}"))
+            line.add(size, told[f"µs {part}"])
+
+    nothing, scanned = trio.Event(), trio.Event()
+    nothing.set()
+    await read_for("alone", nothing)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read_for, "beside a scan", scanned)
+        await _read_all(server, SCAN, size)
+        scanned.set()
+    return found
 
 
 def latencies(seconds: list[float], cpu: float) -> dict[str, float]:
