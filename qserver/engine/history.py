@@ -232,7 +232,7 @@ class History:
 
     def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
         """Return the versions that were the newest since the horizon, newest first."""
-        ends = [each.time for each in entries[1:]] + [inf]
+        ends = [*(each.time for each in entries[1:]), inf][: len(entries)]
         horizon = self.horizon
         return [
             each

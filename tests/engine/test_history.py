@@ -482,3 +482,10 @@ async def test_a_length_of_history_that_is_set_while_the_engine_restarts_counts(
         await database.transact(counters.increment(1))
         assert database._generation is not None
         assert database._generation.checkpointer.history == 7.0
+
+
+async def test_where_nothing_is_kept_nothing_is_listed() -> None:
+    async with opened(MemoryLog(), Laboratory()) as database:
+        await database.transact(counters.create(5))
+        assert await database.history.versions(1, 10) == []
+        assert [each.version for each in await database.history.versions(None, 10)] == [1]
