@@ -133,8 +133,9 @@ STEPS_AT_ONCE_MAX = 100_000
 """Steps of about a microsecond that one call of a function may take: nobody else runs meanwhile. A
 call that would take more is refused with 54000."""
 
-TRANSACTION_MEMORY_BYTES_MAX = 1024 * 1024 * 1024
-"""Rows that the statements of one transaction may write before it commits."""
+TRANSACTION_MEMORY_BYTES_MAX, TRANSACTION_LONG_BYTES_MAX = 1024 * 1024 * 1024, 256 * 1024 * 1024
+"""Rows that the statements of one transaction may write before it commits; and how much of that may
+be texts and other long values, in rows and in indexes: the log has them in one record."""
 
 OPEN_TRANSACTION_BYTES_MAX = 256 * 1024 * 1024
 """What an open transaction may hold of what it has read and written; past it, it is gone."""
@@ -579,13 +580,12 @@ assert SEQUENCE_BLOCK >= 1 and ROW_ID_BLOCK >= SEQUENCE_BLOCK
 assert PLANS_KEPT_MAX >= PLANS_OF_FINGERPRINT_MAX >= 1
 assert INDEX_COLUMNS_MAX <= COLUMNS_MAX and NUMERIC_PRECISION_MAX <= NUMERIC_DIGITS_MAX
 assert NUMERIC_SCALE_MAX <= NUMERIC_FRACTION_DIGITS_MAX
-assert OPEN_TRANSACTION_BYTES_MAX <= MEMORY_BYTES_MAX
+assert OPEN_TRANSACTION_BYTES_MAX <= MEMORY_BYTES_MAX and VALUE_BYTES_MAX <= TEXT_RESULT_LENGTH_MAX
 assert BULK_ROW_BYTES_MAX <= VALUE_BYTES_MAX < BULK_BYTES_MAX
 assert STATEMENT_SECONDS_MAX < OPEN_IDLE_SECONDS <= OPEN_IDLE_SECONDS_MAX < OPEN_SECONDS_MAX
 assert OPEN_SWEEP_SECONDS < OPEN_IDLE_SECONDS and OPEN_IDLE_SECONDS_MAX <= COMMIT_ANSWER_SECONDS
 assert ANONYMOUS_BODY_BYTES_MAX <= REQUEST_BODY_BYTES_MAX <= VALUE_BYTES_MAX, "it is a value"
 assert VALUE_BYTES_MAX <= ROW_BYTES_MAX <= STATEMENT_MEMORY_BYTES_MAX <= MEMORY_BYTES_MAX
-assert VALUE_BYTES_MAX <= TEXT_RESULT_LENGTH_MAX
 assert COMPRESSED_BYTES_MIN <= COMPRESSED_AT_ONCE_BYTES <= ANSWER_PART_BYTES <= ANSWER_BYTES_WHOLE
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES and SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Generator, Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
-from qserver.durability.seal import sealed, unsealed
+from qserver.durability.seal import sealed, sealed_in_pieces, unsealed
 from qserver.errors import DataCorrupted
 from qserver.storage.transaction import Definitions
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
@@ -29,7 +29,9 @@ FORMAT: Final = 1
 FORMAT_CUT: Final = 2
 """A record that may name a tree several times."""
 
-EncodedTrees: TypeAlias = list[tuple[int, bytes]]
+CHANGES_AT_FIRST: Final = 64
+PIECE_BYTES: Final = 4 * 1024 * 1024
+"""How long a piece of entries may be, about: the next has as many entries as the last suggests."""
 
 
 class LogRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -68,45 +70,53 @@ def encode_record(
     dropped: tuple[int, ...] = (),
     catalog_changes: dict[str, Any] | None = None,
     *,
-    encoded: EncodedTrees | None = None,
     plain: Container[int] = (),
     requests: Sequence[str] = (),
     definitions: Sequence[Definitions] = (),
 ) -> bytes:
-    """Return the bytes of a record; `encoded` are the entries, if they were encoded before.
+    """Return the bytes of a record.
 
     `plain`: trees of tables whose rows are plain, see `Table.is_plain`.
     """
+    trees = [(tree, encode_entries(changes, tree in plain)) for tree, changes in writes.items()]
+    changed = catalog_changes or {}
     record = LogRecord(
-        FORMAT if encoded is None else FORMAT_CUT,
-        version,
-        time,
-        trees_used,
-        encode_trees(writes, plain) if encoded is None else encoded,
-        dropped,
-        catalog_changes or {},
-        requests,
-        definitions,
+        FORMAT, version, time, trees_used, trees, dropped, changed, requests, definitions
     )
     return sealed(_encode(record))
 
 
-def encode_trees(writes: Writes, plain: Container[int] = ()) -> EncodedTrees:
-    return [(tree, encode_entries(changes, tree in plain)) for tree, changes in writes.items()]
+def encode_record_in_pieces(
+    version: int,
+    time: float,
+    trees_used: int,
+    writes: Writes,
+    dropped: tuple[int, ...] = (),
+    catalog_changes: dict[str, Any] | None = None,
+    *,
+    plain: Container[int] = (),
+    requests: Sequence[str] = (),
+    definitions: Sequence[Definitions] = (),
+) -> Generator[None, None, bytes]:
+    """Return a record whose entries are cut; yield now and then, so that others can run.
 
-
-def encode_trees_in_pieces(
-    writes: Writes, plain: Container[int] = ()
-) -> Generator[None, None, EncodedTrees]:
-    """Do the same in pieces; yield now and then, so that others can run."""
-    encoded: EncodedTrees = []
+    Its MessagePack is put together here: an encoder would copy all pieces once more, at once.
+    """
+    head = (FORMAT_CUT, version, time, trees_used)
+    tail = (dropped, catalog_changes or {}, requests, definitions)
+    pieces = [b""]
     for tree, changes in writes.items():
         keys, rows = iter(changes), iter(changes.values())
-        while piece := list(islice(keys, CHANGES_AT_ONCE)):
-            data = encode_columns(piece, list(islice(rows, CHANGES_AT_ONCE)), tree in plain)
-            encoded.append((tree, data))
+        count = CHANGES_AT_FIRST
+        while some := list(islice(keys, count)):
+            data = encode_columns(some, list(islice(rows, count)), tree in plain)
+            pieces += [b"\x92%b\xc6%b" % (_encode(tree), len(data).to_bytes(4, "big")), data]
+            count = min(max(1, count * PIECE_BYTES // len(data)), 2 * count, CHANGES_AT_ONCE)
             yield
-    return encoded
+    many = len(pieces) // 2
+    pieces[0] = b"\x99%b\xdd%b" % (b"".join(map(_encode, head)), many.to_bytes(4, "big"))
+    pieces += map(_encode, tail)
+    return (yield from sealed_in_pieces(pieces))
 
 
 def decode_record(data: bytes) -> LogRecord:

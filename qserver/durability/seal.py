@@ -8,6 +8,7 @@ of the bytes, so that whole bytes in the wrong place are damage too.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from zlib import crc32
 
 from qserver.errors import DataCorrupted
@@ -15,6 +16,16 @@ from qserver.errors import DataCorrupted
 
 def sealed(body: bytes, place: int = 0) -> bytes:
     return crc32(body, place & 0xFFFFFFFF).to_bytes(4, "big") + body
+
+
+def sealed_in_pieces(pieces: list[bytes]) -> Generator[None, None, bytes]:
+    """Seal the bytes that pieces make together; yield now and then, so that others can run."""
+    checksum = 0
+    for piece in pieces:
+        checksum = crc32(piece, checksum)
+        if len(piece) > 1024:
+            yield
+    return b"".join([checksum.to_bytes(4, "big"), *pieces])
 
 
 def unsealed(data: bytes, what: str, place: int = 0) -> bytes:

@@ -12,11 +12,12 @@ of guessing what is on it. If another process has taken over the log, the rounds
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from qserver.durability.port import Log
-from qserver.durability.records import EncodedTrees, encode_record, encode_trees_in_pieces
+from qserver.durability.records import encode_record, encode_record_in_pieces
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.observers import Observer
@@ -26,6 +27,8 @@ from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.writes import CHANGES_AT_ONCE, count_changes
+
+T = TypeVar("T")
 
 
 class LogWriterStatistics(msgspec.Struct, frozen=True):
@@ -49,8 +52,8 @@ class LogWriter:
         self.mailbox = mailbox
         self._note_logged = note_logged
         self._observers = observers
-        self._encoded: dict[int, EncodedTrees] = {}
-        """Entries of rounds that were encoded before their record, by version."""
+        self._encoded: dict[int, bytes] = {}
+        """The records of long rounds, by version."""
         self.taken: LogTaken | None = None
         """Set when the log has refused a group for good, and with it every later group."""
         self._groups = self._records = self._bytes = self._most = 0
@@ -83,27 +86,16 @@ class LogWriter:
     async def _encode_ahead(self, group: list[Append]) -> None:
         """Encode long rounds piece by piece, so that other tasks run meanwhile."""
         for append in filter(_is_long, group):
-            plain = append.snapshot.catalog.plain
-            encoded = await in_steps(encode_trees_in_pieces(append.writes, plain))
-            self._encoded[append.snapshot.version] = encoded
+            data = await in_steps(_encoded_by(encode_record_in_pieces, append))
+            self._encoded[append.snapshot.version] = data
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
         return self.log.append([(round.snapshot.version, self.encode(round)) for round in group])
 
     def encode(self, append: Append) -> bytes:
-        snapshot = append.snapshot
-        data = encode_record(
-            snapshot.version,
-            snapshot.time,
-            snapshot.catalog.trees_used,
-            append.writes,
-            append.dropped,
-            changes_to_plain(append.catalog_changes),
-            encoded=self._encoded.pop(snapshot.version, None),
-            plain=snapshot.catalog.plain,
-            requests=append.requests,
-            definitions=append.definitions,
-        )
+        data = self._encoded.pop(append.snapshot.version, None)
+        if data is None:
+            data = _encoded_by(encode_record, append)
         self._bytes += len(data)
         self._note_logged(len(data))
         return data
@@ -128,6 +120,21 @@ class LogWriter:
 
     def __repr__(self) -> str:
         return f"the log writer after {self._records} records in {self._groups} groups"
+
+
+def _encoded_by(encode: Callable[..., T], append: Append) -> T:
+    snapshot = append.snapshot
+    return encode(
+        snapshot.version,
+        snapshot.time,
+        snapshot.catalog.trees_used,
+        append.writes,
+        append.dropped,
+        changes_to_plain(append.catalog_changes),
+        plain=snapshot.catalog.plain,
+        requests=append.requests,
+        definitions=append.definitions,
+    )
 
 
 def _is_long(append: Append) -> bool:

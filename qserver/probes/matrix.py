@@ -20,6 +20,7 @@ from qserver.probes import (
     constraints,
     definitions,
     durability,
+    history,
     isolation,
     parameters,
     queries,
@@ -46,6 +47,7 @@ PROBES: Final[tuple[Probe, ...]] = (
     *streaming.PROBES,
     *bounds.PROBES,
     *durability.PROBES,
+    *history.PROBES,
 )
 BY_NAME: Final[Mapping[str, Probe]] = MappingProxyType({probe.name: probe for probe in PROBES})
 

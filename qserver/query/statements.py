@@ -289,6 +289,9 @@ class StatementRun:
     def check_foreign_key(self, table: Table, key: ForeignKey) -> Generator[None, None, int]:
         return check_foreign_key(self.transaction, table, key)
 
+    def count_written(self, entries: int, width: int, long_bytes: int) -> None:
+        self.context.write_rows(entries, width, long_bytes)
+
     def next_row_id(self) -> int:
         return self.context.next_row_id()
 

@@ -12,7 +12,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from qserver.errors import OutOfMemory
-from qserver.limits import STEPS_AT_ONCE_MAX, TRANSACTION_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+from qserver.limits import (
+    STEPS_AT_ONCE_MAX,
+    TRANSACTION_LONG_BYTES_MAX,
+    TRANSACTION_MEMORY_BYTES_MAX,
+    VALUE_BYTES_MAX,
+)
 from qserver.sql.functions.costs import BYTES_SMALL, Cost, refuse_size, refuse_steps
 from qserver.sql.plan import OutputColumn
 from qserver.values.keys import Key, Row
@@ -132,6 +137,8 @@ class Context:
     """Bytes of long values that functions produced since the last yield."""
     written = 0
     """Bytes of the rows that the transaction has written."""
+    long_written = 0
+    """Those of long values, in rows and in indexes."""
     work = 0
     """Steps, mostly rows, since the last yield."""
     value_bytes_most = VALUE_BYTES_MAX
@@ -210,16 +217,18 @@ class Context:
         Each has its key and its place in the writes, beside its values.
         """
         self.written += rows * (WRITTEN_ROW_BYTES + 32 * width) + long_bytes
+        self.long_written += long_bytes
         if self.written > self._written_noticed_from:
             self._notice_written()
 
     def _notice_written(self) -> None:
         most = self.transaction_bytes_most
         if self.written > most:
-            raise OutOfMemory(
-                "the transaction writes more than one transaction may",
-                detail=f"The limit is {most} bytes of rows.",
-                hint="Write the rows in several transactions.",
+            raise _writes_too_much(f"The limit is {most} bytes of rows.")
+        if self.long_written > TRANSACTION_LONG_BYTES_MAX:
+            raise _writes_too_much(
+                f"The limit is {TRANSACTION_LONG_BYTES_MAX} bytes of long values, in rows and in"
+                " indexes."
             )
         if self.pool is not None:
             self.pool.take(self.written - self._written_pooled)
@@ -282,6 +291,14 @@ def out_of_memory(most: int) -> OutOfMemory:
         "the statement needs more memory than one statement may have",
         detail=f"The limit is {most} bytes of intermediate rows.",
         hint="Select fewer rows or columns, or add an index that avoids sorting.",
+    )
+
+
+def _writes_too_much(limit: str) -> OutOfMemory:
+    return OutOfMemory(
+        "the transaction writes more than one transaction may",
+        detail=limit,
+        hint="Write the rows in several transactions.",
     )
 
 

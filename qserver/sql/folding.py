@@ -6,8 +6,9 @@ literals; so constants are computed when the plan is run, at its very beginning 
 never again for a row.
 
 Like PostgreSQL, the largest constant part is computed as a whole, and what a constant before it
-decides is left out: nothing behind `false AND`, `true OR`, `coalesce(1,` or WHEN true. Whether a
-constant has that value is known only when the plan is run; hence the guards.
+decides is left out: nothing behind `false AND`, `true OR`, `coalesce(1,` or WHEN true; and nothing
+before `AND false` or `OR true` but constants. Whether a constant has that value is known only when
+the plan is run; hence the guards.
 
 A function that is not immutable in PostgreSQL is no constant: what depends on the clock, on the
 time zone, or on how a setting prints a value.
@@ -205,12 +206,15 @@ class _Folding:
     def _chain(
         self, operands: tuple[Expression, ...], decides: bool, place: _Place
     ) -> tuple[Expression, ...]:
-        """The operands of AND (false decides) or of OR (true does)."""
+        """The operands of AND (false decides) or of OR (true does).
+
+        A constant decides also for what stands before it, so constants come first.
+        """
         made: list[Expression] = []
         for operand in operands:
             made.append(self.within(operand, place))
             place = place.behind(*self._guard(made[-1], f"is not {decides}", decides))
-        return tuple(made)
+        return tuple(sorted(made, key=lambda each: not isinstance(each, Constant | Slot | Folded)))
 
     def _choices(self, operands: tuple[Expression, ...], place: _Place) -> tuple[Expression, ...]:
         made: list[Expression] = []

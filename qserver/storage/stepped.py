@@ -22,7 +22,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Definitions, Transaction
-from qserver.storage.writes import CHANGES_AT_ONCE, Writes
+from qserver.storage.writes import CHANGES_AT_ONCE, SEQUENCES_TREE, Writes
 from qserver.values.relations import Definition
 from qserver.values.sizes import size_of
 
@@ -98,6 +98,7 @@ class SteppedTransaction:
                 whole.definitions,
                 self.affected_rows,
                 self._bytes_written,
+                len(whole.keys.get(SEQUENCES_TREE, ())),
             )
         )
 
@@ -134,6 +135,7 @@ class SteppedTransaction:
         whole.catalog, whole.catalog_changes = there.catalog, there.catalog_changes
         whole.dropped = there.dropped
         whole.definitions = there.definitions
+        self._forget_sequences(there.sequences_read)
         self.affected_rows, self._bytes_written = there.affected_rows, there.bytes_written
         undoing = _undo_all(undone, whole.writes)
         try:
@@ -141,6 +143,17 @@ class SteppedTransaction:
         finally:  # to the end, even if nobody waits for it any more
             for _ in _undo_all(undone, whole.writes):
                 pass
+
+    def _forget_sequences(self, first: int) -> None:
+        """Forget states of sequences that were read behind the first so many.
+
+        Only definitions read them, to redefine or drop a sequence. One that is there again may be
+        drawn from, also by this transaction, which changes its state at once.
+        """
+        read = self.whole.keys.get(SEQUENCES_TREE)
+        for key in list(islice(read or (), first, None)):
+            assert read is not None
+            del read[key]
 
     def _find(self, name: str) -> int:
         for at in reversed(range(len(self._savepoints))):
@@ -226,6 +239,7 @@ class Savepoint:
         definitions: tuple[Definitions, ...],
         affected_rows: int,
         bytes_written: int,
+        sequences_read: int,
     ) -> None:
         self.name = name
         self.catalog = catalog
@@ -234,6 +248,7 @@ class Savepoint:
         self.definitions = definitions
         self.affected_rows = affected_rows
         self.bytes_written = bytes_written
+        self.sequences_read = sequences_read
         self._before: dict[int, dict[Key, Any]] = {}
 
     @property
@@ -250,6 +265,7 @@ class Savepoint:
             self.definitions,
             self.affected_rows,
             self.bytes_written,
+            self.sequences_read,
         )
 
     def remember(self, writes: Writes, changes: Writes) -> Pieces:

@@ -62,7 +62,7 @@ from qserver.web.idempotency import (
 )
 from qserver.web.live import LiveEvents, LiveParts, lines_with
 from qserver.web.named import Named, hide_rows
-from qserver.web.places import check_place
+from qserver.web.places import check_place, named_transaction
 from qserver.web.readers import Reader
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
@@ -169,8 +169,7 @@ class HotCall(KeyedCall):
     ) -> Answer:
         """Take a step with the open transaction that the request names, when it is free."""
         endpoint, grant = self.endpoint, self.grant
-        name = endpoint.transaction if request.transaction is None else request.transaction
-        assert name is not None
+        name = named_transaction(endpoint.transaction, request.transaction)
         if endpoint.idempotency_key is not None:
             raise no_key_inside()
         if request.if_version is not None:

@@ -8,6 +8,18 @@ from qserver.control.records import Grant
 from qserver.errors import InvalidRequest
 
 
+def named_transaction(by_header: str | None, by_field: str | None) -> str:
+    """The open transaction that a request names, by X-Transaction or in its body."""
+    name = by_header if by_field is None else by_field
+    assert name is not None, "it is part of one"
+    if by_header is not None and by_header != name:
+        raise InvalidRequest(
+            "X-Transaction and the field transaction name two transactions",
+            hint="Send one of them.",
+        )
+    return name
+
+
 def check_place(held: Held, grant: Grant, *named: str | None) -> None:
     """Raise if the request names another database, or if the key may no longer use this one."""
     opened = held.opened

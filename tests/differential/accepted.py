@@ -180,7 +180,7 @@ def _order_of_evaluation(difference: Difference) -> bool:
     literals = sum(1 for outcome in failed if _is_literal(outcome, step))
     if literals:
         return literals == 2
-    return len(failed) == 2 or DECIDES.search(step.sql) is not None
+    return len(failed) == 2 or DECIDES.search(step.sql + step.views) is not None
 
 
 def _is_of_data(outcome: Outcome) -> bool:

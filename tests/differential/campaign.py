@@ -125,7 +125,7 @@ class Campaign:
                 self._count(drawn.sort, expected, found)
                 if expected.error is None:
                     drawn.then()
-                differs = difference(drawn.step, expected, found)
+                differs = difference(drawn.step.after(history), expected, found)
                 history.append(drawn.step)
                 if differs is None:
                     continue
@@ -161,10 +161,12 @@ class Campaign:
         self.postgres.reset()
         async with opened_sql() as database:
             qserver = Qserver(database)
+            done: list[Step] = []
 
             async def attempt(step: Step) -> Difference | None:
                 expected, found = self.postgres.run(step.sql), await qserver.run(step.sql)
-                differs = difference(step, expected, found)
+                differs = difference(step.after(done), expected, found)
+                done.append(step)
                 return None if differs is None or accepted_by(differs) is not None else differs
 
             for step in steps:

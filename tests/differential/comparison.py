@@ -6,10 +6,15 @@ it names must come in the same sequence.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from tests.differential.engines import TIMED_OUT, Outcome
+
+CREATES_VIEW: Final = re.compile(r"CREATE (?:OR REPLACE )?VIEW (\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +22,22 @@ class Step:
     """One statement of a program. `ordered_by` are the columns whose order is decided.
 
     `strict`: it does one thing, so there is no order of evaluation, and an error is the error.
+    `views`: the texts of the views that it reads.
     """
 
     sql: str
     ordered_by: tuple[int, ...] = ()
     strict: bool = False
+    views: str = ""
+
+    def after(self, steps: Iterable[Step]) -> Step:
+        """Return the step with its views, which are among the steps before it."""
+        views = ""
+        for step in reversed(list(steps)):
+            made = CREATES_VIEW.match(step.sql)
+            if made is not None and re.search(rf"\b{made[1]}\b", self.sql + views):
+                views += f" {step.sql}"
+        return replace(self, views=views)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,19 @@ def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
     assert rule_for(good, Outcome(error="42883"), filtered) is None
 
 
+def test_a_view_may_decide_what_is_computed() -> None:
+    failed, good = Outcome(error="22012", message="division by zero"), rows("1")
+    views = [
+        Step("CREATE VIEW v1 (a) AS SELECT 1 / a FROM t WHERE a > 0"),
+        Step("CREATE VIEW v2 AS SELECT a FROM v1"),
+        Step("CREATE VIEW v3 AS SELECT 1 / a FROM t"),
+    ]
+    for name, rule in (("v1", True), ("v2", True), ("v3", False)):
+        differs = compared(good, failed, Step(f"SELECT a FROM {name}").after(views))
+        assert differs is not None
+        assert (accepted_by(differs) is not None) is rule
+
+
 def test_which_row_fails_first_is_a_matter_of_order() -> None:
     infinite = Outcome(error="0A000", message="cannot convert infinity to bigint")
     large = Outcome(error="22003", message="bigint out of range")

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from qserver.durability.records import (
     FORMAT_CUT,
+    PIECE_BYTES,
     decode_record,
     encode_record,
-    encode_trees_in_pieces,
+    encode_record_in_pieces,
     writes_of,
 )
 from qserver.durability.seal import sealed
@@ -198,10 +199,22 @@ def test_a_record_of_many_entries_is_cut_and_read_as_a_whole() -> None:
         3: {(at,): (at, "x") for at in range(5000)},
         4: {(at,): None for at in range(3)},
     }
-    pauses, encoded = taken(encode_trees_in_pieces(writes))
-    assert pauses == len(encoded) == 4
-    record = decode_record(encode_record(7, 1.5, 9, writes, encoded=encoded))
-    assert record.format == FORMAT_CUT
+    definitions = [Definitions("create table t (a integer)", ["t"])]
+    others: dict[str, Any] = {"requests": ["r1"], "definitions": definitions, "plain": {3}}
+    whole = decode_record(encode_record(7, 1.5, 9, writes, (4, 5), {"t": None}, **others))
+    data = taken(encode_record_in_pieces(7, 1.5, 9, writes, (4, 5), {"t": None}, **others))[1]
+    record = decode_record(data)
+    assert (record.format, len(record.trees)) == (FORMAT_CUT, 8)
+    assert writes_of(record) == writes
+    assert msgspec.structs.replace(record, format=whole.format, trees=whole.trees) == whole
+
+
+def test_pieces_of_long_rows_have_few_of_them() -> None:
+    writes: Writes = {3: {(at,): (at, "x" * 200_000) for at in range(300)}}
+    pauses, data = taken(encode_record_in_pieces(1, 1.5, 9, writes))
+    record = decode_record(data)
+    sizes = [len(piece) for _, piece in record.trees]
+    assert max(sizes[1:]) < 1.1 * PIECE_BYTES and pauses == 2 * len(sizes)
     assert writes_of(record) == writes
 
 

@@ -237,3 +237,29 @@ async def test_a_conflict_names_the_statement_of_the_list() -> None:
             await run(sql.committing(open_, Options()))
         assert isinstance(refused.value.conflict, Conflict)
         assert refused.value.conflict.statement == 2
+
+
+@pytest.mark.parametrize("drop", ["DROP TABLE u", "DROP SEQUENCE s", "ALTER SEQUENCE s RESTART"])
+async def test_a_sequence_that_is_there_again_can_be_drawn_from(drop: str) -> None:
+    """Its state was read to redefine it; what the transaction draws must not conflict with that."""
+    async with opened() as sql:
+        await sql.execute("CREATE TABLE u (id SERIAL PRIMARY KEY)")
+        await sql.execute("CREATE SEQUENCE s")
+        draw = "SELECT nextval('s'), nextval('u_id_seq')"
+        open_ = await sql.open()
+        for text in ("INSERT INTO t VALUES (9, 9)", "SAVEPOINT a", drop, "ROLLBACK TO a", draw):
+            await do(sql, open_, text)
+        await run(sql.committing(open_, Options()))
+        await send(sql, "SAVEPOINT a", drop, "ROLLBACK TO a", draw, max_retries=0)
+        found = (await sql.execute(draw)).rows
+        assert found == [(3, 3)]
+
+
+async def test_a_drop_before_the_savepoint_still_depends_on_the_position() -> None:
+    async with opened() as sql:
+        await sql.execute("CREATE SEQUENCE s")
+        open_ = await sql.open()
+        await do(sql, open_, "DROP SEQUENCE s", "SAVEPOINT a", "SELECT 1", "ROLLBACK TO a")
+        await sql.execute("SELECT nextval('s')")
+        with pytest.raises(SerializationFailure):
+            await run(sql.committing(open_, Options()))

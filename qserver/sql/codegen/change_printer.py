@@ -40,6 +40,9 @@ CHANGE_COSTS_ROWS = 8
 WRITTEN_BYTES_BETWEEN_CHECKS = 1024 * 1024
 """Bytes of long values that are written between two charges."""
 
+WRITTEN_BYTES_FEW = 4096
+"""Bytes of long values that a statement may write without a charge."""
+
 ROWS_INSERTED_AT_ONCE = 1024
 """Rows that an INSERT collects before it writes them to the table."""
 
@@ -89,6 +92,7 @@ class ChangePrinter:
             )
         if statement.on_conflict is None:
             self.source.line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
+        self.report_rest()
 
     def _insert_given_rows(self, statement: plan.Insert) -> None:
         """Print the insertion of literal rows as they are, a page at a time."""
@@ -128,34 +132,39 @@ class ChangePrinter:
     ) -> None:
         """Refuse a row that is too big, and count what the transaction keeps until it commits.
 
-        What came with the statement is as long as a request at most, if it is there once; and a
-        column that stays what it was in the row `old` has been counted.
+        A row is logged as a whole, also what stays as it was in the row `old`, and the columns of
+        an index once more. What came with an INSERT is as long as a request at most, if it is there
+        once.
         """
         sized = [at for at, each in enumerate(values) if is_sized(each.type)]
-        fresh = [at for at in sized if not _is_column(values[at], old, at)]
-        given = values_given_once(values, node)
-        long = [self._size(values[at], f"{new}[{at}]") for at in fresh if at not in given]
-        if not (long or (fresh and old is not None)):
+        given = values_given_once(values, node) if old is None else set()
+        if given.issuperset(sized):
             return
         self.source.name("size_of", size_of)
         self.source.name("refuse_row", refuse_row)
-        line, size, whole = self.source.line, self.source.fresh("n"), self.source.fresh("n")
-        others = [
-            self._size(values[at], f"{new}[{at}]") for at in sized if at not in fresh or at in given
-        ]
-        line(f"{size} = {' + '.join(long) or '0'}")
-        line(f"{whole} = {' + '.join([size, *others])}")
+        line, whole = self.source.line, self.source.fresh("n")
+        sizes = {at: self._size(values[at], f"{new}[{at}]") for at in sized}
+        line(f"{whole} = {' + '.join(sizes.values())}")
         with self.source.block(f"if {whole} > {ROW_BYTES_MAX}:"):
             line(f"refuse_row({whole})")
-        if not long:
-            return
-        line(f"{self.written} += {size}")
+        in_indexes = [
+            sizes[at] for each in self.statement.table.indexes for at in each.columns if at in sizes
+        ]
+        line(f"{self.written} += {' + '.join([whole, *in_indexes])}")
         with self.source.block(f"if {self.written} > {WRITTEN_BYTES_BETWEEN_CHECKS}:"):
-            line(f"context.write_rows(0, 0, {self.written})")
-            line(f"{self.written} = context.made = 0")
+            self._report_written()
             if self.fresh_rows:
                 line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
                 line(f"{self.fresh_rows} = []")
+
+    def _report_written(self) -> None:
+        self.source.line(f"context.write_rows(0, 0, {self.written})")
+        self.source.line(f"{self.written} = context.made = 0")
+
+    def report_rest(self) -> None:
+        """Count what the statement has written since the last time."""
+        with self.source.block(f"if {self.written} > {WRITTEN_BYTES_FEW}:"):
+            self._report_written()
 
     def _size(self, value: Expression, code: str) -> str:
         """Return the code of `size_of`, without the call for an ordinary text."""
@@ -238,6 +247,7 @@ class ChangePrinter:
                 self.pipeline.charge_memory(changes, 3 + len(statement.table.columns))
 
         self.pipeline.produce(statement.plan, RowVariables(), inside)
+        self.report_rest()
         self._apply_updates(statement, changes, sources)
 
     def _apply_updates(

@@ -75,7 +75,9 @@ def is_long(expression: Expression, node: Plan) -> bool:
 
 
 def values_given_once(expressions: tuple[Expression, ...], node: Plan) -> set[int]:
-    """Return the positions of literals and parameters that occur once in the row."""
+    """Return the positions of literals and parameters that occur in one row, and once in it."""
+    if not isinstance(node, plan.Values):
+        return set()  # there may be many rows
     found: set[int] = set()
     seen: set[int | str] = set()
     for at, each in enumerate(expressions):

@@ -35,6 +35,7 @@ def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
                 _print_actions(printer, statement, actions, rows, touched)
 
     printer.pipeline.replay(kept, statement.plan, RowVariables(), inside)
+    printer.report_rest()
 
 
 def _print_actions(

@@ -14,7 +14,9 @@ from qserver.errors import DuplicateObject, FeatureNotSupported, InvalidParamete
 from qserver.sql import ast
 from qserver.sql.ddl.dependencies import is_of
 from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.rewrite import count_written
 from qserver.values.enumeration import Enumeration, Label
+from qserver.values.keys import Row
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
@@ -78,7 +80,11 @@ def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[floa
             return tuple(map(renamed, value))
         return labels[value.position] if isinstance(value, Label) else value
 
-    rows = [row for _, page in work.transaction.scan(old.id) for row in page]
+    rows: list[Row] = []
+    for _, page in work.transaction.scan(old.id):
+        count_written(work, old.columns, range(len(old.columns)), page)
+        rows += page
+        yield
     for count, row in enumerate(rows):
         values = list(row)
         for at in places:

@@ -43,7 +43,7 @@ from qserver.sql.ddl.names import (
 )
 from qserver.sql.ddl.port import Steps, Work
 from qserver.sql.ddl.references import add_references
-from qserver.sql.ddl.rewrite import row_id_column
+from qserver.sql.ddl.rewrite import count_written, row_id_column
 from qserver.sql.ddl.table_like import Likeness, likeness, with_likeness
 from qserver.sql.execution import Rows
 from qserver.sql.plan import OutputColumn
@@ -216,6 +216,7 @@ def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) 
         if page is None:
             yield
         else:
+            count_written(work, columns, range(len(columns)), page)
             pages.append(page)
     work.transaction.define(table.key, table)
     for page in pages:

@@ -98,6 +98,9 @@ class Statements(Protocol):
     def check_foreign_key(self, table: Table, key: ForeignKey) -> Generator[None, None, int]:
         """Raise if a row of the table refers to no row."""
 
+    def count_written(self, entries: int, width: int, long_bytes: int) -> None:
+        """Count entries of an index that the transaction keeps until it commits."""
+
     def next_row_id(self) -> int:
         """Return a new id for a row without a primary key."""
 

@@ -21,8 +21,9 @@ from qserver.errors import (
 from qserver.sql import ast
 from qserver.sql.ddl.names import choose, is_taken
 from qserver.sql.ddl.port import Steps, Work
-from qserver.values.keys import Key
+from qserver.values.keys import Key, Row
 from qserver.values.schema import PUBLIC, ROW_ID, Column, Index, Table
+from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import BIGINT
 
 Moved = tuple[str, ast.Expression]
@@ -169,6 +170,7 @@ def build_index(work: Work, table: Table, index: Index) -> Steps:
     put_entry = work.transaction.put_entry
     seen: set[Key] = set()
     for _, rows in work.transaction.scan(table.id):
+        count_written(work, table.columns, index.columns, rows)
         for row in rows:
             key, primary_key = entry_of(row)
             if index.unique:
@@ -178,6 +180,15 @@ def build_index(work: Work, table: Table, index: Index) -> Steps:
             put_entry(index.id, key, primary_key)
         yield
     return 0
+
+
+def count_written(
+    work: Work, columns: Sequence[Column], written: Sequence[int], rows: Sequence[Row]
+) -> None:
+    """Count rows, or entries of an index, that have these columns."""
+    sized = [at for at in written if is_sized(columns[at].type)]
+    long_bytes = sum([size_of(row[at]) for row in rows for at in sized])
+    work.statements.count_written(len(rows), len(written), long_bytes)
 
 
 def _duplicated(table: Table, index: Index, row: tuple[object, ...]) -> UniqueViolation:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.web.contract.servers import Client, error_of
 
+DEBIT = "update accounts set balance = balance - 1 where id = 1"
 RECORD = {"id", "database", "version", "read_only", "created_at", "expires_at"}
 
 
@@ -495,3 +496,13 @@ def test_it_opens_on_the_database_that_is_named(bank: Client, admin: Client) -> 
 def test_an_id_that_is_none_is_not_found(admin: Client, name: str) -> None:
     for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/commit")):
         gone(admin.call(method, f"/v1/transaction/{name}{path}"))
+
+
+def test_a_request_names_one_transaction(bank: Client) -> None:
+    one, two = Transaction(bank), Transaction(bank)
+    for path, body in (("/v1/query", {"sql": DEBIT}), ("/v1/transaction", {"statements": [DEBIT]})):
+        body = {**body, "transaction": one.id}
+        answer = bank.post(path, body, headers={"X-Transaction": two.id})
+        assert "two transactions" in error_of(answer, 400, "QS001")["message"]
+        assert bank.post(path, body, headers={"X-Transaction": one.id}).json()["success"]
+    assert [each.show().json()["transaction"]["statements"] for each in (one, two)] == [2, 0]
