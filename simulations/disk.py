@@ -318,6 +318,7 @@ class Disk:
     def load(self, handle: DiskHandle, numbers: Sequence[int]) -> dict[int, bytes]:
         """Read pages at once, whatever is under way: slowly, not at all, or something else."""
         world = self.world
+        self._check_claim(handle)
         world.reach("pages were loaded")
         if world.faults.strikes("page_slow"):
             world.record("fault", "pages are read slowly", actor="disk")

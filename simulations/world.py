@@ -90,6 +90,8 @@ class SimulatedWorld:
         """The name of a client's request by the reply that it waits for."""
         self.pages_torn = 0
         """How often bytes of a page were read that are not what was saved."""
+        self.clock_errors = (0.0, 0.0)
+        """How far the wall clock has been behind and ahead of time, at most."""
         self._clock_error = 0.0
         self._messages = 0
         self._actors: dict[str, trio.CancelScope] = {}
@@ -98,7 +100,9 @@ class SimulatedWorld:
 
     def now(self) -> float:
         if self.faults.strikes("clock_jumps"):
-            self._clock_error = self.delays.uniform(-30.0, 30.0)
+            error = self._clock_error = self.delays.uniform(-30.0, 30.0)
+            behind, ahead = self.clock_errors
+            self.clock_errors = (min(behind, error), max(ahead, error))
             self.record("fault", f"the wall clock is off by {self._clock_error:+.1f} s")
             self.reach("the wall clock jumped")
         if self.faults.strikes("work_slow"):
@@ -130,6 +134,10 @@ class SimulatedWorld:
             self.unexpected.append(f"{text}: {error!r}")
 
     # --- for the rest of the simulation ---
+
+    def true_time(self) -> float:
+        """Return what a wall clock would show that is never wrong."""
+        return FIRST_MOMENT + trio.current_time()
 
     def explains(self, error: QserverError) -> bool:
         """Return whether a fault can be the reason of a request's error."""

@@ -171,12 +171,24 @@ class Coordinator:
             if isinstance(request, Rest):  # begun before the others came
                 await finish(request, PAUSE)
         commits = [request for request in requests if isinstance(request, Commit)]
+        if len(commits) > 1:
+            commits = await self._without_lone(commits)
         if commits:
             self._crowded = len(commits) > 1
             await run(self._commit(commits), PAUSE)
         for request in requests:
             if isinstance(request, ExclusiveCommit):
                 await self._grant_exclusive(request)
+
+    async def _without_lone(self, commits: list[Commit]) -> list[Commit]:
+        """Give each commit that wants a version of its own a round; return the others."""
+        others = []
+        for commit in commits:
+            if commit.transaction is not None and commit.transaction.alone:
+                await run(self._commit([commit]), PAUSE)
+            else:
+                others.append(commit)
+        return others
 
     def submit(self, commit: Commit) -> None:
         """Commit with the others of the batch, or synchronously if this commit is alone.
