@@ -1,7 +1,8 @@
 """A family of branches on simulated disks: made, changed, deleted, and crashed at any moment.
 
     client 0            writes main
-    the other clients   make branches of main or of their own, write them, read them, delete them
+    the other clients   make branches of main or of their own, as they are or as they were; write
+                        them, read them, draw numbers, delete them, also before their branches
 
 Each file is a `Disk` of its own, with all its faults; a crash takes all of them. Records of the
 control plane are durable here as soon as they change, so the steps of `control.branches` are taken
@@ -9,8 +10,11 @@ in its order: a record, the pin, the branch's log; and back. A process that star
 cut short.
 
 What must hold: a branch is at any time what its parent was at the version of the branch, and what
-its own writer has written since; each branch has its pin, and each pin its branch. One client
-writes a database, so what it must hold is known but for commits whose outcome nobody knows.
+its own writer has written since; each branch has its pin, and each pin its branch. A database that
+is deleted before its branches is emptied, and goes with the last of them; at the end no disk holds
+a page that no checkpoint leads to. A branch gives no number that its parent had given before. One
+client writes a database, so what it must hold is known but for commits whose outcome nobody knows;
+what was seen of a version must be seen of it again, for as long as it is kept.
 
 Pages go whenever a task waits, so what is read comes from the disks. Messages are not delayed: the
 observers of the other runs know one database only.
@@ -19,6 +23,7 @@ observers of the other runs know one database only.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -26,6 +31,7 @@ from typing import Any, Final
 
 import trio
 
+from qserver.control.reset import wipe
 from qserver.durability.branch_log import begin_branch
 from qserver.durability.kept import decode_outline
 from qserver.durability.open_logs import OpenLogs
@@ -37,14 +43,17 @@ from qserver.errors import (
     DatabaseUnavailable,
     HistoryTooOld,
     LogFailed,
+    OutOfMemory,
     QserverError,
     first_of,
 )
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.values.relations import Sequence
 from simulations.determinism import Exhausted, run_repeatably
 from simulations.disk import Disk, DiskHandle
 from simulations.faults import Faults, Profile, make_profile
+from simulations.inspection import page_numbers
 from simulations.pages import FickleCache
 from simulations.sizes import sized
 from simulations.trace import Trace
@@ -55,6 +64,17 @@ MAIN: Final = "main"
 KEYS: Final = 24
 CLIENTS: Final = 3
 STEPS: Final = 14
+STEPS_TAKEN: Final = (
+    "write",
+    "write",
+    "read",
+    "look back",
+    "draw",
+    "checkpoint",
+    "branch",
+    "branch",
+    "delete",
+)
 CHAOS_SECONDS: Final = 60.0
 SECONDS_MAX: Final = 400.0
 STEPS_MAX: Final = 600_000
@@ -86,6 +106,10 @@ class Member:
     state: str = "creating"
     values: dict[int, list[int]] = field(default_factory=dict)
     """By key: the value, and before it what may be there instead."""
+    seen: dict[int, dict[int, int]] = field(default_factory=dict)
+    """By version: what was found in it."""
+    numbers: set[int] = field(default_factory=set)
+    """What its sequence has given, also before it was a branch."""
 
     def wrote(self, key: int, value: int, known: bool) -> None:
         self.values[key] = [value] if known else [*self.values[key], value]
@@ -148,7 +172,7 @@ class Process:
             profile.checkpoint_log_bytes,
             profile.checkpoint_seconds,
             profile.checkpoint_pages_at_once,
-            history=profile.history,
+            history=0.0 if self.family.members[name].state == "deleted" else profile.history,
         )
         try:
             with scope:
@@ -182,6 +206,7 @@ class Family:
         self.members: dict[str, Member] = {}
         self.problems: list[str] = []
         self.crashes = self.made = self.deleted = self.read = 0
+        self.looked_back = self.emptied = 0
         self._disks: dict[str, Disk] = {}
         self._nursery: trio.Nursery | None = None
         self._process: Process | None = None
@@ -251,10 +276,10 @@ class Family:
     async def _tidy_up(self, process: Process) -> None:
         """Undo what the last process has not finished, as `DatabaseRecords` does."""
         for name in sorted(self.members, reverse=True):
-            if self.members[name].state != "ready":
+            if name in self.members and self.members[name].state != "ready":
                 while True:
                     try:
-                        await self._remove(process, name)
+                        await self._finish(process, name)
                         break
                     except QserverError:
                         await trio.sleep(0.05)
@@ -295,31 +320,39 @@ class Family:
             except ProcessCrashed:
                 pass
             except QserverError as error:
-                if not self.world.explains(error) and not isinstance(error, HistoryTooOld):
+                if not self._explains(error):
                     self.problems.append(f"client {number}: {error!r}")
             own[:] = [name for name in own if self.members.get(name, Member()).state == "ready"]
+
+    def _explains(self, error: QserverError) -> bool:
+        short = self.profile.cache_bytes < 1 << 30 and isinstance(error, OutOfMemory)
+        return short or isinstance(error, HistoryTooOld) or self.world.explains(error)
 
     async def _step(
         self, chance: Random, number: int, own: list[str], value: int, process: Process
     ) -> None:
-        what = chance.choice(("write", "write", "read", "checkpoint", "branch", "branch", "delete"))
+        what = chance.choice(STEPS_TAKEN)
         if number and (what == "branch" or not own):
             name = f"b{number}-{value}"
             own.append(name)
-            await self._branch(process, chance.choice([MAIN, *own[:-1]]), name)
+            await self._branch(process, chance, chance.choice([MAIN, *own[:-1]]), name)
             return
         name = chance.choice(own)
-        if what in ("write", "branch") or (what == "delete" and number == 0):
+        if what in ("write", "branch") or (what == "delete" and name == MAIN):
             await self._write(process, chance, name, value)
         elif what == "read":
             await self._read(process, name)
+        elif what == "look back":
+            await self._look_back(process, chance, chance.choice([MAIN, *own]))
+        elif what == "draw":
+            await self._draw(process, name)
         elif what == "checkpoint":
             await (await process.open(name)).checkpoint()
             if chance.random() < 0.3:
                 await process.close(name)
-        elif not any(each.parent == name for each in self.members.values()):
-            self.members[name].state = "deleting"
-            await self._remove(process, name)
+        else:
+            self.members[name].state = "deleted" if self._has_branches(name) else "deleting"
+            await self._finish(process, name)
             self.deleted += 1
 
     async def _write(self, process: Process, chance: Random, name: str, value: int) -> None:
@@ -347,15 +380,62 @@ class Family:
 
     async def _read(self, process: Process, name: str) -> None:
         database = await process.open(name)
-        snapshot = await database.wait_durable_snapshot()
-        self.problems += self.members[name].problems(name, entries(snapshot))
+        self._found(name, await database.wait_durable_snapshot())
         self.read += 1
 
-    async def _branch(self, process: Process, parent: str, name: str) -> None:
+    def _found(self, name: str, snapshot: Snapshot) -> dict[int, int]:
+        """Compare the newest version with what it must hold, and note it."""
+        found = entries(snapshot)
+        self.problems += self.members[name].problems(name, found)
+        self._compare(name, snapshot.version, found)
+        return found
+
+    def _compare(self, name: str, version: int, found: dict[int, int]) -> None:
+        """Compare a version with what was found in it before."""
+        before = self.members[name].seen.setdefault(version, found)
+        if before != found:
+            self.problems.append(f"version {version} of {name} was {before}, and is {found}")
+
+    async def _look_back(self, process: Process, chance: Random, name: str) -> None:
+        """Read what was read before, as it was then."""
+        member = self.members[name]
+        if not member.seen:
+            return
+        version = chance.choice(sorted(member.seen))
+        database = await process.open(name)
+        self._compare(name, version, entries(await self._as_of(database, name, version)))
+        self.looked_back += 1
+
+    async def _as_of(self, database: Database, name: str, version: int) -> Snapshot:
+        try:
+            return await database.snapshot_at(version)
+        except HistoryTooOld:
+            if self.profile.history > CHAOS_SECONDS:
+                self.problems.append(f"version {version} of {name} is kept, and refused")
+            raise
+
+    async def _draw(self, process: Process, name: str) -> None:
+        """Take numbers of the sequence: none that was given before, here or in the parent."""
+        member, database = self.members[name], await process.open(name)
+        sequence = (await database.wait_durable_snapshot()).catalog.others["numbers"]
+        assert isinstance(sequence, Sequence)
+        for number in await database.sequences.take(sequence, 3):
+            if number in member.numbers:
+                self.problems.append(f"{name} gives {number} again")
+            member.numbers.add(number)
+
+    async def _branch(self, process: Process, chance: Random, parent: str, name: str) -> None:
         database = await process.open(parent)
         snapshot = await database.wait_durable_snapshot()
+        numbers = set(self.members[parent].numbers)
+        seen = sorted(self.members[parent].seen)
+        if seen and chance.random() < 0.4:
+            snapshot = await self._as_of(database, parent, chance.choice(seen))
+            numbers.clear()  # some may have been drawn later
         expected, version = entries(snapshot), snapshot.version
-        member = self.members[name] = Member(parent)
+        self._compare(parent, version, expected)
+        del snapshot
+        member = self.members[name] = Member(parent, numbers=numbers)
         member.values = {key: [value] for key, value in expected.items()}
         try:
             kept = await database.pin_checkpoint(name, version)
@@ -369,22 +449,61 @@ class Family:
         self.made += 1
         await self._read(process, name)
 
+    def _has_branches(self, name: str) -> bool:
+        return any(each.parent == name for each in self.members.values())
+
+    async def _finish(self, process: Process, name: str) -> None:
+        """Go on with what was begun, as `DatabaseRecords` does."""
+        if self.members[name].state == "deleted" and self._has_branches(name):
+            await self._empty(process, name)
+        else:
+            await self._remove(process, name)
+
+    async def _empty(self, process: Process, name: str) -> None:
+        """Forget all of a database that no branch needs."""
+        database = await process.open(name)
+        database.keep_history(0.0)
+        if (await database.wait_durable_snapshot()).catalog.tables:
+            await database.transact(wipe)
+        for _ in range(2):  # a branch may let go of its pin during the first
+            await database.checkpoint()
+        saved = await database.history._saved()
+        needless = [each.version for each in saved.kept[:-1] if not each.names]
+        if needless or saved.log_start < saved.version:
+            self.problems.append(f"{name} is deleted, and its history is kept: {saved.kept}")
+        self.emptied += 1
+
     async def _remove(self, process: Process, name: str) -> None:
-        """Remove the file, then the pin, then the record."""
+        """Remove the file, then the pin, then the record; and a parent that only waited for it."""
         await process.close(name)
         self._disks.pop(name, None)
         parent = self.members[name].parent
         assert parent is not None
         await (await process.open(parent)).unpin_checkpoint(name)
         del self.members[name]
+        if self.members[parent].state == "deleted" and not self._has_branches(parent):
+            await self._remove(process, parent)
 
     # --- at the end ---
 
     async def _look_at_all(self, process: Process) -> None:
-        for name in self.members:
+        for name in [name for name, each in self.members.items() if each.state == "ready"]:
             await self._read(process, name)
+            await self._check_history(await process.open(name), name)
+        for name in self.members:
+            database = await process.open(name)
+            database.history.yield_memory()
+            await database.checkpoint()
+            held, reached = page_numbers(self._disks[name])
+            if held - reached - {0}:
+                self.problems.append(f"{name} holds pages {held - reached} for nobody")
         for name in self.members:
             await process.close(name)
+
+    async def _check_history(self, database: Database, name: str) -> None:
+        for version in sorted(self.members[name].seen):
+            with suppress(HistoryTooOld, OutOfMemory):
+                self._compare(name, version, entries(await self._as_of(database, name, version)))
 
     async def _audit(self) -> None:
         await self._within(self._look_at_all)
@@ -405,6 +524,8 @@ class Family:
 
 def create(transaction: Transaction) -> None:
     if transaction.find_table("t") is None:
+        number = transaction.next_tree()
+        transaction.define("numbers", Sequence(number, "numbers", state=number))
         table = create_table(transaction, "t", "id", "value")
         for key in range(KEYS):
             transaction.put(table, (key, 0))

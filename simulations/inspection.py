@@ -17,10 +17,12 @@ own trees from pages and records, so the trees of a crashing process are checked
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.checkpoint import decode_checkpoint, roots_of
+from qserver.durability.kept import decode_outline
 from qserver.durability.pages import StoredChildren, decode_page
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.storage.page import Key, Value
@@ -123,8 +125,11 @@ def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
     return set(held), reached
 
 
-def disk_problems(disk: Disk) -> list[str]:
-    """Return what the disk holds needlessly, right after a checkpoint, and what it lacks."""
+def disk_problems(disk: Disk, horizon: float = inf) -> list[str]:
+    """Return what the disk holds needlessly, right after a checkpoint, and what it lacks.
+
+    Versions from the horizon on are kept, and the newest.
+    """
     held, reached = page_numbers(disk)
     problems = []
     # What is below a page that could not be read when it died cannot be known, and stays.
@@ -132,11 +137,12 @@ def disk_problems(disk: Disk) -> list[str]:
         problems.append(f"pages that no checkpoint leads to: {sorted(held - reached)}")
     if reached - held:
         problems.append(f"pages that the checkpoint leads to are missing: {sorted(reached - held)}")
-    kept = [version for version, _ in disk.shelf.checkpoints.outlines()]
-    history = disk.world.profile.history
-    if not history and len(kept) > 1:
-        problems.append(f"there is no history, and checkpoints of {kept} are kept")
-    beginnings = {0, *kept} if history else {*kept[-1:]}
+    outlines = [decode_outline(*each) for each in disk.shelf.checkpoints.outlines()]
+    kept = [each.version for each in outlines]
+    needless = [each.version for each in outlines[1:] if each.time <= horizon]
+    if needless:
+        problems.append(f"history goes back to {needless[-1]}, and checkpoints of {kept} are kept")
+    beginnings = {0, *kept} if horizon < inf else {*kept[-1:]}
     records = disk.versions()
     if records and kept and records[0] - 1 not in beginnings:
         problems.append(f"the log begins with version {records[0]}, checkpoints are of {kept}")

@@ -77,6 +77,9 @@ SOMETIMES: Final = (
     "a request was run again by the next owner of the log",
     "a tree was recovered in several ranges",
     "a message was handled where it was sent",
+    "several requests began as one batch",
+    "a group was synced before anybody else ran",
+    "a group that began at the end of a batch was awaited",
     "a round that was begun where it was submitted was ended by the coordinator",
     "a range was cut",
     "ranges were joined",
@@ -100,6 +103,11 @@ SOMETIMES: Final = (
     "a failed open transaction was not committed",
     "a live query merged several versions",
     "a live query went on after a restart",
+    "an older version was read",
+    "a version was too old",
+    "versions were listed",
+    "two versions were compared",
+    "a database was restored",
     "a reader of changes fell out of history",
     "a reader of changes went on after a crash",
     "a reader of changes lost its key",
@@ -273,6 +281,7 @@ def _describe_voted(message: Any) -> str:
 
 
 _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
+    "Begun": lambda message: f"await the append of {len(message.group)} rounds",
     "Prepare": lambda message: (
         f"prepare {len(message.parts)} parts,"
         f" {sum(not part.alone for part in message.parts)} undecided"

@@ -36,6 +36,7 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
+from simulations.checkers.kept_history import KeptHistory
 from simulations.disk import Disk, DiskHandle
 from simulations.history import History, Operation, Status
 from simulations.inspection import (
@@ -74,6 +75,7 @@ class Service:
         self.problems: list[str] = []
         """What was wrong with the data, or with a process at rest."""
         self.crashes = 0
+        self.kept = KeptHistory(world, world.profile.history)
         self._requests: dict[int, trio.CancelScope] = {}
         self._other_numbers = count(1_000_000)
         self._process: trio.CancelScope | None = None
@@ -101,6 +103,7 @@ class Service:
     def _serve(self, database: Database) -> None:
         """Direct clients to the newest process from here on."""
         self._database, self._front = database, self._newest_front
+        database.keep_history(self.kept.seconds)  # it may have changed since the process began
 
     async def _run_process(
         self, database: Database, process: trio.CancelScope, over: trio.Event
@@ -138,7 +141,7 @@ class Service:
             profile.checkpoint_log_bytes,
             profile.checkpoint_seconds,
             profile.checkpoint_pages_at_once,
-            history=profile.history,
+            history=self.kept.seconds,
         )
         self._recovered = trio.Event()
 
@@ -227,9 +230,11 @@ class Service:
         await self._living()
         assert self._database is not None
         self.world.exclusive.clear()  # they have the snapshots that were granted
-        self._database.history.yield_memory()  # and it has some for the next reader
+        asked = self.world.true_time()
+        if self.kept.seconds:  # else what is kept for the next reader must go by itself
+            self._database.history.yield_memory()
         await self._database.checkpoint()
-        self.problems += disk_problems(self.disk)
+        self.problems += disk_problems(self.disk, self.kept.gone_before(asked))
         self._look_at(await self._database.wait_durable_snapshot(), "at the end")
 
     async def _crash_when_wanted(self, process: trio.CancelScope) -> None:
@@ -378,6 +383,12 @@ class Service:
     def _next_number(self) -> int:
         """Return a number outside the history's, for a request that is no transaction."""
         return next(self._other_numbers)
+
+    def keep_history(self, seconds: float) -> None:
+        """Keep older versions for so long from now on, whatever crashes."""
+        self.kept.change(seconds)
+        if self._database is not None:
+            self._database.keep_history(seconds)
 
     async def statistics(self) -> DatabaseStatistics:
         await self._up.wait()

@@ -18,6 +18,7 @@ from typing import Any, Final
 import trio
 import trio.testing
 
+from qserver.engine.batch import Batch
 from qserver.engine.generation import ActorDied
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import ExclusiveCommit
@@ -55,10 +56,16 @@ class SimulatedWorld:
         self.trace = trace
         self.chance = Random(f"engine {seed}")
         self.compute = compute_here
+        self.batch = Batch()
         load()  # or the first run in a process would plan in other turns than the next
         self.delays = Random(f"delays {seed}")
         self.passing_by = self.delays.choice((0.0, 0.5, 1.0))
         """How likely an idle actor handles a message where it is sent."""
+        self.arrivals = Random(f"arrivals {seed}")
+        self.batching = self.arrivals.choice((0.0, 0.5, 1.0))
+        """How likely a request is handled in a batch with others."""
+        self.syncing_here = self.arrivals.choice((0.0, 0.5, 1.0))
+        """How likely the disk syncs a group of a batch before `append` returns."""
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []
         self.crash_wanted = trio.Event()
@@ -83,6 +90,8 @@ class SimulatedWorld:
         """The name of a client's request by the reply that it waits for."""
         self.pages_torn = 0
         """How often bytes of a page were read that are not what was saved."""
+        self.clock_errors = (0.0, 0.0)
+        """How far the wall clock has been behind and ahead of time, at most."""
         self._clock_error = 0.0
         self._messages = 0
         self._actors: dict[str, trio.CancelScope] = {}
@@ -91,7 +100,9 @@ class SimulatedWorld:
 
     def now(self) -> float:
         if self.faults.strikes("clock_jumps"):
-            self._clock_error = self.delays.uniform(-30.0, 30.0)
+            error = self._clock_error = self.delays.uniform(-30.0, 30.0)
+            behind, ahead = self.clock_errors
+            self.clock_errors = (min(behind, error), max(ahead, error))
             self.record("fault", f"the wall clock is off by {self._clock_error:+.1f} s")
             self.reach("the wall clock jumped")
         if self.faults.strikes("work_slow"):
@@ -123,6 +134,10 @@ class SimulatedWorld:
             self.unexpected.append(f"{text}: {error!r}")
 
     # --- for the rest of the simulation ---
+
+    def true_time(self) -> float:
+        """Return what a wall clock would show that is never wrong."""
+        return FIRST_MOMENT + trio.current_time()
 
     def explains(self, error: QserverError) -> bool:
         """Return whether a fault can be the reason of a request's error."""

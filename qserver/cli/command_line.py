@@ -16,7 +16,10 @@ from qserver.config import SETTINGS
 URL_DEFAULT: Final = "http://127.0.0.1:8000"
 FORMATS: Final = ("aligned", "csv", "json", "ndjson")
 FILE_FORMATS: Final = ("sql", "ndjson")
-WORKLOADS: Final = ("point", "insert", "transfer", "scan", "stream", "bulk")
+WORKLOADS: Final = (
+    *("point", "insert", "once", "update", "live", "feed"),
+    *("transfer", "scan", "stream", "bulk"),
+)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 _TOP = """\
@@ -76,10 +79,16 @@ _BENCH = """\
 workloads:
   point      one row by its primary key
   insert     one new row
+  once       the same with an Idempotency-Key
+  update     one row by its primary key
+  live       the same beside 900 live queries, each of one row
+  feed       the same beside 100 readers of changes
   transfer   a transaction: two updates of a pair of random accounts
   scan       10,000 rows in one JSON answer
   stream     10,000 rows as server-sent events
   bulk       10,000 new rows of 100 bytes, as JSON lines
+
+Below the table stands how once, live and feed compare with the same thing without.
 
 The bench makes a database of its own, bench_…, and deletes it afterwards; with a key that may not
 make databases it makes its tables in the key's database instead, and drops them.

@@ -34,7 +34,7 @@ def problems_of(
             continue
         yield from _range_problems(tree, name, snapshot.shards)
         yield from pages_problems(tree, name, enter)
-    for table in snapshot.catalog.tables.values():
+    for _, table in sorted(snapshot.catalog.tables.items()):  # or hashes would decide the order
         yield from _row_problems(snapshot, table)
         for index in table.indexes:
             yield from _index_problems(snapshot, table, index)

@@ -4,7 +4,7 @@ SQLite locks the file, but locks do not work on some network file systems, and a
 prevent replacing or removing a file. SQLite would not notice: it goes on writing where it believes
 the write-ahead log to end, over what the other process has acknowledged, or into a file that has
 lost its name. So before each use the write-ahead log must be as this process left it: the same
-file, length and time of change. That costs one system call.
+file, length and time of change. That costs two system calls.
 
 The time is as exact as the clock of the file system, and another process may still write between
 this check and our write. So the check ends a fight, it does not prevent one. A log that several
@@ -13,6 +13,7 @@ nodes share must refuse the append itself.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from ctypes import py_object, pythonapi
 from pathlib import Path
@@ -27,13 +28,16 @@ Look: TypeAlias = tuple[int, int, int] | None
 class ForeignWrites:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._log = beside(path, "-wal")
+        self._log = str(beside(path, "-wal"))
         self._left: Look = None
         self._watches = False
 
-    def leave(self) -> None:
-        """Remember the log as this process has just written it; a later change is foreign."""
-        self._left, self._watches = self._look(), True
+    def leave(self, log: int) -> None:
+        """Remember the log, an open file, as this process has just written it.
+
+        A later change is foreign, and so is another file by that name.
+        """
+        self._left, self._watches = _seen(os.fstat(log)), True
 
     def rest(self) -> None:
         """Stop watching: the file is not ours while it is closed."""
@@ -46,13 +50,16 @@ class ForeignWrites:
 
     def _look(self) -> Look:
         try:
-            found = self._log.stat()
+            return _seen(os.stat(self._log))  # noqa: PTH116 - a Path is slow, and commits wait
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def __repr__(self) -> str:
         return f"{self._log}, left as {self._left}"
+
+
+def _seen(found: os.stat_result) -> Look:
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def check_end(

@@ -6,13 +6,14 @@ on it recovers for real, and so that its cost is honest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from itertools import islice
 
 import msgspec
 
 from qserver.durability.leases import Leases
 from qserver.durability.port import (
+    APPENDED,
     NO_PARTS,
     CheckpointParts,
     StoredPage,
@@ -82,11 +83,12 @@ class MemoryLog:
         self._last = 0
         self.borrowed = Leases()
 
-    async def append(self, records: Sequence[StoredRecord]) -> None:
+    def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         for version, data in records:
             assert version == self._last + 1, "versions follow each other"
             self._records[version] = data
             self._last = version
+        return APPENDED
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         first = self._last + 1 - len(self._records)

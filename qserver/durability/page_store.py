@@ -46,6 +46,8 @@ class LoggedPages:
         """Entries of saved leaves that were copied to unsaved ones."""
         self.loads = 0
         """Pages loaded, of this database."""
+        self.trim: Callable[[int], None] = lambda log_start: None
+        """Told before which version there is no history any more."""
         self.ahead = 0
         """The last page that this process has saved ahead of a checkpoint."""
         self._report = report

@@ -24,7 +24,7 @@ records that is not in the log.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Generator, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -50,6 +50,25 @@ class CheckpointParts(msgspec.Struct, frozen=True):
 NO_PARTS: Final = CheckpointParts(b"", b"", b"")
 
 
+class Ended:
+    """An awaitable that has ended: awaiting it takes no time, and raises the error if it failed."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    def __await__(self) -> Generator[None, None, None]:
+        if self.error is not None:
+            raise self.error
+        return
+        yield
+
+
+APPENDED: Final = Ended()
+"""An append that has ended, and not failed."""
+
+
 class Log(Protocol):
     @property
     def borrowed(self) -> Leases:
@@ -57,6 +76,8 @@ class Log(Protocol):
 
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         """Wait until all records are durable, as one group. Some logs begin before the await.
+
+        Where a log has written them before this returns, it returns an Ended.
 
         After LogFailed nothing may be appended before the log has been read again, because only
         reading shows what is in it.

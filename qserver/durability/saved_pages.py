@@ -173,6 +173,11 @@ class SavedPages:
         """Return the position of a kept checkpoint that need not be."""
         return next_to_drop(self.kept, rules, self.log_start)
 
+    @property
+    def history_start(self) -> int:
+        """The first version that can be made: the log may still have records before it."""
+        return next(each.version for each in self.kept if each.version >= self.log_start)
+
     def base_of(self, version: int) -> Kept | None:
         """Return the kept checkpoint from which the log makes a version; None if there is none."""
         return base_of(self.kept, version, self.log_start)

@@ -10,8 +10,8 @@ a call; this takes 40, as long as the sync itself on a good disk.
 `run_here` does a short call without a thread, but only while the queue is empty: so calls never
 overtake each other. `run_between` does a short read at once, whatever waits: it only waits for the
 call that is being done, and not for the part of that which it does `freely`. When nothing was done
-for a moment, `idle` is called once, for work that no
-task waits for.
+for a moment, or when a call has asked for it, `idle` is called once, for work that no task waits
+for.
 
 A task that is cancelled stops waiting; its job is done all the same. So the next call comes after
 that job, and sees its effects.
@@ -51,7 +51,7 @@ class SerialQueue:
         """Held while a call is done."""
         self._unfinished = 0
         """Jobs that no task knows to be done; only Trio's thread changes it."""
-        self._is_watched = self._was_active = False
+        self._is_watched = self._was_active = self._idles_soon = False
         self._is_closed = False
         self._token = trio.lowlevel.current_trio_token()
         threads.open()
@@ -61,13 +61,13 @@ class SerialQueue:
         assert not self._is_closed, "the log is closed"
         return self._begin(call).wait()
 
-    def run_here(self, call: Callable[[], None]) -> bool:
+    def run_here(self, call: Callable[..., None], *arguments: Any) -> bool:
         """Do the call in this thread. False if others are to be done; then nothing was done."""
         assert not self._is_closed, "the log is closed"
         if self._unfinished or not self._working.acquire(blocking=False):
             return False
         try:
-            call()
+            call(*arguments)
         finally:
             self._working.release()
         self._note_activity()
@@ -87,6 +87,12 @@ class SerialQueue:
             call()
         finally:
             self._working.acquire()
+
+    def idle_soon(self) -> None:
+        """Have `idle` called without waiting for a quiet moment. Any thread may call this."""
+        if not self._idles_soon:
+            self._idles_soon = True
+            self._put(None)
 
     def post(self, call: Callable[[], None]) -> None:
         """Queue a call whose end nobody waits for."""
@@ -130,6 +136,7 @@ class SerialQueue:
         if job is not None:
             self._do(job)
         elif self._idle is not None:
+            self._idles_soon = False
             with self._working:
                 self._idle()
         with self._lock:

@@ -12,14 +12,22 @@ disk that has not stalled is tried now and then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Final
 
 from qserver.durability.leases import Leases
-from qserver.durability.port import NO_PARTS, CheckpointParts, StoredPage, StoredRecord
+from qserver.durability.port import (
+    APPENDED,
+    NO_PARTS,
+    CheckpointParts,
+    Ended,
+    StoredPage,
+    StoredRecord,
+)
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.thread_pool import ThreadPool
@@ -48,7 +56,7 @@ async def open_log(path: Path, threads: ThreadPool | None = None) -> SqliteLog:
     second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
     """
     file = SqliteFile(path)
-    queue = SerialQueue(threads or ThreadPool(), path.name, file.move_mark)
+    queue = SerialQueue(threads or ThreadPool(), path.name, file.rest)
     file.freely = queue.freely
     log = SqliteLog(file, queue)
     try:
@@ -89,29 +97,35 @@ class SqliteLog:
             and sum([len(data) for _, data in records]) <= SYNC_HERE_BYTES_MAX
         ):
             try:
-                if self._queue.run_here(lambda: self._append_here(records)):
-                    return Ended()
+                if self._queue.run_here(self._append_here, records):
+                    return APPENDED
             except Exception as error:
                 return Ended(error)
-        return self._queue.run(lambda: self._append(records))
+        return self._queue.run(partial(self._append_there, records))
+
+    def _append_there(self, records: Sequence[StoredRecord]) -> None:
+        self._append(records)
 
     def _append_here(self, records: Sequence[StoredRecord]) -> None:
-        began = perf_counter()
-        self._append(records)
-        took = perf_counter() - began
-        self.sync_seconds += NEWEST_SHARE * (took - self.sync_seconds)
+        took = self._append(records)
+        newest = min(took, 2 * SYNC_HERE_SECONDS_MAX)  # one that is long is chance, two are not
+        self.sync_seconds += NEWEST_SHARE * (newest - self.sync_seconds)
         if self.sync_seconds > SYNC_HERE_SECONDS_MAX:
             self._doubt(took)
             self.sync_seconds = 0.0
 
-    def _append(self, records: Sequence[StoredRecord]) -> None:
-        began = perf_counter()
-        self._file.append(records)
+    def _append(self, records: Sequence[StoredRecord]) -> float:
+        """Append, and return how long it took."""
+        file, began = self._file, perf_counter()
+        file.append(records)
         took = perf_counter() - began
         if took > SYNC_STALL_SECONDS:
             self._doubt(took)
         elif self._doubted_until == inf:
             self._doubted_until = 0.0
+        if file.has_to_rest:
+            self._queue.idle_soon()
+        return took
 
     def _doubt(self, took: float) -> None:
         self._doubted_until = perf_counter() + SYNC_DOUBT * took
@@ -194,18 +208,3 @@ class SqliteLog:
 
     def __repr__(self) -> str:
         return f"a log in {self._file!r}"
-
-
-class Ended:
-    """An awaitable that has ended."""
-
-    __slots__ = ("_error",)
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self._error = error
-
-    def __await__(self) -> Generator[None, None, None]:
-        if self._error is not None:
-            raise self._error
-        return
-        yield

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
@@ -59,6 +60,7 @@ from qserver.durability.port import (
     ends_with,
 )
 from qserver.durability.second_look import SecondLook, is_read_error, read_error
+from qserver.durability.upkeep import can_shrink, move_log, shrink
 from qserver.durability.wal_sync import WalSync
 from qserver.errors import DataCorrupted, LogFailed, LogTaken, QserverError
 
@@ -69,18 +71,16 @@ APPENDS_UNMARKED_MAX: Final = 64
 ROWS_OF_STATEMENT: Final = 256
 FORGET_BYTES: Final = 1 << 20
 """Records dropped in one transaction have at most so many bytes, or are one."""
-INCREMENTAL: Final = 2
-"""SQLite's name for files that shrink step by step."""
-FREE_PAGES_KEPT: Final = 1024
-FREE_SHARE_KEPT: Final = 0.25
-"""A file keeps so many free pages, or this share of all, for what is written next."""
-PAGES_CUT_AT_ONCE: Final = 64
 WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
-"""Pages after which a commit moves the write-ahead log into the main file.
+"""Pages after which the write-ahead log is to be moved into the main file, by `rest`.
 
-That commit and those behind it wait for the move, so it is a megabyte and not SQLite's four.
+Commits wait for the move, so it is a megabyte and not SQLite's four.
 """
+WAL_PAGES_MOVED_AT_LAST: Final = 1024
+"""Pages after which a commit moves them itself, because nobody has called `rest`."""
+PAGE_BYTES: Final = 4096
+"""About the bytes of a record, or of a page of ours, for which SQLite writes one page."""
 
 Result = TypeVar("Result")
 
@@ -92,6 +92,8 @@ class SqliteFile:
         self._last = 0
         self._last_checksum = 0
         self._unmarked = 0
+        self._unmoved = 0
+        """About how many pages the write-ahead log has."""
         self._mark = HighWaterMark(path)
         self._tried: dict[int, int] = {}
         """Checksums of the records of an append that has not succeeded, by version."""
@@ -135,10 +137,10 @@ class SqliteFile:
             last = _last_version(connection)
             if self._was_open:
                 self._check_end(connection, last)
-            self._last, self._was_open = last, True
+            self._last, self._was_open, self._unmoved = last, True, 0
             self._compare_mark(connection)
             self._wal.open()
-            self._foreign.leave()
+            self._foreign.leave(self._wal.descriptor)
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise self._look.judge(error) from error
@@ -182,6 +184,19 @@ class SqliteFile:
     def can_load(self) -> bool:
         return self._open is not None
 
+    @property
+    def has_to_rest(self) -> bool:
+        """Whether `rest` should be called soon: what it does has become much."""
+        return self._unmoved >= WAL_PAGES_MOVED
+
+    def rest(self) -> None:
+        """Do what no commit has to wait for: move the mark, and a log that has become long."""
+        self.move_mark()
+        if self.has_to_rest and self.is_open:
+            self._unmoved = 0
+            with suppress(QserverError):  # another process has the file: the next call says so
+                self._use(move_log, self._look.judge)
+
     def move_mark(self) -> None:
         """Note beside the log how far it is durable. May be called at any time, or never."""
         if self._open is not None:
@@ -218,7 +233,8 @@ class SqliteFile:
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], *, syncs: bool = False) -> Result:
         """Do the work; if it `syncs`, all that was changed is durable when this returns."""
-        self.open()
+        if not self.is_open:
+            self.open()
         try:
             result = self._use(work, self._look.judge, syncs)
         except DataCorrupted as damage:
@@ -243,7 +259,7 @@ class SqliteFile:
             self._foreign.check(self._last + 1)
             result = work(connection)
             if changes:
-                self._foreign.leave()
+                self._foreign.leave(self._wal.descriptor)
             if syncs:
                 self.freely(self._wal.sync)
             return result
@@ -273,22 +289,22 @@ class SqliteFile:
         This thread releases Python's lock in each statement. With one for each row, it would have
         to get the lock back as often, from a loop that is busy.
         """
+        size = sum([len(data) for _, data in rows])
+        self._unmoved += 1 + size // PAGE_BYTES
         if len(rows) > ROWS_OF_STATEMENT:
-            self._change(lambda connection: connection.executemany(f"{statement} (?, ?)", rows))
-            return
-        if len(rows) == 1:  # a lone commit
-            one = f"{statement} (?, ?)"
-            self._run(lambda connection: connection.execute(one, rows[0]), syncs=True)
-            return
-        places = ", ".join(["(?, ?)"] * len(rows))
-        values = tuple(chain.from_iterable(rows))
-        many = f"{statement} {places}"
-        self._run(lambda connection: connection.execute(many, values), syncs=True)
+            self._change(lambda connection: connection.executemany(statement, rows))
+        elif len(rows) == 1:  # a lone commit
+            self._run(lambda connection: connection.execute(statement, rows[0]), syncs=True)
+        else:
+            many = statement + ", (?, ?)" * (len(rows) - 1)
+            values = tuple(chain.from_iterable(rows))
+            self._run(lambda connection: connection.execute(many, values), syncs=True)
 
     # --- records ---
 
     def append(self, records: Sequence[StoredRecord]) -> None:
-        self.open()
+        if not self.is_open:
+            self.open()
         first = records[0][0]
         if first != self._last + 1:
             self.close()
@@ -396,18 +412,18 @@ class SqliteFile:
             return until is None or until == version
 
         done = self._change(remove)
-        return not self._run(_shrink) and done
+        return not self._run(shrink) and done
 
     def shrink(self) -> bool:
         """Give a few free pages back to the file system; False if nothing is left to give."""
 
-        def shrink(connection: sqlite3.Connection) -> bool:
-            if _shrink(connection, 0, 0):
+        def cut(connection: sqlite3.Connection) -> bool:
+            if shrink(connection, 0, 0):
                 return True
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return False
 
-        return self._run(shrink)
+        return self._run(cut)
 
     # --- inspection ---
 
@@ -429,9 +445,9 @@ class SqliteFile:
         return f"the file {self.path}, {state}, up to version {self._last}"
 
 
-_APPEND: Final = "INSERT INTO records VALUES"
+_APPEND: Final = "INSERT INTO records VALUES (?, ?)"
 _READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
-_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES"
+_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES (?, ?)"
 _LOAD_CHECKPOINT: Final = (
     "SELECT version, data FROM checkpoints WHERE ? IS NULL OR version = ?"
     " ORDER BY version DESC LIMIT 1"
@@ -463,28 +479,6 @@ def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
     return last
 
 
-def _shrink(
-    connection: sqlite3.Connection, most: int = FREE_PAGES_KEPT, share: float = FREE_SHARE_KEPT
-) -> bool:
-    """Cut some pages off the end of the file, if more are free in it than it may keep.
-
-    False if there was nothing to cut. Files of releases that did not shrink them never have any.
-    """
-    ((free,),) = connection.execute("PRAGMA freelist_count")
-    if free <= most or not _can_shrink(connection):
-        return False
-    ((count,),) = connection.execute("PRAGMA page_count")
-    if free <= share * count:
-        return False
-    connection.execute(f"PRAGMA incremental_vacuum({PAGES_CUT_AT_ONCE})").fetchall()
-    return True
-
-
-def _can_shrink(connection: sqlite3.Connection) -> bool:
-    ((kind,),) = connection.execute("PRAGMA auto_vacuum")
-    return bool(kind == INCREMENTAL)
-
-
 def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return rows up to a number of bytes, and always one if there is any."""
     some: list[tuple[int, bytes]] = []
@@ -505,7 +499,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # see `wal_sync`
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED_AT_LAST}")
         # Otherwise forgetting a page or a record would write all of it again, as zeros.
         connection.execute("PRAGMA secure_delete = FAST")
         connection.execute("BEGIN EXCLUSIVE")  # may we write, and does no other process?
@@ -564,7 +558,7 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     checks everything.
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
-    first = 1 if _can_shrink(connection) else 0  # such a file begins with a map of its pages
+    first = 1 if can_shrink(connection) else 0  # such a file begins with a map of its pages
     if tables != [(name, page + first, text) for name, page, text in TABLES]:
         raise sqlite3.DatabaseError("its tables are not those of a data file")
     (found,) = connection.execute("PRAGMA quick_check(checkpoints)").fetchone()

@@ -38,6 +38,12 @@ class WalSync:
         with self._lock:
             self._find()
 
+    @property
+    def descriptor(self) -> int:
+        """The log, which must be open."""
+        assert self._file is not None, "it is open"
+        return self._file
+
     def _find(self) -> int:
         if self._file is None:
             self._file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)

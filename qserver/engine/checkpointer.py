@@ -25,7 +25,7 @@ import trio
 from qserver.durability.kept import Kept, Rules, decode_numbers, encode_outline
 from qserver.durability.port import CheckpointParts, Log, StoredPage
 from qserver.durability.recovery import MEMORY_OF_LOG, Recovered
-from qserver.durability.saved_pages import Save
+from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.mailbox import Reply
 from qserver.engine.versions import Versions
 from qserver.errors import DataCorrupted, LogFailed, OutOfMemory
@@ -203,12 +203,19 @@ class Checkpointer:
         self.cache.note_unsaved(self, self._unsaved())
         await self._thin_out()
         behind = self.saved.log_start
-        await self.forget(behind, self.saved.cut_log(self.rules().horizon))
+        start = self.saved.cut_log(self.rules().horizon)
+        store.trim(start)
+        await self.forget(behind, start)
 
     def rules(self) -> Rules:
         """Return which checkpoints are to be kept now."""
         horizon = self.versions.now() - self.history if self.history else inf
         return Rules(horizon, self._policy.log_bytes)
+
+    async def settled(self) -> SavedPages:
+        """Return what is saved, once the log has no checkpoint fewer or more than that."""
+        await self._end_doubt()
+        return self.saved
 
     async def _end_doubt(self) -> None:
         """Read what the log has made of the last change, if that failed or was broken off."""

@@ -17,9 +17,10 @@ cuts ranges that have grown too large, joins small neighbours, and informs the s
 The coordinator owns the catalog and checks what transactions read of it. Definitions change rarely,
 so a transaction that changes any must have seen all as they are.
 
-A round is a generator, see `work`, which the coordinator's task drives. A submitter whose commit is
-alone begins the round itself, and the shards answer synchronously: the same decisions without a
-hand-over. If that round has to wait, because a shard has much to do or the log is full, the task
+A round is a generator, see `work`, which the coordinator's task drives. Commits of one batch (see
+`batch`) are a round that begins at the end of the batch, and outside of a batch a submitter whose
+commit is alone begins the round itself. The shards answer synchronously: the same decisions without
+a hand-over. If that round has to wait, because a shard has much to do or the log is full, the task
 finishes it, and further commits wait in the mailbox. If a round fails, the task fails, which ends
 its generation only.
 
@@ -34,11 +35,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import trio
 
+from qserver.engine.batch import Batch
 from qserver.engine.conflict_origin import Writers
 from qserver.engine.mailbox import Mailbox, Reply
 from qserver.engine.messages import (
@@ -112,6 +114,20 @@ class ShardPort(msgspec.Struct, frozen=True):
     answer: Callable[[ToShard], FromShard]
 
 
+class LogPort(Protocol):
+    """How to reach the log writer."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no round waits to be written."""
+
+    def submit(self, append: Append) -> None:
+        """Have the round written; raise TooManyRequests if too many wait already."""
+
+    async def wait_to_submit(self, append: Append) -> None:
+        """Do the same once there is room."""
+
+
 class Coordinator:
     def __init__(
         self,
@@ -120,7 +136,8 @@ class Coordinator:
         requests: Mailbox[ToCoordinator],
         from_shards: Mailbox[FromShard],
         shards: Sequence[ShardPort],
-        log: Mailbox[Append],
+        log: LogPort,
+        batch: Batch,
     ) -> None:
         self.versions = versions
         self._snapshots = snapshots
@@ -128,6 +145,9 @@ class Coordinator:
         self._from_shards = from_shards
         self._shards = shards
         self._log = log
+        self._batch = batch
+        self._gathered: list[Commit] = []
+        """Commits of the batch, which are the next round."""
         self.writers = Writers()
         self._idle = False
         self._crowded = False
@@ -151,6 +171,8 @@ class Coordinator:
             if isinstance(request, Rest):  # begun before the others came
                 await finish(request, PAUSE)
         commits = [request for request in requests if isinstance(request, Commit)]
+        if len(commits) > 1:
+            commits = await self._without_lone(commits)
         if commits:
             self._crowded = len(commits) > 1
             await run(self._commit(commits), PAUSE)
@@ -158,21 +180,48 @@ class Coordinator:
             if isinstance(request, ExclusiveCommit):
                 await self._grant_exclusive(request)
 
-    def submit(self, commit: Commit) -> None:
-        """Commit synchronously if this commit is alone: no round is running or waiting for the log.
+    async def _without_lone(self, commits: list[Commit]) -> list[Commit]:
+        """Give each commit that wants a version of its own a round; return the others."""
+        others = []
+        for commit in commits:
+            if commit.transaction is not None and commit.transaction.alone:
+                await run(self._commit([commit]), PAUSE)
+            else:
+                others.append(commit)
+        return others
 
-        Otherwise the commit waits for the next round, which takes all waiting commits. If the last
-        round had several commits, waiting for others to share the next one is worthwhile.
+    def submit(self, commit: Commit) -> None:
+        """Commit with the others of the batch, or synchronously if this commit is alone.
+
+        It is alone if no round is running or waiting for the log. Otherwise it waits for the next
+        round, which takes all waiting commits. If the last round had several commits, waiting for
+        others to share the next one is worthwhile.
         """
-        alone = self._idle and self.requests.is_empty and self._log.is_empty
-        alone = alone and not self._crowded
-        if not (alone and self.requests.may_pass_by()):
-            self.requests.put_nowait(commit)
-            return
-        self.requests.pass_by(commit)
+        requests = self.requests
+        if self._gathered:
+            requests.pass_by(commit)
+            self._gathered.append(commit)
+        elif not (self._idle and requests.is_empty and requests.may_pass_by()):
+            requests.put_nowait(commit)
+        elif self._batch.is_open:
+            requests.pass_by(commit)
+            self._gathered.append(commit)
+            self._batch.at_end(self._commit_gathered)
+        elif self._log.is_free and not self._crowded:
+            requests.pass_by(commit)
+            self._begin_round([commit])
+        else:
+            requests.put_nowait(commit)
+
+    def _commit_gathered(self) -> None:
+        commits, self._gathered = self._gathered, []
+        self._begin_round(commits)
+
+    def _begin_round(self, commits: list[Commit]) -> None:
+        """Run a round where its commits were submitted; the task finishes one that has to wait."""
         self._idle = False  # an answered client may submit its next commit
         try:
-            _, rest = begin(self._commit([commit]))
+            _, rest = begin(self._commit(commits))
         except Exception as error:
             rest = Rest(_failing(error), None)
         self._idle = True
@@ -421,9 +470,9 @@ class Coordinator:
         snapshot, append, moves = self.next_round(installed, writes, redefining, answers, requests)
         self.versions.publish(snapshot)
         try:
-            self._log.put_nowait(append)
+            self._log.submit(append)
         except TooManyRequests:
-            yield partial(self._log.put, append)
+            yield partial(self._log.wait_to_submit, append)
         if moves:
             self._layouts += 1
             yield from self._asked(moves)

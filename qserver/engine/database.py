@@ -230,6 +230,7 @@ class Database:
         )
 
     async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
+        generation.checkpointer.history = self.history.seconds  # it may have changed meanwhile
         self._enter(State.OPEN, generation)
         opened()
         try:
@@ -385,7 +386,8 @@ class Database:
         return await self.history.oldest()
 
     async def _saved_pages(self) -> SavedPages:
-        return (await self._alive()).checkpointer.saved
+        generation = await self._alive()
+        return await generation.checkpointer.settled()
 
     async def _published_until(self, time: float) -> Snapshot:
         """Return the newest durable snapshot, once all that was published until then is durable."""

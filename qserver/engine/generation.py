@@ -85,6 +85,11 @@ class Generation:
             Shard(number, roots_of_shard(snapshot.trees, number), mailbox, from_shards)
             for number, mailbox in enumerate(to_shards)
         ]
+        self.checkpointer = Checkpointer(
+            log, self.versions, recovered, policy or CheckpointPolicy(), world.report
+        )
+        noted = self.checkpointer.note_logged
+        self._log_writer = LogWriter(log, self.versions, to_log, world.batch, noted, observers)
         self._coordinator = Coordinator(
             self.versions,
             snapshots,
@@ -94,13 +99,8 @@ class Generation:
                 ShardPort(mailbox, shard.is_long, shard.answer)
                 for shard, mailbox in zip(self._shards, to_shards, strict=True)
             ],
-            to_log,
-        )
-        self.checkpointer = Checkpointer(
-            log, self.versions, recovered, policy or CheckpointPolicy(), world.report
-        )
-        self._log_writer = LogWriter(
-            log, self.versions, to_log, self.checkpointer.note_logged, observers
+            self._log_writer,
+            world.batch,
         )
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
         self._sent: dict[int, Reply[Answer]] = {}

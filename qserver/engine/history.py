@@ -87,6 +87,7 @@ class History:
         """How long versions are kept."""
         self._log = log
         self._store = store
+        store.trim = self._trim
         self._now = now
         self._saved = saved
         self._newest_durable = newest_durable
@@ -151,7 +152,7 @@ class History:
 
     async def _newest_stretch(self) -> Stretch:
         saved = await self._saved()
-        return Stretch(self._log, saved.kept, saved.log_start)
+        return Stretch(self._log, saved.kept, saved.history_start)
 
     async def _stretch(self, version: int) -> Stretch | None:
         return await stretch_of(await self._newest_stretch(), version)
@@ -231,8 +232,8 @@ class History:
 
     def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
         """Return the versions that were the newest since the horizon, newest first."""
-        ends = [each.time for each in entries[1:]] + [inf]
-        horizon = self._now() - self.seconds
+        ends = [*(each.time for each in entries[1:]), inf][: len(entries)]
+        horizon = self.horizon
         return [
             each
             for each, end in reversed(list(zip(entries, ends, strict=True)))
@@ -317,6 +318,11 @@ class History:
                 hint="Ask again when other readers of older versions have ended, or raise"
                 " QSERVER_MEMORY.",
             )
+
+    def _trim(self, log_start: int) -> None:
+        """Let go of versions that nobody may ask for any more, so that their pages can go."""
+        self._recent = [each for each in self._recent if each.version >= log_start]
+        self._count()
 
     def yield_memory(self) -> None:
         """Let go of what is kept for the next reader."""

@@ -4,6 +4,10 @@ While one group of rounds syncs, the next gathers in the mailbox. So a busy log 
 groups, and a lone commit waits for one sync. The next group is on its way before the answers of the
 last one leave, so that the disk need not wait for them.
 
+The rounds of a batch (see `batch`) are a group that is written at the end of the batch, if the
+writer is idle: the same steps without waking its task. Only if the append does not end there and
+then, or fails, does the task get it.
+
 If the log fails, this actor dies, and with it the generation: recovery reads the disk again instead
 of guessing what is on it. If another process has taken over the log, the rounds before
 `LogTaken.version` are in it and their answers leave; the senders of all later ones get LogTaken.
@@ -11,13 +15,14 @@ of guessing what is on it. If another process has taken over the log, the rounds
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from qserver.durability.port import Log
+from qserver.durability.port import Ended, Log
 from qserver.durability.records import encode_record, encode_record_in_pieces
+from qserver.engine.batch import Batch
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.observers import Observer
@@ -38,50 +43,132 @@ class LogWriterStatistics(msgspec.Struct, frozen=True):
     records_of_group_most: int
 
 
+class Begun(msgspec.Struct, frozen=True, eq=False):
+    """A group whose append began at the end of a batch, and has to be awaited."""
+
+    group: list[Append]
+    appending: Awaitable[None]
+
+
 class LogWriter:
     def __init__(
         self,
         log: Log,
         versions: Versions,
-        mailbox: Mailbox[Append],
+        mailbox: Mailbox[Any],
+        batch: Batch,
         note_logged: Callable[[int], None],
         observers: Sequence[Observer] = (),
     ) -> None:
         self.log = log
         self.versions = versions
         self.mailbox = mailbox
+        """Takes each Append, and Begun while the task is idle."""
+        self._batch = batch
         self._note_logged = note_logged
         self._observers = observers
+        self._idle = False
+        self._gathered: list[Append] = []
+        """Rounds of the batch, which are the next group."""
+        self._begun: Begun | None = None
+        """A group that the task has not taken yet."""
+        self._left: list[Append] = []
+        """Rounds that were taken together with a group that had begun."""
         self._encoded: dict[int, bytes] = {}
         """The records of long rounds, by version."""
         self.taken: LogTaken | None = None
         """Set when the log has refused a group for good, and with it every later group."""
         self._groups = self._records = self._bytes = self._most = 0
 
+    # --- at the end of a batch ---
+
+    @property
+    def is_free(self) -> bool:
+        return self.mailbox.is_empty
+
+    def submit(self, append: Append) -> None:
+        """Have a round written at the end of the batch, or by the task.
+
+        Rounds are submitted in the order of their versions, and are written in it.
+        """
+        mailbox = self.mailbox
+        may_gather = self._idle and self._batch.is_active and mailbox.is_empty
+        if may_gather and mailbox.may_pass_by() and not _is_long(append):
+            mailbox.pass_by(append)
+            if not self._gathered:
+                self._batch.at_end(self._write_gathered)
+            self._gathered.append(append)
+        else:
+            self._write_gathered()
+            mailbox.put_nowait(append)
+
+    async def wait_to_submit(self, append: Append) -> None:
+        await self.mailbox.put(append)
+
+    def _write_gathered(self) -> None:
+        """Write the rounds of a batch; the task waits for an append that takes longer."""
+        group, self._gathered = self._gathered, []
+        if not group:
+            return
+        self._idle = False  # an answered client may submit its next commit
+        try:
+            appending: Awaitable[None] | None = self._begin(group)
+            if isinstance(appending, Ended) and appending.error is None:
+                self.release(group)
+                appending = None
+        except Exception as error:
+            appending = Ended(error)
+        self._idle = True
+        if appending is not None:
+            self._begun = Begun(group, appending)
+            self.mailbox.put_nowait(self._begun)
+
+    # --- the task ---
+
     async def run(self) -> None:
-        group = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
+        try:
+            begun = await self._next([])
+            while True:
+                group = begun.group
+                try:
+                    await begun.appending
+                except LogTaken as taken:
+                    self.taken = taken
+                    there = [each for each in group if each.snapshot.version < taken.version]
+                    if there:
+                        self.release(there)
+                    raise
+                following = self._take_nowait()
+                if following and not any(map(_is_long, following)):
+                    begun = Begun(following, self._begin(following))
+                    self.release(group)
+                else:
+                    self.release(group)
+                    del begun, group  # while this waits, nothing keeps the snapshots of the last
+                    begun = await self._next(following)
+                del following
+        finally:
+            self._idle = False
+            if self._begun is not None and isinstance(self._begun.appending, Coroutine):
+                self._begun.appending.close()  # the append goes on, and nobody waits for it
+
+    def _take_nowait(self) -> list[Append]:
+        left, self._left = self._left, []
+        return left or self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
+
+    async def _next(self, group: list[Append]) -> Begun:
+        """Begin the next group; wait for one if none is given."""
+        if not group:
+            self._idle = True
+            messages = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
+            self._idle = False
+            group = [each for each in messages if isinstance(each, Append)]
+            for each in messages:
+                if isinstance(each, Begun):  # before the others were submitted
+                    self._begun, self._left = None, group
+                    return each
         await self._encode_ahead(group)
-        appending = self._begin(group)
-        while True:
-            try:
-                await appending
-            except LogTaken as taken:
-                self.taken = taken
-                there = [each for each in group if each.snapshot.version < taken.version]
-                if there:
-                    self.release(there)
-                raise
-            following = self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
-            if following and not any(map(_is_long, following)):
-                appending = self._begin(following)
-                self.release(group)
-            else:
-                self.release(group)
-                group = []  # while this waits, nothing keeps the snapshots of the last group
-                following = following or await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
-                await self._encode_ahead(following)
-                appending = self._begin(following)
-            group = following
+        return Begun(group, self._begin(group))
 
     async def _encode_ahead(self, group: list[Append]) -> None:
         """Encode long rounds piece by piece, so that other tasks run meanwhile."""

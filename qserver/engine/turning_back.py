@@ -2,7 +2,8 @@
 
     newest ── differences of rows, definitions ──► a new version that says what the old one said
 
-The transaction depends on everything that is there, so no commit comes in between. Tables with the
+The transaction depends on everything that is there, so no commit comes in between; and it is alone
+in its version, which says what the old one said and nothing else. Tables with the
 same definition get the rows that differ. A table that was dropped or redefined since comes back in
 trees of its own, with its indexes: numbers of trees are used once.
 
@@ -44,6 +45,7 @@ def turn_back(
     """Change the database into what an older version of it was."""
     transaction.request_id = request_id
     transaction.whole_catalog_seen = True
+    transaction.alone = True
     work = TurningBack(old, bytes_most, transaction)
     now = transaction.snapshot.catalog
     work.note_positions()

@@ -138,6 +138,8 @@ async def finish(rest: Rest, pause: Pause = yield_to_others) -> Any:
             step = steps.send(value) if error is None else steps.throw(error)
         except StopIteration as end:
             return end.value
+        finally:
+            error = None  # an error leads to this frame, and to the snapshot that the work reads
 
 
 def call_back(rest: Rest, done: Done) -> Literal[Pending.PENDING] | Coroutine[Any, Any, Any]:
@@ -160,6 +162,7 @@ def _go_on_with(rest: Rest, done: Done, reply: Reply[Any]) -> None:
     else:
         outcome = finish(rest)
     done(outcome)
+    del outcome  # as above
 
 
 def _waiting(step: Callable[[], Awaitable[Any]] | Reply[Any]) -> Callable[[], Awaitable[Any]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import trio
 
+from qserver.engine.batch import Batch
 from qserver.engine.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class World(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970, for people; waits use Trio's clock."""
+
+    @property
+    def batch(self) -> Batch:
+        """The requests that begin together, for actors that wait until all have begun."""
 
     def mailbox(self, name: str, capacity: int) -> Mailbox[Any]:
         """Make a mailbox for the actor of that name."""
@@ -70,6 +75,7 @@ class OrdinaryWorld:
         self.now = now
         self.report = report
         self.compute = compute
+        self.batch = Batch()
 
     def mailbox(self, name: str, capacity: int) -> Mailbox[Any]:
         return Mailbox(name, capacity)

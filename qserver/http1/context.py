@@ -13,7 +13,7 @@ from qserver.http1.application import Application
 from qserver.http1.counters import Counters
 from qserver.http1.heads import Heads
 from qserver.http1.options import ServerOptions
-from qserver.http1.reactor import Reactor
+from qserver.http1.reactor import Batch, NoBatch, Reactor
 
 if TYPE_CHECKING:
     from qserver.http1.connection import Connection
@@ -31,13 +31,14 @@ class ServerContext:
         options: ServerOptions,
         counters: Counters,
         report: Callable[[str], None],
+        batch: Batch | None = None,
     ) -> None:
         self.options = options
         self.counters = counters
         self.report = report
         self.renderer = HeadRenderer()
         self.heads = Heads(application, options)
-        self.reactor = Reactor() if Reactor.available() else None
+        self.reactor = Reactor(batch or NoBatch()) if Reactor.available() else None
         self.draining = False
         self.connections: set[Connection] = set()
         self._empty = trio.Event()

@@ -13,7 +13,7 @@ server sends a zero, which has no meaning before the size of the next chunk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS_MIN, LOOK_SECONDS_MAX = 0.01, 1.0
 """Between two checks whether a client that has ended its side is gone."""
+
+COPIED_BYTES_MAX: Final = 64 * 1024
+"""A larger part is sent as it is, between what frames it. So many connections whose clients do not
+read hold it once, if they were given the same bytes."""
 
 
 class PartsSender:
@@ -69,9 +73,13 @@ class PartsSender:
 
     async def _send_part(self, part: bytes) -> None:
         self.bytes_sent += len(part)
-        if self._framing is Framing.CHUNKS:
-            part = b"%x\r\n%b\r\n" % (len(part), part)
-        await self._write(part)
+        if self._framing is not Framing.CHUNKS:
+            await self._write(part)
+        elif len(part) < COPIED_BYTES_MAX:
+            await self._write(b"%x\r\n%b\r\n" % (len(part), part))
+        else:
+            for piece in (b"%x\r\n" % len(part), part, b"\r\n"):
+                await self._write(piece)
 
     async def _write(self, data: bytes) -> None:
         data = self._with_unsent(data)

@@ -17,13 +17,16 @@ unread bytes, and checks a marked connection before it waits again:
                                                 stays until the connection is closed
 
 An exception in `readable` is raised where its connection waits; other connections go on.
+
+Connections that are called one after the other are a batch. The application may leave work until
+its end, to do it once for all of their requests.
 """
 
 from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -37,8 +40,29 @@ Readable = Callable[[], bool]
 """Called when bytes may have arrived. True: wake the task."""
 
 
+class Batch(Protocol):
+    """Requests that arrived together."""
+
+    def open(self) -> None:
+        """Called before the first of them is handled."""
+
+    def end(self) -> None:
+        """Called after the last of them has been handled; must not raise."""
+
+
+class NoBatch:
+    """For an application that leaves no work until the end."""
+
+    def open(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
 class Reactor:
-    def __init__(self) -> None:
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
         self._epoll = select.epoll()
         self._waiting: dict[int, tuple[Readable, trio.lowlevel.Task]] = {}
         self._known: set[int] = set()
@@ -57,8 +81,10 @@ class Reactor:
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
+                self._batch.open()
                 for descriptor, events in self._epoll.poll(0, EVENTS_AT_ONCE):
                     self._call(descriptor, events)
+                self._batch.end()
         finally:
             trio.lowlevel.notify_closing(self._epoll.fileno())
             self._epoll.close()

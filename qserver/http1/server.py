@@ -33,6 +33,7 @@ from qserver.http1.listening import (
     listen_all,
 )
 from qserver.http1.options import ServerOptions
+from qserver.http1.reactor import Batch
 from qserver.http1.refusal import Refusal
 from qserver.http1.tls import TlsTransport, tls_context
 from qserver.http1.transport import PlainTransport, Transport
@@ -47,9 +48,12 @@ async def serve(
     stop: trio.Event,
     report: Callable[[str], None],
     counters: Counters | None = None,
+    batch: Batch | None = None,
     task_status: trio.TaskStatus[Addresses] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `stop` is set, then drain and return.
+
+    `batch` is opened and ended around requests that are handled one after the other.
 
     Raises CannotListen if the address cannot be bound, and any error of the application's start.
     """
@@ -59,7 +63,7 @@ async def serve(
     try:
         with trio.CancelScope() as patience:
             async with application.running():
-                context = ServerContext(application, options, counters or Counters(), report)
+                context = ServerContext(application, options, counters or Counters(), report, batch)
                 try:
                     addresses = listen_all(listeners, options)
                 except CannotListen as error:

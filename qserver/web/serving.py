@@ -53,6 +53,7 @@ async def _serve(settings: Settings) -> None:
                 stop=stop,
                 report=report,
                 counters=counters,
+                batch=app.service.world.batch,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()

@@ -165,7 +165,10 @@ class Exchange:
 
     async def _response(self) -> Response:
         world = self._world
-        answer = self._front.endpoint(self._request).handle(self._body, None, self.respond)
+        if world.arrivals.random() < world.batching:
+            answer = await self._begin_with_others()
+        else:
+            answer = self._front.endpoint(self._request).handle(self._body, None, self.respond)
         if isinstance(answer, Response):
             world.reach("a request was answered at once")
         while not isinstance(answer, Response):
@@ -174,8 +177,8 @@ class Exchange:
                 answer = await answer
                 world.reach("a request was answered by a task")
             else:
-                self._state = State.PENDING
-                self._responded = trio.Event()
+                if self._state is not State.PENDING:
+                    self._be_pending()
                 try:
                     await self._responded.wait()
                 except trio.Cancelled:
@@ -183,9 +186,37 @@ class Exchange:
                         await self._answer  # is cancelled too, and gives back what it holds
                     raise
                 answer = self._answer
+                self._state = State.HANDLING
                 world.reach("a pending request was answered")
         self._state = State.ENDED
         return answer
+
+    def _be_pending(self) -> None:
+        self._state, self._answer = State.PENDING, PENDING
+        self._responded = trio.Event()
+
+    async def _begin_with_others(self) -> Answer:
+        """Have the request handled in a batch; return what `handle` returned."""
+        begun = trio.Event()
+        answers: list[Answer] = []
+
+        def begin() -> None:
+            if self._state is not State.LEFT:
+                answer = self._front.endpoint(self._request).handle(self._body, None, self.respond)
+                if answer is PENDING:
+                    self._be_pending()
+                answers.append(answer)
+                begun.set()
+
+        self._front.arrive(begin)
+        try:
+            await begun.wait()
+        except trio.Cancelled:
+            for owed in (*answers, self._answer):
+                if isinstance(owed, Coroutine):
+                    owed.close()  # gives back what it holds
+            raise
+        return answers[0]
 
     def respond(self, answer: Answer) -> bool:
         """Take the answer that was pending."""

@@ -6,6 +6,7 @@ most runs take. All routes that run SQL are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import trio
@@ -52,6 +53,7 @@ class Front:
         self.answered: dict[str, str] = {}
         """The request that got the answer with this id."""
         self._endpoints: dict[Request, Any] = {}
+        self._arrived: list[Callable[[], None]] = []
 
     def endpoint(self, request: Request) -> Any:
         """Return the endpoint of a head, found once, as our server does it."""
@@ -59,6 +61,24 @@ class Front:
         if endpoint is None:
             endpoint = self._endpoints[request] = self.application.endpoint(request)
         return endpoint
+
+    def arrive(self, begin: Callable[[], None]) -> None:
+        """Have a request begun together with others that arrive a little later."""
+        self._arrived.append(begin)
+        if len(self._arrived) == 1:
+            self.nursery.start_soon(self._begin_arrived)
+
+    async def _begin_arrived(self) -> None:
+        """Begin them as our server's reactor does, which waits for nothing meanwhile."""
+        world = self.world
+        await trio.sleep(world.arrivals.expovariate(1.0) * world.profile.delay_seconds)
+        arrived, self._arrived = self._arrived, []
+        if len(arrived) > 1:
+            world.reach("several requests began as one batch")
+        world.batch.open()
+        for begin in arrived:
+            begin()
+        world.batch.end()
 
     def leftovers(self) -> list[str]:
         """Return what must not be left when no request is under way."""

@@ -22,6 +22,7 @@ from simulations.workloads.sql_bounds import SqlBounds
 from simulations.workloads.sql_constraints import SqlConstraints
 from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_feed import SqlFeed
+from simulations.workloads.sql_history import SqlHistory
 from simulations.workloads.sql_keys import SqlKeys
 from simulations.workloads.sql_live import SqlLive
 from simulations.workloads.sql_migrations import SqlMigrations
@@ -70,6 +71,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         Turns,
         SqlLive,
         SqlOpen,
+        SqlHistory,
         SqlFeed,
     )
 }

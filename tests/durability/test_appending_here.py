@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.durability import sqlite
+from qserver.durability import sqlite, sqlite_file, upkeep
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import SqliteFile
@@ -118,7 +119,8 @@ async def test_a_sync_in_a_thread_that_waits_for_the_interpreter_keeps_no_append
     """So a server that has begun with threads does not stay with them for ever."""
     threads = Threads(monkeypatch)
     monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
-    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 1e-9)
+    monkeypatch.setattr(sqlite, "NEWEST_SHARE", 1.0)
     monkeypatch.setattr(sqlite, "SYNC_DOUBT", 1_000_000)
     async with await open_log(tmp_path / "log") as log:
         await log.append([(1, b"one")])  # longer than SYNC_HERE_SECONDS_MAX, but in a thread
@@ -129,6 +131,76 @@ async def test_a_sync_in_a_thread_that_waits_for_the_interpreter_keeps_no_append
         log._doubted_until = 0.0  # when the doubt is over, it is tried again
         await log.append([(4, b"four")])
         assert threads.here == [False, True, False, True]
+
+
+async def test_one_append_that_is_long_is_chance_and_several_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(monkeypatch)
+    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
+    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 1e-9)
+    monkeypatch.setattr(sqlite, "SYNC_DOUBT", 1_000_000)
+    async with await open_log(tmp_path / "log") as log:
+        for version in range(1, 9):
+            await log.append([(version, b"data")])
+        assert threads.here[:3] == [False, True, True]
+        assert threads.here[-1] is False
+
+
+async def test_a_log_that_has_become_long_is_moved_by_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the event loop never waits for a move, and an append is never long because of one."""
+    always_quick(monkeypatch)
+    threads = Threads(monkeypatch)
+    moved: list[bool] = []
+    loop, original = threading.get_ident(), upkeep.move_log
+
+    def move(connection: Any) -> None:
+        moved.append(threading.get_ident() == loop)
+        original(connection)
+
+    monkeypatch.setattr(sqlite_file, "move_log", move)
+    path = tmp_path / "log"
+    async with await open_log(path) as log:
+        wal = path.with_name("log-wal")
+        size = path.stat().st_size
+        for version in range(1, sqlite_file.WAL_PAGES_MOVED + 2):
+            await log.append([(version, bytes(2000))])
+        while not moved:
+            await trio.lowlevel.checkpoint()
+        assert not any(moved)
+        await log.read(0, 1)  # comes after the move
+        assert path.stat().st_size > size
+        long = wal.stat().st_size
+        for _ in range(100):
+            version += 1
+            await log.append([(version, bytes(2000))])
+        assert wal.stat().st_size == long, "the next record is where the first was"
+        assert threads.here.count(False) <= 4, "and appends wait for no thread but for the move"
+        assert len(await log.read(0, 1000)) == version
+
+
+async def test_a_move_that_fails_harms_no_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always_quick(monkeypatch)
+    monkeypatch.setattr(sqlite_file, "WAL_PAGES_MOVED", 2)
+
+    class Broken:
+        def execute(self, text: str) -> Any:
+            tried.append(text)
+            raise sqlite3.OperationalError("disk I/O error")
+
+    tried: list[str] = []
+    original = upkeep.move_log
+    monkeypatch.setattr(sqlite_file, "move_log", lambda _: original(Broken()))  # type: ignore[arg-type]
+    async with await open_log(tmp_path / "log") as log:
+        for version in range(1, 20):
+            await log.append([(version, b"data")])
+            await log.read(0, 1)
+        assert len(tried) > 2
+        assert len(await log.read(0, 100)) == 19
 
 
 async def test_an_append_here_that_fails_says_so_and_appends_nothing(

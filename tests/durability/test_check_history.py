@@ -253,6 +253,16 @@ async def test_a_log_that_has_lost_its_beginning_is_a_warning(kepts: Kepts) -> N
     assert "a checkpoint of version 2 is kept, and the log begins with version 4" in said(report)
 
 
+async def test_a_file_of_a_release_without_history_is_opened_and_sound(kepts: Kepts) -> None:
+    """It has one checkpoint, with nothing beside it, and the records behind that."""
+    kepts.change("DELETE FROM records WHERE version <= 6")
+    kepts.change("DELETE FROM checkpoints WHERE version < 6")
+    kepts.change("UPDATE checkpoints SET outline = x'', gone = x'', dead = x''")
+    report = await check_file(kepts.path)
+    assert report.is_sound and (report.version, report.checkpoints) == (7, 1)
+    assert report.leaked_bytes > 0, "what was history is nobody's now"
+
+
 # --- branches ------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ class Crashed:
                     connection = log._file._open
                     assert connection is not None
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                    log._file._foreign.leave()  # it was not somebody else
+                    log._file._foreign.leave(log._file._wal.descriptor)  # it was not somebody else
             self.main, self.log = path.read_bytes(), path.with_name("crashed-wal").read_bytes()
         self.closed = path.read_bytes()
         return self

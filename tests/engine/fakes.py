@@ -15,6 +15,7 @@ import trio
 
 from qserver.durability.memory import MemoryLog
 from qserver.durability.port import StoredRecord
+from qserver.engine.batch import Batch
 from qserver.engine.database import Database
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.world import compute_here
@@ -74,6 +75,7 @@ class Laboratory:
         self.chance = chance or Random(0)
         self.time = 1000.0
         self.compute = compute_here
+        self.batch = Batch()
         self.sent: list[tuple[str, Any]] = []
         self.reports: list[str] = []
         self.capacities: dict[str, int] = {}

@@ -34,7 +34,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.snapshot_changes import snapshot_changes
 from tests.durability.histories import entries_of
 from tests.engine import counters
-from tests.engine.fakes import Laboratory
+from tests.engine.fakes import Laboratory, until_restarted
 
 OFTEN = CheckpointPolicy(log_bytes=200, seconds=1e9, history=3600.0)
 
@@ -447,3 +447,45 @@ async def test_a_difference_is_net_and_can_be_begun_anywhere() -> None:
                 assert [each[:2] for each in rest] == [each[:2] for each in found[at + 1 :]]
         back = [each[2].op for each in snapshot_changes(last, first, {"t"}) if each is not None]
         assert back == ["update", "update", "insert"]
+
+
+async def test_versions_that_are_too_old_are_not_held_for_the_next_reader() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        await database.transact(counters.create(40))
+        for number in range(5):
+            await database.transact(counters.increment(number))
+            await database.checkpoint()
+        await database.snapshot_at(2)
+        assert database.history.held > 0
+        world.sent.clear()  # messages lead to snapshots, too
+        database.keep_history(0.0)
+        await database.checkpoint()
+        generation = database._generation
+        assert generation is not None
+        assert generation.checkpointer.saved.dead == [], "nobody needs their pages"
+
+
+async def test_a_length_of_history_that_is_set_while_the_engine_restarts_counts(
+    autojump_clock: MockClock,
+) -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        await database.transact(counters.create(5))
+        for restarts in (1, 2):  # the second time there is a pause
+            await database.transact(counters.increment(0))
+            world.kill("coordinator")
+            await until_restarted(database, restarts)
+        await database.wait_durable_snapshot()
+        assert database._generation is None, "it is read during the pause"
+        database.keep_history(7.0)
+        await database.transact(counters.increment(1))
+        assert database._generation is not None
+        assert database._generation.checkpointer.history == 7.0
+
+
+async def test_where_nothing_is_kept_nothing_is_listed() -> None:
+    async with opened(MemoryLog(), Laboratory()) as database:
+        await database.transact(counters.create(5))
+        assert await database.history.versions(1, 10) == []
+        assert [each.version for each in await database.history.versions(None, 10)] == [1]

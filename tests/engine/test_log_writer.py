@@ -10,7 +10,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.durability.records import decode_record, writes_of
-from qserver.engine.log_writer import LogWriter, LogWriterStatistics
+from qserver.engine.batch import Batch
+from qserver.engine.log_writer import Begun, LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import Mailbox, Reply
 from qserver.engine.messages import Answer, Append, Committed
 from qserver.engine.versions import Versions
@@ -28,9 +29,12 @@ class Desk:
     def __init__(self) -> None:
         self.log = HeldLog()
         self.versions = Versions(empty_snapshot(1), lambda: 0.0)
-        self.mailbox = Mailbox[Append]("log", 64)
+        self.mailbox = Mailbox[Append | Begun]("log", 64)
+        self.batch = Batch()
         self.logged: list[int] = []
-        self.writer = LogWriter(self.log, self.versions, self.mailbox, self.logged.append)
+        self.writer = LogWriter(
+            self.log, self.versions, self.mailbox, self.batch, self.logged.append
+        )
         self.replies: list[Reply[Answer]] = []
         self.answered: list[Answer] = []
 

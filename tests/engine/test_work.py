@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
+from weakref import ref
 
 import pytest
 import trio
@@ -176,3 +178,32 @@ async def test_what_work_waits_for_inside_other_work_ends_at_the_deadline() -> N
     assert rest is not None
     with pytest.raises(QueryCanceled):
         await finish(rest)
+
+
+async def test_an_error_of_long_work_keeps_nothing_alive() -> None:
+    class Held:
+        pass
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async def attempt() -> ref[Held]:
+        held = Held()
+        alive = ref(held)
+
+        def work(held: Held) -> Generator[Any, None, None]:
+            yield fail
+
+        _, rest = begin(work(held))
+        assert rest is not None
+        del held
+        with pytest.raises(ValueError, match="no"):
+            await finish(rest)
+        return alive
+
+    gc.disable()
+    try:
+        alive = await attempt()
+        assert alive() is None, "the error, its traceback and the work are a circle"
+    finally:
+        gc.enable()

@@ -30,6 +30,7 @@ Ask = Callable[[], tuple[str, bytes]]
 
 class HotPath:
     def __init__(self, application: Application) -> None:
+        self._batch = application.service.world.batch
         self._endpoints = {path: _endpoint(application, path) for path in (QUERY, TRANSACTION)}
 
     async def ask(self, path: str, body: bytes) -> None:
@@ -42,7 +43,9 @@ class HotPath:
             answered.set()
             return True
 
+        self._batch.open()
         answer: Any = self._endpoints[path].handle(body, None, respond)
+        self._batch.end()
         while not isinstance(answer, Response):
             if answer is PENDING:
                 await answered.wait()

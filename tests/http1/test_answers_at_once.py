@@ -19,7 +19,7 @@ from qserver.http1 import Response
 from qserver.http1.connection import Connection
 from qserver.http1.context import ServerContext
 from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
-from qserver.http1.reactor import Reactor
+from qserver.http1.reactor import NoBatch, Reactor
 from qserver.http1.transport import PlainTransport
 from tests.http1.serving import PATIENCE_SECONDS, Client, Running, request, running
 from tests.http1.test_tls import TLS, tls_client
@@ -461,7 +461,7 @@ async def test_a_connection_that_is_too_late_in_that_moment_loses_nothing_either
 
 
 async def test_an_error_while_a_connection_is_called_is_raised_where_it_waits() -> None:
-    reactor = Reactor()
+    reactor = Reactor(NoBatch())
     (near, far), (quiet, other) = socket.socketpair(), socket.socketpair()
     calls: list[str] = []
 
@@ -489,7 +489,7 @@ async def test_an_error_while_a_connection_is_called_is_raised_where_it_waits() 
 
 
 async def test_who_comes_to_wait_when_all_has_ended_is_cancelled_like_everybody() -> None:
-    reactor = Reactor()
+    reactor = Reactor(NoBatch())
     near, far = socket.socketpair()
     with near, far:
         with trio.CancelScope() as scope:

@@ -46,7 +46,7 @@ class EagerLog(MemoryLog):
         self.holds = False
         self._may_end: list[trio.Event] = []
 
-    def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:  # type: ignore[override]
+    def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         self.begun.append(len(records))
         event = trio.Event()
         if self.holds:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
 import simulations.branches as family
 from qserver.durability.branch_log import BranchLog
 from qserver.durability.branch_log import begin_branch as begin
-from qserver.durability.kept import Kept
+from qserver.durability.kept import Kept, is_needless
 from qserver.durability.port import Log
+from qserver.durability.records import decode_record, encode_record, writes_of
 from qserver.engine.checkpointer import Checkpointer
+from qserver.engine.database import Database
+from qserver.storage.writes import SEQUENCES_TREE
 from simulations.branches import Process, simulate_family
+from simulations.mutants.mutant import edited
 
 SEEDS = 10
 SEEDS_UNTIL_CAUGHT = 40
@@ -23,6 +28,7 @@ def test_branches_hold_what_they_must_whatever_fails() -> None:
     assert [(run.seed, run.problems) for run in runs if run.problems] == []
     assert sum(run.crashes for run in runs) > 2 * SEEDS
     assert sum(run.made for run in runs) > 4 * SEEDS and sum(run.deleted for run in runs) > SEEDS
+    assert sum(run.emptied for run in runs) > 0 and sum(run.looked_back for run in runs) > SEEDS
 
 
 def forget_what_a_branch_needs(plant: pytest.MonkeyPatch) -> None:
@@ -70,6 +76,88 @@ def forget_the_record_before_the_pin(plant: pytest.MonkeyPatch) -> None:
     plant.setattr(family.Family, "_remove", remove)
 
 
+def copy_one_record_too_few(plant: pytest.MonkeyPatch) -> None:
+    """A branch lacks the last commit of its parent, unless a checkpoint has it."""
+
+    async def shorter(own: Log, log: Log, parent: str, kept: Kept | None, version: int) -> None:
+        first = 1 if kept is None else kept.version
+        await begin(own, log, parent, kept, max(version - 1, first))
+
+    plant.setattr(family, "begin_branch", shorter)
+
+
+def pin_the_newest_checkpoint(plant: pytest.MonkeyPatch) -> None:
+    """A branch of an older version begins with what came later."""
+    pinned = Checkpointer.pin
+
+    async def pin(self: Checkpointer, name: str, version: int) -> Kept | None:
+        return await pinned(self, name, self.saved.version)
+
+    plant.setattr(Checkpointer, "pin", pin)
+
+
+def forget_what_is_too_old_for_the_parent(plant: pytest.MonkeyPatch) -> None:
+    """A checkpoint that is pinned is dropped when the history of the parent has ended."""
+    edit(
+        plant,
+        is_needless,
+        "if kept[at].names or at < begins:\n        return not kept[at].names",
+        "if at < begins:\n        return True",
+    )
+
+
+def look_for_the_last_page_at_home(plant: pytest.MonkeyPatch) -> None:
+    """The last page that a branch shares with its parent is taken for its own."""
+
+    def load(self: BranchLog, numbers: Sequence[int]) -> dict[int, bytes]:
+        shared = [number for number in numbers if 0 < number < self.base.last_page]
+        found = self.parent.load(shared) if shared else {}
+        return found | self.own.load([number for number in numbers if number not in shared])
+
+    plant.setattr(BranchLog, "load", load)
+
+
+def begin_without_the_numbers(plant: pytest.MonkeyPatch) -> None:
+    """A branch gets the log of its parent without what sequences have given."""
+
+    async def without(own: Log, log: Log, parent: str, kept: Kept | None, version: int) -> None:
+        await begin(own, _WithoutNumbers(log), parent, kept, version)  # type: ignore[arg-type]
+
+    plant.setattr(family, "begin_branch", without)
+
+
+class _WithoutNumbers:
+    def __init__(self, log: Log) -> None:
+        self.load_checkpoint = log.load_checkpoint
+        self._read = log.read
+
+    async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
+        return [(version, _without(data)) for version, data in await self._read(after, most)]
+
+
+def _without(data: bytes) -> bytes:
+    record = decode_record(data)
+    writes = {tree: each for tree, each in writes_of(record).items() if tree != SEQUENCES_TREE}
+    return encode_record(
+        record.version,
+        record.time,
+        record.trees_used,
+        writes,
+        record.dropped,
+        record.catalog_changes,
+    )
+
+
+def keep_all_of_a_deleted_parent(plant: pytest.MonkeyPatch) -> None:
+    """A parent that is deleted before its branches keeps its history, and so its pages."""
+    plant.setattr(Database, "keep_history", lambda self, seconds: None)
+
+
+def edit(plant: pytest.MonkeyPatch, function: Any, old: str, new: str) -> None:
+    owner, name, change = edited(function, old, new)
+    plant.setattr(owner, name, change(None))
+
+
 @pytest.mark.parametrize(
     "bug",
     [
@@ -77,6 +165,12 @@ def forget_the_record_before_the_pin(plant: pytest.MonkeyPatch) -> None:
         copy_the_log_to_its_end,
         look_in_the_file_of_the_parent_first,
         forget_the_record_before_the_pin,
+        copy_one_record_too_few,
+        pin_the_newest_checkpoint,
+        forget_what_is_too_old_for_the_parent,
+        look_for_the_last_page_at_home,
+        begin_without_the_numbers,
+        keep_all_of_a_deleted_parent,
     ],
 )
 def test_a_planted_bug_is_caught(

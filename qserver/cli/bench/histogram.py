@@ -19,10 +19,11 @@ _STEP: Final = math.log(1.02)
 class Histogram:
     """The measurements of one workload."""
 
-    def __init__(self, workload: str, rows: int = 1) -> None:
-        """Each request reads or writes `rows`."""
+    def __init__(self, workload: str, rows: int = 1, plain: str | None = None) -> None:
+        """Each request reads or writes `rows`; `plain` is the workload to compare with."""
         self.workload = workload
         self.rows = rows
+        self.plain = plain
         self.seconds = 0.0
         self.received_bytes = 0
         self.errors: Counter[str] = Counter()
@@ -72,6 +73,10 @@ def report(histograms: Sequence[Histogram]) -> str:
     times = ("p50 ms", "p95 ms", "p99 ms", "max ms")
     columns = ("workload", "requests/s", "rows/s", *times, "MB/s", "errors")
     text = table(columns, ("text", *("numeric",) * 8), rows)
+    rates = {each.workload: each.per_second for each in histograms}
+    for each in histograms:
+        if each.plain is not None and rates.get(each.plain):
+            text += f"{each.workload}: {each.per_second / rates[each.plain]:.2f} of {each.plain}\n"
     for each in histograms:
         for code, count in each.errors.most_common():
             text += f"{each.workload}: {count:,} × {code}\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -22,8 +22,10 @@ from qserver.client import ConnectionFailed, ConnectionLost
 WARM_UP_PART: Final = 0.2
 WARM_UP_SECONDS_MAX: Final = 1.0
 LAST_ANSWERS_SECONDS_MAX: Final = 60.0
+STREAMS_BEGIN_SECONDS_MAX: Final = 30.0
 _REPORT_SECONDS: Final = 0.25
 _PAUSE_AFTER_LOSS_SECONDS: Final = 0.02
+_VERSION: Final = re.compile(rb'"version": ?(\d+)')
 _CODE: Final = re.compile(rb'"code": ?"(\w+)"')
 
 Watch = Callable[[Histogram, float], None]
@@ -35,7 +37,7 @@ class Load:
         self._workload = workload
         self._address = address
         self._clients = clients
-        self._histogram = Histogram(workload.name, workload.rows)
+        self._histogram = Histogram(workload.name, workload.rows, workload.plain)
         self._is_measuring = False
         self._is_over = False
         self._failure: ConnectionFailed | None = None
@@ -43,6 +45,7 @@ class Load:
     async def run(self, seconds: float, watch: Watch) -> Histogram:
         started = time.perf_counter()
         async with trio.open_nursery() as nursery:
+            followers = await nursery.start(self._follow_all)
             for number in range(self._clients):
                 nursery.start_soon(self._client, random.Random(number), nursery.cancel_scope)
             await trio.sleep(min(seconds * WARM_UP_PART, WARM_UP_SECONDS_MAX))
@@ -52,11 +55,51 @@ class Load:
                 watch(self._histogram, passed)
                 await trio.sleep(min(_REPORT_SECONDS, seconds - passed))
             self._is_over = True
+            followers.cancel()
             nursery.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS_SECONDS_MAX
         self._histogram.seconds = time.perf_counter() - started
         if self._failure is not None:
             raise self._failure
         return self._histogram
+
+    async def _follow_all(
+        self, *, task_status: trio.TaskStatus[trio.CancelScope] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Follow the streams of the workload; they have begun when this has started."""
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                requests = await self._streams()
+                connections = [Connection(self._address) for _ in requests]
+                for connection, request in zip(connections, requests, strict=True):
+                    nursery.start_soon(self._follow, connection, request)
+                with trio.move_on_after(STREAMS_BEGIN_SECONDS_MAX):
+                    for connection in connections:
+                        await connection.begun.wait()
+                task_status.started(scope)
+                await trio.sleep_forever()
+
+    async def _streams(self) -> Sequence[bytes]:
+        """Return the requests for streams, from the version on that a first request answers."""
+        if self._workload.streams is None:
+            return ()
+        connection = Connection(self._address)
+        try:
+            await connection.ask(next(self._workload.requests(random.Random(0))))
+        finally:
+            connection.close()
+        version = _VERSION.search(connection.head)
+        return self._workload.streams(int(version.group(1)) if version else 0)
+
+    async def _follow(self, connection: Connection, request: bytes) -> None:
+        """Read a stream without an end; each end is an error."""
+        try:
+            await connection.ask(request)
+            self._histogram.errors[_reason(connection)] += 1
+        except (ConnectionLost, ConnectionFailed) as error:
+            self._histogram.errors[error.message] += 1
+        finally:
+            connection.begun.set()
+            connection.close()
 
     async def _client(self, chance: random.Random, scope: trio.CancelScope) -> None:
         connection = Connection(self._address)

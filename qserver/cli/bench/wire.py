@@ -60,6 +60,8 @@ class Connection:
         self.tail = b""
         """Its end."""
         self.received_bytes = 0
+        self.begun = trio.Event()
+        """Set when the first answer has begun."""
 
     async def ask(self, request: bytes) -> None:
         """Send a request and wait for its whole answer; sets `status`, `head` and `tail`."""
@@ -142,6 +144,7 @@ class Connection:
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
+        self.begun.set()
 
     def on_body(self, piece: bytes) -> None:
         missing = _KEPT_BYTES - len(self.head)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from qserver.cli.bench.wire import Address, Connection
@@ -17,6 +18,11 @@ from qserver.cli.bench.wire import Address, Connection
 ACCOUNTS: Final = 10_000
 SCAN_ROWS: Final = 10_000
 BULK_ROWS: Final = 10_000
+LIVE_QUERIES: Final = 900
+"""Each on a connection of its own; a server has 1,000 by default."""
+FIRST_ONCE: Final = 1_000_000_000
+"""Rows that are inserted once have higher numbers than others."""
+READERS_OF_CHANGES: Final = 100
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 _LINES: Final = "application/x-ndjson"
@@ -50,12 +56,18 @@ def tables_of(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`requests` yields the requests of one client, without end; each reads or writes `rows`."""
+    """`requests` yields the requests of one client, without end; each reads or writes `rows`.
+
+    Beside them each of `streams`, from a version on, is followed on a connection of its own.
+    `plain` names the workload to compare with: the same without what this one adds.
+    """
 
     name: str
     requests: Callable[[random.Random], Iterator[bytes]]
     succeeded: Callable[[Connection], bool]
     rows: int = 1
+    streams: Callable[[int], Sequence[bytes]] | None = None
+    plain: str | None = None
 
 
 def workload_of(name: str, target: Target) -> Workload:
@@ -78,6 +90,20 @@ def workload_of(name: str, target: Target) -> Workload:
         case "stream":
             whole = _query(target, _scan(accounts), "", _EVENTS).filled()
             return Workload(name, lambda chance: itertools.repeat(whole), _streamed, SCAN_ROWS)
+        case "once":
+            template = _once(target)
+            made = (template.filled(n, FIRST_ONCE + n) for n in fresh)
+            return Workload(name, lambda chance: made, _answered, plain="insert")
+        case "update" | "live" | "feed":
+            template = _query(target, _update(accounts), "%d,%d")
+            streams = {"live": _live_queries, "feed": _readers_of_changes}.get(name)
+            return Workload(
+                name,
+                lambda chance: _updates(template, chance),
+                _answered,
+                streams=None if streams is None else partial(streams, target),
+                plain=None if name == "update" else "update",
+            )
         case "bulk":
             template = _bulk(target)
             return Workload(name, lambda chance: _bulks(template, fresh), _answered, BULK_ROWS)
@@ -86,14 +112,15 @@ def workload_of(name: str, target: Target) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A request with placeholders for numbers."""
+    """A request with placeholders for numbers; the head may have some before its length."""
 
     head: bytes
     body: bytes
 
     def filled(self, *numbers: int) -> bytes:
-        body = self.body % numbers
-        return self.head % len(body) + body
+        of_head = self.head.count(b"%d") - 1
+        body = self.body % numbers[of_head:]
+        return self.head % (*numbers[:of_head], len(body)) + body
 
 
 def _template(target: Target, path: str, body: str, accept: str) -> Template:
@@ -101,16 +128,46 @@ def _template(target: Target, path: str, body: str, accept: str) -> Template:
     return Template(_head(target, path, _JSON, accept), f"{{{body}{database}}}".encode("ascii"))
 
 
-def _head(target: Target, path: str, content_type: str, accept: str) -> bytes:
+def _head(target: Target, path: str, content_type: str, accept: str, method: str = "POST") -> bytes:
     """The head of a request, with a placeholder for the length of its body."""
     address = target.address
     head = (
-        f"POST {address.prefix}{path} HTTP/1.1\r\nHost: {address.authority}\r\n"
+        f"{method} {address.prefix}{path} HTTP/1.1\r\nHost: {address.authority}\r\n"
         f"Authorization: Bearer {target.key}\r\nContent-Type: {content_type}\r\n"
         f"Accept: {accept}\r\nContent-Length: "
     )
     # A percent sign in a key or a path is not a placeholder.
     return head.replace("%", "%%").encode("ascii") + b"%d\r\n\r\n"
+
+
+def _once(target: Target) -> Template:
+    """An insert with a key of its own; the names of two benches differ."""
+    plain = _query(target, f"INSERT INTO {target.entries} VALUES (?, 'entry')")
+    named = f"Idempotency-Key: {target.name} %d\r\nContent-Length: ".encode("ascii")
+    return Template(plain.head.replace(b"Content-Length: ", named), plain.body)
+
+
+def _update(accounts: str) -> str:
+    return f"UPDATE {accounts} SET balance = balance + ? WHERE id = ?"
+
+
+def _updates(template: Template, chance: random.Random) -> Iterator[bytes]:
+    while True:
+        yield template.filled(1 + int(chance.random() * 10), int(chance.random() * ACCOUNTS))
+
+
+def _live_queries(target: Target, version: int) -> Sequence[bytes]:
+    """One for each of some accounts."""
+    sql = f"SELECT balance FROM {target.accounts} WHERE id = ?"
+    body = f'"sql":"{sql}","params":[%d],"live":true'
+    template = _template(target, "/v1/query", body, _EVENTS)
+    return [template.filled(number) for number in range(LIVE_QUERIES)]
+
+
+def _readers_of_changes(target: Target, version: int) -> Sequence[bytes]:
+    database = f"&database={target.database}" if target.database else ""
+    path = f"/v1/changes?since={version}{database}"
+    return [_head(target, path, _JSON, _EVENTS, "GET") % 0] * READERS_OF_CHANGES
 
 
 def _query(target: Target, sql: str, params: str = "%d", accept: str = _JSON) -> Template:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.cli import main
+from qserver.cli.bench import workloads
 from qserver.cli.bench.histogram import Histogram, report
 from qserver.cli.bench.wire import Address
-from qserver.cli.bench.workloads import BULK_ROWS, Target, workload_of
+from qserver.cli.bench.workloads import BULK_ROWS, FIRST_ONCE, Target, workload_of
 from qserver.cli.command_line import WORKLOADS
 from tests.client.fake_server import (
     KEY,
@@ -41,6 +43,8 @@ def answering(received: Received) -> Answer:
 def stage(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QSERVER_URL", server.url)
     monkeypatch.setenv("QSERVER_API_KEY", KEY)
+    monkeypatch.setattr(workloads, "LIVE_QUERIES", 0)  # the fake server ends every stream
+    monkeypatch.setattr(workloads, "READERS_OF_CHANGES", 0)
     server.route("POST", "/v1/query", answering)
     server.route("POST", "/v1/transaction", Answer({"success": True, "results": []}))
     server.route("POST", "/v1/databases", _made)
@@ -135,8 +139,35 @@ def test_requests_are_whole_http(name: str) -> None:
         assert seen[-1]["database"] == "bench_1"
     if name == "bulk":
         assert sorted(seen) == list(range(-3 * BULK_ROWS, 0))
-    if name == "insert":
-        assert [each["params"] for each in seen] == [[1], [2], [3]]
+    if name in ("insert", "once"):
+        above = FIRST_ONCE if name == "once" else 0
+        assert [each["params"] for each in seen] == [[above + n] for n in (1, 2, 3)]
+
+
+def test_an_insert_with_a_key_names_each_once() -> None:
+    target = Target(Address.of("http://h:1"), "svc_k_a", None, "bench_1")
+    requests = workload_of("once", target).requests(random.Random(1))
+    names = [
+        re.findall(rb"\r\nIdempotency-Key: ([^\r]+)\r\nContent-Length: ", next(requests))
+        for _ in range(3)
+    ]
+    assert names == [[b"bench_1 1"], [b"bench_1 2"], [b"bench_1 3"]]
+
+
+def test_streams_are_followed_beside_the_requests_and_compared_with_none(
+    server: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "LIVE_QUERIES", 3)
+    monkeypatch.setattr(workloads, "READERS_OF_CHANGES", 2)
+    arguments = [f"--workload={name}" for name in ("update", "live", "feed")]
+    assert run(*arguments) == 0
+    live = [each for each in server.requests if each.path == "/v1/query" and each.body.get("live")]
+    assert sorted(each.body["params"] for each in live) == [[0], [1], [2]]
+    feeds = [each for each in server.requests if each.path.startswith("/v1/changes?since=")]
+    assert len(feeds) == 2
+    out = capsys.readouterr().out
+    assert re.search(r"^live: \d+\.\d\d of update$", out, re.MULTILINE)
+    assert re.search(r"^feed: \d+\.\d\d of update$", out, re.MULTILINE)
 
 
 @given(st.lists(st.floats(1e-5, 100.0), min_size=1, max_size=200))

@@ -74,6 +74,21 @@ def test_lines_of_json_can_be_read_by_anyone(numbers: Client, tmp_path: Path) ->
     assert last == {"end": True, "rows": 1300}
 
 
+def test_an_export_of_a_branch_is_its_newest_version_and_no_history(
+    numbers: Client, empty_database: MakeClient, tmp_path: Path
+) -> None:
+    name = f"{numbers.database}-branch"
+    numbers.create_database(name, numbers.database)
+    numbers.query("DELETE FROM numbers WHERE n > 5", database=name)
+    file, into = tmp_path / "branch.sql", empty_database()
+    assert main(["export", str(file), "--database", name]) == 0
+    assert main(["import", str(file), "--database", str(into.database)]) == 0
+    numbers.delete_database(name)
+    assert into.query("SELECT count(*) FROM numbers").rows == [(5,)]
+    assert numbers.query("SELECT count(*) FROM numbers").rows == [(1300,)]
+    assert "1300" not in file.read_text(encoding="utf-8"), "what was deleted is not in it"
+
+
 def test_only_the_owner_may_read_an_export(numbers: Client, tmp_path: Path) -> None:
     before = os.umask(0)
     try:

@@ -1,0 +1,42 @@
+"""Upkeep of a SQLite file, in steps so short that commits can wait for them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from typing import Final
+
+INCREMENTAL: Final = 2
+"""SQLite's name for files that shrink step by step."""
+FREE_PAGES_KEPT: Final = 1024
+FREE_SHARE_KEPT: Final = 0.25
+"""A file keeps so many free pages, or this share of all, for what is written next."""
+PAGES_CUT_AT_ONCE: Final = 64
+
+
+def shrink(
+    connection: sqlite3.Connection, most: int = FREE_PAGES_KEPT, share: float = FREE_SHARE_KEPT
+) -> bool:
+    """Cut some pages off the end of the file, if more are free in it than it may keep.
+
+    False if there was nothing to cut. Files of releases that did not shrink them never have any.
+    """
+    ((free,),) = connection.execute("PRAGMA freelist_count")
+    if free <= most or not can_shrink(connection):
+        return False
+    ((count,),) = connection.execute("PRAGMA page_count")
+    if free <= share * count:
+        return False
+    connection.execute(f"PRAGMA incremental_vacuum({PAGES_CUT_AT_ONCE})").fetchall()
+    return True
+
+
+def can_shrink(connection: sqlite3.Connection) -> bool:
+    ((kind,),) = connection.execute("PRAGMA auto_vacuum")
+    return bool(kind == INCREMENTAL)
+
+
+def move_log(connection: sqlite3.Connection) -> None:
+    """Move the write-ahead log into the main file, as far as that is possible now."""
+    with suppress(sqlite3.Error):  # the disk is full or broken, and the log is good where it is
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
