@@ -156,7 +156,7 @@ class SimulatedWorld:
         """Let the actor, which is about to wait, or the whole process die here."""
         self.let_pages_go()
         actor = ACTOR.get()
-        if self.faults.strikes("actor_killed"):
+        if self.faults.strikes("actor_killed") and actor in self._actors:  # recovery is no actor
             self.record("kill", f"{actor} is killed")
             self.reach(f"{actor.split()[0]} killed")
             self._actors[actor].cancel()
