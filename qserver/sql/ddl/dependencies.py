@@ -6,7 +6,7 @@ dependent is an error; with it, dependents are dropped first, recursively.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from qserver.errors import DependentObjectsStillExist
@@ -33,12 +33,17 @@ class Dependent:
     on: str = ""
 
 
-def dependents(work: Work, definition: Definition, going: Collection[str]) -> list[Dependent]:
+def dependents(
+    work: Work,
+    definition: Definition,
+    going: Collection[str],
+    among: Iterable[Definition] | None = None,
+) -> list[Dependent]:
     """Return the dependents of a definition, recursively, without those in `going`."""
     what, key = described(definition), key_of(definition)
     found = [
         replace(dependent, on=what)
-        for other in work.transaction.catalog.definitions()
+        for other in (work.transaction.catalog.definitions() if among is None else among)
         for dependent in _dependents_in(other, definition)
         if key_of(other) != key and key_of(other) not in going
     ]
@@ -136,22 +141,30 @@ def _refuse_to_guess(work: Work) -> None:
 
 
 def drop_definition(
-    work: Work, name: str, going: Collection[str] = (), cascade: bool = True
+    work: Work,
+    name: str,
+    going: Collection[str] = (),
+    cascade: bool = True,
+    among: Iterable[Definition] | None = None,
 ) -> None:
-    """Drop a definition with its trees, owned sequences and dependents."""
+    """Drop a definition with its trees, owned sequences and dependents.
+
+    `among`: where its dependents are, if that is known.
+    """
     definition = work.find(name)
     if definition is None:
         return  # a cascade has dropped it already
-    require_no_dependents(
-        work, described(definition), dependents(work, definition, going), cascade, name
-    )
+    found = dependents(work, definition, going, among)
+    require_no_dependents(work, described(definition), found, cascade, name)
     definition = work.find(name) or definition
     work.transaction.define(name, None)
     if isinstance(definition, Table):
         trees = (definition.id, *(index.id for index in definition.indexes))
         work.transaction.drop_trees(*trees)
+        remaining = work.transaction.catalog.definitions()
+        users = [each for each in remaining if isinstance(each, Table | View)]
         for sequence in owned_sequences(work, name):
-            drop_definition(work, sequence.key)
+            drop_definition(work, sequence.key, among=users)
     elif isinstance(definition, Sequence):
         work.statements.drop_sequence(definition)
 

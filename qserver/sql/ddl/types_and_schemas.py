@@ -38,12 +38,14 @@ def create_enum(work: Work, node: ast.CreateEnum) -> Steps:
     if work.find(name) is not None:
         raise DuplicateObject(f'type "{name}" already exists')
     labels = tuple(str(work.value(label)) for label in node.labels)
-    for at, label in enumerate(labels):
-        if label in labels[:at]:
+    seen: set[str] = set()
+    for label in labels:
+        if label in seen:
             raise UniqueViolation(
                 'duplicate key value violates unique constraint "pg_enum_typid_label_index"',
                 detail=f"Key (enumlabel)=({label}) already exists.",
             )
+        seen.add(label)
     work.transaction.define(name, enumeration_of(name, labels))
     return 0
     yield
