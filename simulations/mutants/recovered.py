@@ -43,8 +43,8 @@ class _ShortLog:
 
 
 def _read_three_pieces(original: Any) -> Any:
-    async def recover_from(known: Recovered, log: Any) -> Recovered:
-        result: Recovered = await original(known, _ShortLog(log, 3))
+    async def recover_from(known: Recovered, log: Any, *, may_save: bool = False) -> Recovered:
+        result: Recovered = await original(known, _ShortLog(log, 3), may_save=may_save)
         return result
 
     return recover_from

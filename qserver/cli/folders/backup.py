@@ -10,6 +10,9 @@ copied, and still is after the last one, finds its pages in the copy of its pare
 was made. A branch that was made or deleted meanwhile may not, and is left out. Any other database
 that was made meanwhile is copied then.
 
+A file that the control database does not list at all is copied as it is: who finds it there in the
+folder finds it in the backup.
+
 What is left out is taken out of the copy's records, too, as if it had been deleted there: its
 record says `deleting`, which the next start finishes, and no copy holds pages for it any more.
 """
@@ -62,22 +65,21 @@ class Backup:
         """
         make_folder(self._folder)
         first = self._first_list()
-        copied = {
-            name
-            for name in named([name for name in first if first[name].state in WITH_FILES])
-            if self._copied(name)
-        }
+        stray = set(self._source.names()) - {CONTROL, *first}
+        wanted = [name for name in first if first[name].state in WITH_FILES]
+        copied = {name for name in named([*wanted, *sorted(stray)]) if self._copied(name)}
         self._copy_control()
         last = trio.run(databases_in, self._target.file_of(CONTROL))
         left_out: set[str] = set()
         for name, listed in last.items():
-            was_there = name in copied and first[name].state == "ready"
+            was_there = name in copied and first.get(name, GONE).state == "ready"
             if listed.state == "ready" and not was_there:
                 is_late = listed.parent is None and self._copied(name)
                 (copied if is_late else left_out).add(name)
             elif listed.state == "deleted" and name not in copied:
                 left_out.add(name)
-        kept = {name for name in copied if last.get(name, GONE).state in WITH_FILES} - left_out
+        listed_now = {name for name in copied if last.get(name, GONE).state in WITH_FILES}
+        kept = (listed_now | (copied & stray - last.keys())) - left_out
         self._remove(copied - kept)
         for name in kept:
             trio.run(let_go, self._target.file_of(name), kept)
