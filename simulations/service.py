@@ -331,7 +331,10 @@ class Service:
 
     async def _request(self, send: Callable[[Database], Awaitable[Any]], number: int) -> Any:
         world = self.world
-        await self._up.wait()
+        up = None
+        while up is not self._up:  # else the process has crashed at this very moment
+            up = self._up
+            await up.wait()
         database = self._database
         assert database is not None
         REQUEST.set(f"T{number}")

@@ -73,31 +73,44 @@ async def recover(
     `may_save`: save pages of a long log, so that memory stays within its bound.
     """
     store = LoggedPages(log) if store is None else store
-    store.copied = 0
-    saved = SavedPages(store)
-    base = await load_newest(log, saved, shards) or empty_snapshot(shards, store.new_lease(0))
-    return await recover_from(Recovered(base, saved, 0), log, may_save=may_save)
+    while True:
+        store.copied = 0
+        saved = SavedPages(store)
+        base = await load_newest(log, saved, shards) or empty_snapshot(shards, store.new_lease(0))
+        try:
+            return await recover_from(Recovered(base, saved, 0), log, may_save=may_save)
+        except CheckpointOvertaken:
+            continue
+
+
+class CheckpointOvertaken(Exception):
+    """The process that had the log before has saved a checkpoint behind the one we began with."""
 
 
 async def recover_from(known: Recovered, log: Log, *, may_save: bool = False) -> Recovered:
-    """Recover from a snapshot that is known to equal the log up to its version."""
+    """Recover from a snapshot that is known to equal the log up to its version.
+
+    Raises CheckpointOvertaken: then its pages are not ours to number, and records may be gone.
+    """
     recovery = Recovery(known, log, may_save)
     is_ours = False
     while not await recovery.read_on():
         if not is_ours:
-            await _fence_end(log, recovery.replay.version)
+            await _fence_end(log, recovery.replay.version, known.saved)
+            await _check_newest(log, known.saved)
             is_ours = True
         await recovery.apply(is_long=True)
     while not await log.fence(recovery.replay.version):
         before = recovery.replay.version
         await recovery.read_on()
         if recovery.replay.version == before:
+            await _check_newest(log, known.saved)
             raise _withheld(before)
     snapshot = await recovery.apply()
     return Recovered(snapshot, known.saved, recovery.log_bytes, recovery.ahead_bytes)
 
 
-async def _fence_end(log: Log, after: int) -> None:
+async def _fence_end(log: Log, after: int, saved: SavedPages) -> None:
     """Take over a log of which not all has been applied."""
     end = after
     while True:
@@ -107,7 +120,14 @@ async def _fence_end(log: Log, after: int) -> None:
         if await log.fence(end):
             return
         if end == before:
+            await _check_newest(log, saved)
             raise _withheld(end)
+
+
+async def _check_newest(log: Log, saved: SavedPages) -> None:
+    versions = [version for version, _ in await log.load_outlines()]
+    if max(versions, default=0) > saved.version:
+        raise CheckpointOvertaken
 
 
 def _withheld(version: int) -> DataCorrupted:

@@ -34,7 +34,7 @@ from qserver.durability.kept import Kept
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
-from qserver.durability.recovery import Recovered, recover, recover_from
+from qserver.durability.recovery import CheckpointOvertaken, Recovered, recover, recover_from
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.feed import Feed
@@ -187,16 +187,19 @@ class Database:
                 pause = 0.0
             pause = min(max(2 * pause, RECOVERY_PAUSE_SECONDS_MIN), RECOVERY_PAUSE_SECONDS_MAX)
 
+    async def _recovered(self) -> Recovered:
+        if self._known is not None:
+            with suppress(CheckpointOvertaken):
+                return await recover_from(self._known, self._log, may_save=True)
+        return await recover(self._log, self._shards, self.pages, may_save=True)
+
     async def _recover(self) -> Generation | None:
         """Return a generation that begins with what the log holds; None if it cannot be read now.
 
         Nothing else keeps the recovered snapshot: while it is alive, its pages are not forgotten.
         """
         try:
-            if self._known is None:
-                recovered = await recover(self._log, self._shards, self.pages, may_save=True)
-            else:
-                recovered = await recover_from(self._known, self._log, may_save=True)
+            recovered = await self._recovered()
         except DataCorrupted as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot be opened", error)
