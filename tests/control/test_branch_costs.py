@@ -81,27 +81,31 @@ async def test_a_branch_of_a_large_database_takes_what_one_of_a_small_one_takes(
         assert many <= few + 2 and many_bytes <= 1.2 * few_bytes
 
 
+async def size_at_rest(opened: Opened, folder: DataFolder, name: str) -> int:
+    """Close a database, which empties its write-ahead log; return the bytes of its files."""
+    with await opened.plane.database(opened.grant, name) as used:
+        await used.database.checkpoint()
+        host = opened.plane.databases._hosts[used.id]
+    opened.plane.databases._begin_close(host)
+    await host.closed.wait()
+    return folder.size_bytes(used.id)
+
+
 async def test_branches_cost_what_they_change(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     async with opened_plane(folder) as opened:
         await filled(opened, "main", 20_000)
-        main = (await opened.plane.find_database(opened.grant, "main"))[0].id
-        whole = folder.size_bytes(main)
+        whole = await size_at_rest(opened, folder, "main")
         sizes = []
         for number in range(5):
             name = f"b{number}"
-            made = await opened.plane.create_database(opened.grant, name, Origin("main"))
+            await opened.plane.create_database(opened.grant, name, Origin("main"))
             first = number * 1000
             change = f"update t set n = -n where id > {first} and id <= {first + 1000}"
             await opened.run(opened.grant, change, name)
-            with await opened.plane.database(opened.grant, name) as used:
-                await used.database.checkpoint()
-                host = opened.plane.databases._hosts[used.id]
-            opened.plane.databases._begin_close(host)
-            await host.closed.wait()
-            sizes.append(folder.size_bytes(made.id))
+            sizes.append(await size_at_rest(opened, folder, name))
         assert max(sizes) < whole / 4
-        assert folder.size_bytes(main) < 1.1 * whole + 200_000
+        assert await size_at_rest(opened, folder, "main") < 1.1 * whole + 200_000
         sums = "select sum(n) from t where n < 0"
         assert await opened.run(opened.grant, sums, "b3") == [(-(3001 + 4000) * 500,)]
         assert await opened.run(opened.grant, sums) == [(None,)]
