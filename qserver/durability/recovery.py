@@ -112,16 +112,17 @@ async def recover_from(known: Recovered, log: Log, *, may_save: bool = False) ->
 
 async def _fence_end(log: Log, after: int, saved: SavedPages) -> None:
     """Take over a log of which not all has been applied."""
-    end = after
+    end, refused = after, False
     while True:
         before = end
         while records := await log.read(end, RECORDS_READ_AT_ONCE):
             end = records[-1][0]
-        if await log.fence(end):
-            return
-        if end == before:
+        if refused and end == before:
             await _check_newest(log, saved)
             raise _withheld(end)
+        if await log.fence(end):
+            return
+        refused = True
 
 
 async def _check_newest(log: Log, saved: SavedPages) -> None:
