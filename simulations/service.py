@@ -194,7 +194,8 @@ class Service:
         """Inspect the newest snapshot of the current process."""
         generation: Any = None if self._database is None else self._database._generation
         if generation is not None:
-            self._look_at(generation.versions.newest, when)
+            with suppress(LogTaken):  # a process that has lost its log can load no pages
+                self._look_at(generation.versions.newest, when)
 
     async def rest(self) -> None:
         """Let the current process come to rest, and check that nothing is left over in it."""
