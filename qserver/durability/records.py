@@ -62,48 +62,25 @@ class LogRecordFormat(msgspec.Struct, frozen=True, array_like=True):
     format: int
 
 
-def encode_record(
-    version: int,
-    time: float,
-    trees_used: int,
-    writes: Writes,
-    dropped: tuple[int, ...] = (),
-    catalog_changes: dict[str, Any] | None = None,
-    *,
-    plain: Container[int] = (),
-    requests: Sequence[str] = (),
-    definitions: Sequence[Definitions] = (),
-) -> bytes:
-    """Return the bytes of a record.
-
-    `plain`: trees of tables whose rows are plain, see `Table.is_plain`.
-    """
-    trees = [(tree, encode_entries(changes, tree in plain)) for tree, changes in writes.items()]
-    changed = catalog_changes or {}
-    record = LogRecord(
-        FORMAT, version, time, trees_used, trees, dropped, changed, requests, definitions
-    )
+def encode_record(record: LogRecord) -> bytes:
     return sealed(_encode(record))
 
 
-def encode_record_in_pieces(
-    version: int,
-    time: float,
-    trees_used: int,
-    writes: Writes,
-    dropped: tuple[int, ...] = (),
-    catalog_changes: dict[str, Any] | None = None,
-    *,
-    plain: Container[int] = (),
-    requests: Sequence[str] = (),
-    definitions: Sequence[Definitions] = (),
-) -> Generator[None, None, bytes]:
-    """Return a record whose entries are cut; yield now and then, so that others can run.
+def encode_trees(writes: Writes, plain: Container[int] = ()) -> list[tuple[int, bytes]]:
+    """Return the entries of a record; `plain`: trees of tables whose rows are plain."""
+    return [(tree, encode_entries(changes, tree in plain)) for tree, changes in writes.items()]
 
-    Its MessagePack is put together here: an encoder would copy all pieces once more, at once.
+
+def encode_record_in_pieces(
+    record: LogRecord, writes: Writes, plain: Container[int] = ()
+) -> Generator[None, None, bytes]:
+    """Encode a record together with its entries, which it lacks, and cut them.
+
+    Yield now and then, so that others can run. The MessagePack is put together here: an encoder
+    would copy all pieces once more, at once.
     """
-    head = (FORMAT_CUT, version, time, trees_used)
-    tail = (dropped, catalog_changes or {}, requests, definitions)
+    head = (FORMAT_CUT, record.version, record.time, record.trees_used)
+    tail = (record.dropped, record.catalog_changes, record.requests, record.definitions)
     pieces = [b""]
     for tree, changes in writes.items():
         keys, rows = iter(changes), iter(changes.values())

@@ -16,12 +16,18 @@ of guessing what is on it. If another process has taken over the log, the rounds
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from qserver.durability.port import Ended, Log
-from qserver.durability.records import encode_record, encode_record_in_pieces
+from qserver.durability.records import (
+    FORMAT,
+    LogRecord,
+    encode_record,
+    encode_record_in_pieces,
+    encode_trees,
+)
 from qserver.engine.batch import Batch
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
@@ -32,8 +38,6 @@ from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.writes import CHANGES_AT_ONCE, count_changes
-
-T = TypeVar("T")
 
 
 class LogWriterStatistics(msgspec.Struct, frozen=True):
@@ -173,8 +177,9 @@ class LogWriter:
     async def _encode_ahead(self, group: list[Append]) -> None:
         """Encode long rounds piece by piece, so that other tasks run meanwhile."""
         for append in filter(_is_long, group):
-            data = await in_steps(_encoded_by(encode_record_in_pieces, append))
-            self._encoded[append.snapshot.version] = data
+            plain = append.snapshot.catalog.plain
+            steps = encode_record_in_pieces(_record_of(append, []), append.writes, plain)
+            self._encoded[append.snapshot.version] = await in_steps(steps)
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
         return self.log.append([(round.snapshot.version, self.encode(round)) for round in group])
@@ -182,7 +187,8 @@ class LogWriter:
     def encode(self, append: Append) -> bytes:
         data = self._encoded.pop(append.snapshot.version, None)
         if data is None:
-            data = _encoded_by(encode_record, append)
+            trees = encode_trees(append.writes, append.snapshot.catalog.plain)
+            data = encode_record(_record_of(append, trees))
         self._bytes += len(data)
         self._note_logged(len(data))
         return data
@@ -209,18 +215,18 @@ class LogWriter:
         return f"the log writer after {self._records} records in {self._groups} groups"
 
 
-def _encoded_by(encode: Callable[..., T], append: Append) -> T:
+def _record_of(append: Append, trees: list[tuple[int, bytes]]) -> LogRecord:
     snapshot = append.snapshot
-    return encode(
+    return LogRecord(
+        FORMAT,
         snapshot.version,
         snapshot.time,
         snapshot.catalog.trees_used,
-        append.writes,
+        trees,
         append.dropped,
         changes_to_plain(append.catalog_changes),
-        plain=snapshot.catalog.plain,
-        requests=append.requests,
-        definitions=append.definitions,
+        append.requests,
+        append.definitions,
     )
 
 

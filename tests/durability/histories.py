@@ -5,15 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from qserver.durability.port import Log, StoredRecord
-from qserver.durability.records import encode_record
+from qserver.durability.records import FORMAT, LogRecord, encode_record, encode_trees
 from qserver.durability.saved_pages import SavedPages
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
+from qserver.storage.writes import Writes
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, TEXT
 from tests.values.making import define_index
+
+
+def stored(
+    version: int,
+    time: float,
+    trees_used: int,
+    writes: Writes,
+    dropped: tuple[int, ...] = (),
+    changes: dict[str, Any] | None = None,
+) -> bytes:
+    """The bytes of a record."""
+    trees = encode_trees(writes)
+    return encode_record(
+        LogRecord(FORMAT, version, time, trees_used, trees, dropped, changes or {})
+    )
 
 
 class History:
@@ -29,7 +45,7 @@ class History:
         writes, dropped = transaction.writes, transaction.dropped
         trees = written(before, transaction.catalog, writes, dropped)
         self.snapshot = Snapshot(version, time, transaction.catalog, trees, before.shards)
-        data = encode_record(
+        data = stored(
             version,
             time,
             transaction.catalog.trees_used,

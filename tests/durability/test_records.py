@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.durability.records import (
+    FORMAT,
     FORMAT_CUT,
     PIECE_BYTES,
+    LogRecord,
     decode_record,
     encode_record,
     encode_record_in_pieces,
@@ -43,6 +45,7 @@ from qserver.values.types import (
     numeric,
     varchar,
 )
+from tests.durability.histories import stored
 from tests.steps import taken
 from tests.values.making import define_index
 
@@ -122,7 +125,7 @@ def test_a_record_comes_back_as_it_was_written(
     dropped: tuple[int, ...],
     changes: dict[str, Table | None],
 ) -> None:
-    data = encode_record(version, time, trees_used, writes, dropped, changes_to_plain(changes))
+    data = stored(version, time, trees_used, writes, dropped, changes_to_plain(changes))
     record = decode_record(data)
     assert (record.version, record.time, record.trees_used) == (version, time, trees_used)
     assert record.dropped == dropped
@@ -131,7 +134,7 @@ def test_a_record_comes_back_as_it_was_written(
     assert repr(writes_of(record)) == repr(writes)
 
 
-EXAMPLE = encode_record(
+EXAMPLE = stored(
     7,
     1234.5,
     9,
@@ -190,7 +193,7 @@ def test_entries_that_cannot_be_decoded_are_refused() -> None:
 
 def test_points_in_time_keep_their_zone_or_its_absence() -> None:
     moments = (datetime(2024, 2, 29, 12, 30), datetime(2024, 2, 29, 12, 30, tzinfo=UTC))
-    record = decode_record(encode_record(1, 0.0, 0, {1: {(1,): moments}}))
+    record = decode_record(stored(1, 0.0, 0, {1: {(1,): moments}}))
     assert writes_of(record) == {1: {(1,): moments}}
 
 
@@ -200,18 +203,16 @@ def test_a_record_of_many_entries_is_cut_and_read_as_a_whole() -> None:
         4: {(at,): None for at in range(3)},
     }
     definitions = [Definitions("create table t (a integer)", ["t"])]
-    others: dict[str, Any] = {"requests": ["r1"], "definitions": definitions, "plain": {3}}
-    whole = decode_record(encode_record(7, 1.5, 9, writes, (4, 5), {"t": None}, **others))
-    data = taken(encode_record_in_pieces(7, 1.5, 9, writes, (4, 5), {"t": None}, **others))[1]
-    record = decode_record(data)
+    whole = LogRecord(FORMAT, 7, 1.5, 9, [], (4, 5), {"t": None}, ["r1"], definitions)
+    record = decode_record(taken(encode_record_in_pieces(whole, writes, {3}))[1])
     assert (record.format, len(record.trees)) == (FORMAT_CUT, 8)
     assert writes_of(record) == writes
-    assert msgspec.structs.replace(record, format=whole.format, trees=whole.trees) == whole
+    assert msgspec.structs.replace(record, format=FORMAT, trees=[]) == whole
 
 
 def test_pieces_of_long_rows_have_few_of_them() -> None:
     writes: Writes = {3: {(at,): (at, "x" * 200_000) for at in range(300)}}
-    pauses, data = taken(encode_record_in_pieces(1, 1.5, 9, writes))
+    pauses, data = taken(encode_record_in_pieces(LogRecord(FORMAT, 1, 1.5, 9, [], (), {}), writes))
     record = decode_record(data)
     sizes = [len(piece) for _, piece in record.trees]
     assert max(sizes[1:]) < 1.1 * PIECE_BYTES and pauses == 2 * len(sizes)
@@ -220,8 +221,8 @@ def test_pieces_of_long_rows_have_few_of_them() -> None:
 
 def test_a_record_tells_who_wanted_it_and_which_statements_defined() -> None:
     definitions = [Definitions("create table t (a integer)", ["t"])]
-    data = encode_record(3, 1.5, 2, {}, requests=["r1", "r2"], definitions=definitions)
-    record = decode_record(data)
+    given = LogRecord(FORMAT, 3, 1.5, 2, [], (), {}, ["r1", "r2"], definitions)
+    record = decode_record(encode_record(given))
     assert (list(record.requests), list(record.definitions)) == (["r1", "r2"], definitions)
 
 

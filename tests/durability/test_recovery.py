@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog
-from qserver.durability.records import encode_record
 from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover, recover_from
 from qserver.errors import DataCorrupted
 from qserver.storage.snapshot import empty_snapshot
-from tests.durability.histories import History, entries_of, run_step
+from tests.durability.histories import History, entries_of, run_step, stored
 from tests.storage.databases import ranges_of
 
 Stored = tuple[int, bytes]
@@ -94,13 +93,13 @@ async def test_an_empty_log_is_version_0_of_an_empty_database() -> None:
 
 async def test_a_log_longer_than_one_reading_is_read_to_its_end() -> None:
     count = 2 * RECORDS_READ_AT_ONCE + 1
-    records = [(n, encode_record(n, 0.0, 0, {0: {(n,): (n,)}})) for n in range(1, count + 1)]
+    records = [(n, stored(n, 0.0, 0, {0: {(n,): (n,)}})) for n in range(1, count + 1)]
     recovered = (await recover(await log_of(records), 2)).snapshot
     assert (recovered.version, recovered.count(0)) == (count, count)
 
 
 def simple_record(version: int) -> bytes:
-    return encode_record(version, 0.0, 0, {0: {(version,): (version,)}})
+    return stored(version, 0.0, 0, {0: {(version,): (version,)}})
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ def monsters() -> Iterator[Attack]:
         "commas": "select " + "," * 500_000,
         "operators": "select 1 " + "+-" * 300_000 + "1",
         "numbers": "select " + "9" * 3_000_000,
+        "bits": f"select x'{'F' * 1_000_000}'",
         "array": "select array[" + ",".join(["1"] * 100_000) + "]",
         "nested arrays": "select " + "array[" * 2000 + "1" + "]" * 2000,
         "aggregates": f"select {', '.join(f'sum(b + {n})' for n in range(500))} from many",
@@ -180,6 +181,18 @@ def _definitions(attacker: Attacker) -> str:
     return f"{made}, {dropped}"
 
 
+def _identities(attacker: Attacker) -> str:
+    columns = ", ".join(f"c{n} int generated always as identity" for n in range(1500))
+    made = attacker.query(f"create table copy (id int primary key, {columns})")
+    return f"{made}, {attacker.query('drop table if exists copy')}"
+
+
+def _labels(attacker: Attacker) -> str:
+    labels = ", ".join(f"'label {n}'" for n in range(5000))
+    made = attacker.query(f"create type many_labels as enum ({labels})")
+    return f"{made}, {attacker.query('drop type if exists many_labels')}"
+
+
 def _unread(rows: int, hint: str = "") -> Callable[[Attacker], str]:
     """Callers who ask for many long rows, and leave when the first have come."""
     sql = f"{hint} select i, repeat('x', 1000) as x from generate_series(1, {rows}) as s(i)"
@@ -230,6 +243,8 @@ SERVICE: Final = (
     Attack("any of parameters", _any_of_parameters),
     Attack("nested parameters", _nested_parameters),
     Attack("a thousand definitions", _definitions),
+    Attack("a table of many identities", _identities),
+    Attack("a type of many labels", _labels),
     Attack("answers that nobody reads", _unread(100_000)),
     Attack("streams that nobody reads", _unread(10_000_000, "/*+ STREAM */")),
     Attack("half requests", _half_requests),

@@ -328,6 +328,7 @@ STATEMENTS = {
     "insert on conflict": "INSERT INTO many SELECT i, 'x', i, NULL FROM generate_series(1, 100000)"
     " AS s(i) ON CONFLICT (id) DO UPDATE SET b = many.b + 1",
     "update of all": "UPDATE many SET b = b + 1",
+    "update to a long text": f"UPDATE many SET a = '{'x' * 20_000}'",
     "update of keys": "UPDATE many SET id = -id",
     "delete of all": "DELETE FROM many WHERE id % 2 = 0",
     "merge": "MERGE INTO many USING generate_series(50000, 150000) AS s(i) ON many.id = s.i"
@@ -335,6 +336,7 @@ STATEMENTS = {
     "create index": "CREATE INDEX ON many (a, b)",
     "create unique index": "CREATE UNIQUE INDEX ON many (a, id)",
     "add a column": "ALTER TABLE many ADD COLUMN c TEXT DEFAULT repeat('x', 100)",
+    "add a long column": "ALTER TABLE many ADD COLUMN long TEXT DEFAULT repeat('x', 10000)",
     "change a type": "ALTER TABLE many ALTER COLUMN b TYPE TEXT",
     "add a check": "ALTER TABLE many ADD CHECK (length(a) < 100)",
     "add a foreign key": "ALTER TABLE many ADD FOREIGN KEY (id) REFERENCES many (id)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 import simulations.branches as family
@@ -12,7 +13,7 @@ from qserver.durability.branch_log import BranchLog
 from qserver.durability.branch_log import begin_branch as begin
 from qserver.durability.kept import Kept, is_needless
 from qserver.durability.port import Log
-from qserver.durability.records import decode_record, encode_record, writes_of
+from qserver.durability.records import decode_record, encode_record, encode_trees, writes_of
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
 from qserver.storage.writes import SEQUENCES_TREE
@@ -138,14 +139,7 @@ class _WithoutNumbers:
 def _without(data: bytes) -> bytes:
     record = decode_record(data)
     writes = {tree: each for tree, each in writes_of(record).items() if tree != SEQUENCES_TREE}
-    return encode_record(
-        record.version,
-        record.time,
-        record.trees_used,
-        writes,
-        record.dropped,
-        record.catalog_changes,
-    )
+    return encode_record(msgspec.structs.replace(record, trees=encode_trees(writes)))
 
 
 def keep_all_of_a_deleted_parent(plant: pytest.MonkeyPatch) -> None:

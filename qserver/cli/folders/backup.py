@@ -33,7 +33,7 @@ from qserver.durability.data_folder import COMPANIONS, DataFolder
 from qserver.durability.files import beside, make_folder, remove_files
 from qserver.durability.kept import decode_outline, encode_outline
 from qserver.durability.port import CheckpointParts
-from qserver.durability.records import encode_record
+from qserver.durability.records import FORMAT, LogRecord, encode_record, encode_trees
 from qserver.durability.recovery import recover
 from qserver.durability.sqlite import open_log
 from qserver.errors import LogFailed
@@ -138,11 +138,10 @@ async def mark_deleting(control: Path, names: set[str]) -> None:
         for row in _records(snapshot):
             if row["id"] in names:
                 transaction.put(table, tuple({**row, "state": "deleting"}.values()))
-        version = snapshot.version + 1
-        used = snapshot.catalog.trees_used
-        await log.append(
-            [(version, encode_record(version, snapshot.time, used, transaction.writes))]
-        )
+        version, used = snapshot.version + 1, snapshot.catalog.trees_used
+        trees = encode_trees(transaction.writes)
+        record = LogRecord(FORMAT, version, snapshot.time, used, trees, (), {})
+        await log.append([(version, encode_record(record))])
 
 
 def _records(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
