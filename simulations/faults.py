@@ -44,6 +44,8 @@ class Profile:
     """The memory for pages; the least that one read needs is always there."""
     eager_log: bool = False
     """Whether the disk begins an append when it is called, or when it is awaited."""
+    all_here: bool = False
+    """Whether all that may be done where it is asked for is done there, whatever the seed says."""
     sizes: Sizes = field(default_factory=Sizes)
     probabilities: dict[str, float] = field(default_factory=dict)
 

@@ -66,6 +66,8 @@ class SimulatedWorld:
         """How likely a request is handled in a batch with others."""
         self.syncing_here = self.arrivals.choice((0.0, 0.5, 1.0))
         """How likely the disk syncs a group of a batch before `append` returns."""
+        if profile.all_here:
+            self.passing_by = self.batching = self.syncing_here = 1.0
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []
         self.crash_wanted = trio.Event()

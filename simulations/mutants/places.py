@@ -20,6 +20,7 @@ from qserver.query import foreign_keys
 from qserver.storage import btree, conflict, routing
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant, edited
+from simulations.mutants.shapes import SYNCED_IN_BATCHES
 from simulations.mutants.shapes import CROWDED
 from simulations.sizes import SMALL
 
@@ -238,6 +239,7 @@ MUTANTS: Final = (
         LogWriter._write_gathered,
         "isinstance(appending, Ended) and appending.error is None",
         "isinstance(appending, Ended)",
+        shape=SYNCED_IN_BATCHES,
     ),
     _mutant(
         "answer_a_batch_that_is_being_written",
@@ -246,6 +248,7 @@ MUTANTS: Final = (
         LogWriter._write_gathered,
         "self._begun = Begun(group, appending)",
         "self._begun = Begun(self.release(group) or group, appending)",
+        shape=SYNCED_IN_BATCHES,
     ),
     _mutant(
         "forget_what_came_behind_a_batch",

@@ -70,3 +70,13 @@ SLOW_TO_DISK: Final[Shape] = (
     ("probabilities", {"sync_slow": 0.6, "page_slow": 0.1}),
 )
 """Memory that runs far ahead of the disk; all is kept."""
+
+SYNCED_IN_BATCHES: Final[Shape] = (
+    ("all_here", True),
+    ("long_work", 0.0),
+    ("shards", 1),
+    ("clients", 2),
+    ("transactions_per_client", 40),
+    ("probabilities", {"sync_fails": 0.2, "process_crash": 0.01}),
+)
+"""Commits that are written and synced before their batch ends, and syncs that fail there."""
