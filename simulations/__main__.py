@@ -16,12 +16,13 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from simulations.campaign import SEEDS_TO_REACH_ALL, ProgressBar, keep, run_campaign
 from simulations.faults import PROFILES
-from simulations.mutants import MUTANTS, hunt
+from simulations.mutants import MUTANTS, Mutant, hunt, keep_catches, known_catches
 from simulations.run import Result, Verdict, plan_for, simulate
 from simulations.shrink import shrink
 from simulations.timeline import write_timeline
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.mutants is not None:
-        return _hunt_mutants(options.mutants)
+        return _hunt_mutants(options)
     if options.seeds is not None:
         for name in ("only", "transactions", "timeline"):
             if getattr(options, name) is not None:
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--transactions", type=_positive, metavar="N", help="per client")
     parser.add_argument("--timeline", type=Path, metavar="FILE", help="write a picture (HTML)")
     parser.add_argument("--no-shrink", action="store_true", help="report a failure as it is")
-    parser.add_argument("--no-keep", action="store_true", help="do not add to seeds.txt")
+    parser.add_argument("--no-keep", action="store_true", help="do not write seeds or catches")
     parser.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N")
     return parser
 
@@ -141,18 +142,32 @@ def _draw(result: Result, path: Path) -> None:
     print(f"picture: {path}")
 
 
-def _hunt_mutants(names: Sequence[str]) -> int:
-    mutants = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+def _hunt_mutants(options: argparse.Namespace) -> int:
+    names = options.mutants or [mutant.name for mutant in MUTANTS]
+    catches = known_catches() if options.mutants else {}
     survivors = 0
-    for mutant in mutants:
-        result, runs = hunt(mutant, MUTANT_SEEDS)
-        if result is None:
-            survivors += 1
-            print(f"SURVIVED  {mutant.name} after {runs} runs: {mutant.explanation}")
-        else:
-            print(f"caught    {mutant.name} in run {runs}: {result.problems[0][:90]}")
-    print(f"{len(mutants) - survivors} of {len(mutants)} planted bugs were caught")
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for name, (result, runs) in zip(names, pool.map(_hunt_mutant, names), strict=True):
+            if result is None:
+                survivors += 1
+                catches.pop(name, None)
+                print(f"SURVIVED  {name} after {runs} runs: {_mutant(name).explanation}")
+            else:
+                plan = result.plan
+                catches[name] = plan.seed, plan.workload, plan.profile.name
+                print(f"caught    {name} in run {runs}: {result.problems[0][:90]}")
+    if not options.no_keep:
+        keep_catches(catches)
+    print(f"{len(names) - survivors} of {len(names)} planted bugs were caught")
     return 1 if survivors else 0
+
+
+def _hunt_mutant(name: str) -> tuple[Result | None, int]:
+    return hunt(_mutant(name), MUTANT_SEEDS)
+
+
+def _mutant(name: str) -> Mutant:
+    return next(mutant for mutant in MUTANTS if mutant.name == name)
 
 
 def _seed(text: str) -> int:

@@ -32,9 +32,9 @@ from simulations.mutants import (
     trees,
     turns,
 )
-from simulations.mutants.mutant import Mutant, hunt, planted
+from simulations.mutants.mutant import Mutant, hunt, keep_catches, known_catches, planted
 
-__all__ = ["MUTANTS", "Mutant", "hunt", "planted"]
+__all__ = ["MUTANTS", "Mutant", "hunt", "keep_catches", "known_catches", "planted"]
 
 MUTANTS: Final = (
     *shards.MUTANTS,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from inspect import getsourcelines
-from itertools import product
+from itertools import chain, product
+from pathlib import Path
 from textwrap import dedent
-from types import FunctionType
-from typing import Any, Final
+from types import FunctionType, MappingProxyType
+from typing import Any, Final, TypeAlias
 
 from simulations.faults import make_profile
 from simulations.run import Plan, Result, Verdict, simulate
@@ -19,6 +20,13 @@ CLUMSY: Final = re.compile(r".*(TypeError|AttributeError|NameError)\(")
 """Raised by a mutation that was written for other code; being caught by that proves nothing."""
 
 PROFILES_HUNTED: Final = ("calm", "storm", "swarm")
+
+Catch: TypeAlias = tuple[int, str, str]
+"""The seed, workload and profile of a run that caught a mutant."""
+
+NOT_CAUGHT: Final[Mapping[str, Catch]] = MappingProxyType({})
+
+CATCHES_FILE: Final = Path(__file__).parent / "caught.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +61,19 @@ def edited(function: Any, old: str, new: str) -> tuple[Any, str, Callable[[Any],
     return function, "__code__", lambda _: made[function.__name__].__code__
 
 
-def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
-    """Return the first run that fails with the mutant in place, and how many runs it took."""
+def hunt(
+    mutant: Mutant, seeds: range, caught: Mapping[str, Catch] = NOT_CAUGHT
+) -> tuple[Result | None, int]:
+    """Return the first run that fails with the mutant in place, and how many runs it took.
+
+    Begin with the run that caught it the last time, if `caught` has one.
+    """
     runs = 0
+    first = [caught[mutant.name]] if mutant.name in caught else []
     with planted(mutant):
-        for seed, workload, profile in product(seeds, mutant.workloads, PROFILES_HUNTED):
+        for seed, workload, profile in chain(
+            first, product(seeds, mutant.workloads, PROFILES_HUNTED)
+        ):
             runs += 1
             shaped = replace(make_profile(profile, seed), **dict(mutant.shape))
             result = simulate(Plan(seed, workload, shaped))
@@ -66,6 +82,22 @@ def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
                 assert not clumsy, f"{mutant.name} does not fit the code any more: {clumsy}"
                 return result, runs
     return None, runs
+
+
+def known_catches(path: Path = CATCHES_FILE) -> dict[str, Catch]:
+    """Return the runs that caught each mutant the last time somebody asked."""
+    catches: dict[str, Catch] = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, seed, workload, profile = line.split()
+            catches[name] = int(seed), workload, profile
+    return catches
+
+
+def keep_catches(catches: Mapping[str, Catch], path: Path = CATCHES_FILE) -> None:
+    lines = ["# The run that caught each planted bug, for the tests to begin with."]
+    lines += [f"{name} {' '.join(map(str, catch))}" for name, catch in sorted(catches.items())]
+    path.write_text("\n".join(lines) + "\n")
 
 
 @contextmanager

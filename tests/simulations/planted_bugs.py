@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from simulations.__main__ import MUTANT_SEEDS
-from simulations.mutants import MUTANTS, Mutant, hunt
+from simulations.mutants import MUTANTS, Mutant, hunt, known_catches
 
 SHARES: Final = 4
 
@@ -15,5 +15,5 @@ def share(number: int) -> tuple[Mutant, ...]:
 
 
 def is_caught(mutant: Mutant) -> None:
-    result, runs = hunt(mutant, MUTANT_SEEDS)
+    result, runs = hunt(mutant, MUTANT_SEEDS, known_catches())
     assert result is not None, f"{mutant.explanation}: not noticed in {runs} runs"
