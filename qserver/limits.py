@@ -291,8 +291,8 @@ FEED_WAIT_MS_MAX = 60_000
 FEED_READERS_MAX = 1000
 """Readers of changes of an organization at once; the next is refused with QS034."""
 
-FEED_PAUSE_SECONDS = 0.1
-"""A stream of changes sends at most so often, and then all versions that have come meanwhile."""
+FEED_PAUSE_SECONDS, FEED_PAUSE_SECONDS_MAX, FEED_PARTS_PER_SECOND = 0.1, 2.0, 250
+"""A stream of changes pauses after it has sent, longer if there are many: all send so often."""
 
 LIVE_TESTS_MAX = 256
 """Changed keys of one tree in a round that are tested against live queries, one by one. After a
@@ -567,7 +567,7 @@ assert 2 <= PAGE_ENTRIES_MIN <= PAGE_ENTRIES_MAX // 2, (
     "both halves of a split page are large enough"
 )
 assert 0 <= RANGE_ENTRIES_MIN <= RANGE_ENTRIES_MAX // 2, "what was cut is not joined again at once"
-assert 1 <= SHARDS_DEFAULT <= SHARDS_MAX
+assert 1 <= SHARDS_DEFAULT <= SHARDS_MAX and FEED_PAUSE_SECONDS_MAX < KEEP_ALIVE_SECONDS
 assert ROUND_TRANSACTIONS_MAX <= COMMITS_WAITING_MAX, "one round never waits for more than can wait"
 assert ROUNDS_UNSYNCED_MAX >= 2, "one round is prepared while another is synced"
 assert 0 < ANSWERS_SWEPT_SECONDS < ANSWER_STORED_SECONDS and ANSWERS_SWEPT_AT_ONCE >= 1

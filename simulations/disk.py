@@ -23,6 +23,7 @@ from zlib import crc32
 
 import trio
 
+from qserver.durability.leases import Leases
 from qserver.durability.port import NO_PARTS, CheckpointParts, ends_with
 from qserver.errors import LogFailed, LogTaken, QserverError
 from simulations.shelf import Shelf
@@ -363,6 +364,7 @@ class DiskHandle:
         self._begun: list[_Operation] = []
         self.dead = False
         self.has_fenced = False
+        self.borrowed = Leases()
         self.is_serving: Callable[[], bool] = lambda: False
         """Whether damage is met by a statement, and not by recovery, which would refuse it."""
 

@@ -24,6 +24,7 @@ import msgspec
 from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT
 from qserver.durability.checkpoint import format_of
 from qserver.durability.kept import Kept, encode_numbers, encode_outline
+from qserver.durability.leases import Leases
 from qserver.durability.port import (
     NO_PARTS,
     CheckpointParts,
@@ -140,6 +141,10 @@ class BranchLog:
         return max(await self.own.last_page(), self.base.last_page)
 
     # --- the rest is its own ---
+
+    @property
+    def borrowed(self) -> Leases:
+        return self.own.borrowed
 
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         return self.own.append(records)

@@ -110,6 +110,14 @@ def history_begins(kept: list[Kept], horizon: float, log_start: int) -> int:
     return max(len(older) - 1, len(without_log), 0)
 
 
+def base_of(kept: list[Kept], version: int, log_start: int) -> Kept | None:
+    """Return the kept checkpoint from which the log makes a version; None if there is none."""
+    for each in reversed(kept):
+        if each.version <= version:
+            return each if each.version >= log_start else None
+    return None
+
+
 def next_to_drop(kept: list[Kept], rules: Rules, log_start: int) -> int | None:
     """Return the position of a checkpoint, never the newest, that need not be kept."""
     for at in range(len(kept) - 1):

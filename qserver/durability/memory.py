@@ -11,6 +11,7 @@ from itertools import islice
 
 import msgspec
 
+from qserver.durability.leases import Leases
 from qserver.durability.port import (
     NO_PARTS,
     CheckpointParts,
@@ -79,6 +80,7 @@ class MemoryLog:
         self._pages: dict[int, bytes] = {}
         self._checkpoints = CheckpointRows()
         self._last = 0
+        self.borrowed = Leases()
 
     async def append(self, records: Sequence[StoredRecord]) -> None:
         for version, data in records:

@@ -70,6 +70,7 @@ class OpenLogs(Generic[Own]):
     async def _open(self, entry: _Entry[Own], may_make: bool) -> None:
         if entry.own is None:
             entry.own = await self._open_one(entry.name, may_make)
+            entry.own.borrowed.clear()
         base = read_base(entry.own)
         if base is None:
             entry.log = entry.own

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from weakref import ref
 
+from qserver.durability.leases import Leases
 from qserver.durability.page_cache import LOOKS_OF_A_SCAN, LOOKS_PACKED, PageCache
 from qserver.durability.pages import check_leaf, decode_branch, decode_leaf, find_in_leaf
 from qserver.durability.port import Log
@@ -49,7 +49,7 @@ class LoggedPages:
         self.ahead = 0
         """The last page that this process has saved ahead of a checkpoint."""
         self._report = report
-        self._leases: list[ref[Lease]] = []
+        self._leases = Leases()
 
     # --- entries ---
 
@@ -132,16 +132,13 @@ class LoggedPages:
     def new_lease(self, first: int, last: int | None = None) -> Lease:
         """Begin the lease of snapshots that need pages of these versions."""
         lease = Lease(first, last)
-        self._leases.append(ref(lease))
+        self._leases.add(lease)
         return lease
 
     def is_read_between(self, after: int, before: int) -> bool:
-        """Return whether a snapshot is alive that may need what only versions between had."""
-        self._leases = [each for each in self._leases if each() is not None]
-        return any(
-            lease.first < before and (lease.last is None or lease.last > after)
-            for each in self._leases
-            if (lease := each())
+        """Return whether a snapshot is alive, here or in a branch, that may need such pages."""
+        return self._leases.are_between(after, before) or self.log.borrowed.are_between(
+            after, before
         )
 
     def close(self) -> None:

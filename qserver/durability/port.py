@@ -29,6 +29,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
+from qserver.durability.leases import Leases
 from qserver.errors import DataCorrupted
 
 StoredRecord: TypeAlias = tuple[int, bytes]
@@ -50,6 +51,10 @@ NO_PARTS: Final = CheckpointParts(b"", b"", b"")
 
 
 class Log(Protocol):
+    @property
+    def borrowed(self) -> Leases:
+        """What readers of branches may load of it. It lasts while the log is open."""
+
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         """Wait until all records are durable, as one group. Some logs begin before the await.
 

@@ -32,6 +32,7 @@ from qserver.durability.checkpoint import encode_checkpoint
 from qserver.durability.kept import (
     Kept,
     Rules,
+    base_of,
     empty,
     encode_numbers,
     encode_outline,
@@ -174,10 +175,7 @@ class SavedPages:
 
     def base_of(self, version: int) -> Kept | None:
         """Return the kept checkpoint from which the log makes a version; None if there is none."""
-        for kept in reversed(self.kept):
-            if kept.version <= version:
-                return kept if kept.version >= self.log_start else None
-        return None
+        return base_of(self.kept, version, self.log_start)
 
     def cut_log(self, horizon: float) -> int:
         """Give up the records before history; return the version up to which there are none."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
+from qserver.durability.leases import Leases
 from qserver.durability.port import NO_PARTS, CheckpointParts, StoredPage, StoredRecord
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
@@ -64,6 +65,7 @@ class SqliteLog:
     def __init__(self, file: SqliteFile, queue: SerialQueue) -> None:
         self._file = file
         self._queue = queue
+        self.borrowed = Leases()
         self.sync_seconds = 0.0
         """The moving average of the durations of appends without a thread."""
         self._doubted_until = inf

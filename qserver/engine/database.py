@@ -150,7 +150,7 @@ class Database:
             self._policy.history,
         )
         self.past = LogPast(
-            log,
+            self.history.read,
             self.history.snapshot_at,
             self.feed.newest,
             self.history.count_grown,
@@ -382,7 +382,7 @@ class Database:
 
     async def oldest_version(self) -> int:
         """Return the first version that can be made from what the log has."""
-        return (await self._saved_pages()).log_start
+        return await self.history.oldest()
 
     async def _saved_pages(self) -> SavedPages:
         return (await self._alive()).checkpointer.saved

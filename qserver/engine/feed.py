@@ -23,7 +23,7 @@ import trio
 
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.yielding import in_steps, yield_to_others
+from qserver.engine.yielding import at_once, in_steps, yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.snapshot import Snapshot
@@ -35,6 +35,9 @@ Encoded = TypeVar("Encoded")
 
 FILTERS_KEPT_MAX: Final = 8
 """Filters for which a version is kept as bytes, for readers with the same filter."""
+
+CHANGES_MADE_AT_ONCE: Final = 250
+"""Changes of a version that are made and encoded without yielding: about a millisecond."""
 
 
 class FedVersion:
@@ -74,13 +77,21 @@ class FedVersion:
     async def changes(self) -> Changes:
         """Return the changes of rows and definitions; made when somebody first asks."""
         if self._making is not None:
-            async with self._lock:  # one makes them, the others wait
-                if self._making is not None:
-                    steps = net_changes(self._making, lambda row: None)
-                    found = await in_steps(steps, yield_to_others)
-                    self._changes = with_statements(found, self._definitions)
-                    self._making = None  # the snapshots are no longer needed
+            if self.size <= CHANGES_MADE_AT_ONCE:
+                self._note(at_once(self._net_changes(self._making)))
+            else:
+                async with self._lock:  # one makes them, the others wait
+                    if self._making is not None:
+                        self._note(await in_steps(self._net_changes(self._making), yield_to_others))
         return self._changes
+
+    @staticmethod
+    def _net_changes(made: Transaction) -> Generator[None, None, Changes]:
+        return net_changes(made, lambda row: None)
+
+    def _note(self, found: Changes) -> None:
+        self._changes = with_statements(found, self._definitions)
+        self._making = None  # the snapshots are no longer needed
 
     async def encoded(
         self, key: Hashable, encode: Callable[[Changes], Generator[None, None, Encoded]]
@@ -88,14 +99,18 @@ class FedVersion:
         """Return what the steps of `encode` make of the changes; made once for each key."""
         if key not in self._encoded:
             changes = await self.changes()
-            async with self._lock:
-                if key not in self._encoded:
-                    made = await in_steps(encode(changes), yield_to_others)
-                    if len(self._encoded) >= FILTERS_KEPT_MAX:
-                        self._encoded.clear()
-                    self._encoded[key] = made
-                    return made
+            if self.size <= CHANGES_MADE_AT_ONCE:
+                self._keep(key, at_once(encode(changes)))
+            else:
+                async with self._lock:
+                    if key not in self._encoded:
+                        self._keep(key, await in_steps(encode(changes), yield_to_others))
         return self._encoded[key]  # type: ignore[return-value]
+
+    def _keep(self, key: Hashable, made: object) -> None:
+        if len(self._encoded) >= FILTERS_KEPT_MAX:
+            self._encoded.clear()
+        self._encoded[key] = made
 
     def __repr__(self) -> str:
         return f"version {self.version} of a feed"

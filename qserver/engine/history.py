@@ -10,6 +10,9 @@ of it, and are the first to go when that is short.
 A version is in history if it was the newest at some moment since the horizon, so the answer does
 not depend on when checkpoints were taken. Times of versions never run backward, so the version of a
 time is found by halving.
+
+A branch has the past of its parent before it was made, as far as the parent still keeps it (see
+`durability.lineage`).
 """
 
 from __future__ import annotations
@@ -24,9 +27,10 @@ import trio
 
 from qserver.durability.checkpoint import FORMAT, Checkpoint, decode_checkpoint
 from qserver.durability.kept import Kept
+from qserver.durability.lineage import Stretch, stretch_before, stretch_of
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
-from qserver.durability.port import Log
+from qserver.durability.port import Log, StoredRecord
 from qserver.durability.records import decode_time
 from qserver.durability.recovery import MEMORY_OF_LOG, Replay
 from qserver.durability.saved_pages import SavedPages
@@ -125,10 +129,32 @@ class History:
 
     async def check_kept(self, version: int) -> None:
         """Raise HistoryTooOld unless a version was the newest at some moment since the horizon."""
-        saved = await self._saved()
-        after = await self._log.read(version, 1) if version >= saved.log_start else []
+        after = await self.read(version, 1)
         if not after or after[0][0] != version + 1 or decode_time(after[0][1]) < self.horizon:
             raise self._too_old()
+
+    async def read(self, after: int, most: int) -> list[StoredRecord]:
+        """Return the next records behind a version, of the log that has them; or none."""
+        stretch = await self._stretch(after)
+        if stretch is None:
+            return []
+        if stretch.end is not None:
+            most = min(most, stretch.end - after)
+        return await stretch.log.read(after, most)
+
+    async def oldest(self) -> int:
+        """Return the first version that can be made from what the logs have."""
+        stretch = await self._newest_stretch()
+        while (before := await stretch_before(stretch)) is not None:
+            stretch = before
+        return stretch.start
+
+    async def _newest_stretch(self) -> Stretch:
+        saved = await self._saved()
+        return Stretch(self._log, saved.kept, saved.log_start)
+
+    async def _stretch(self, version: int) -> Stretch | None:
+        return await stretch_of(await self._newest_stretch(), version)
 
     def count_grown(self, snapshot: Snapshot, size: int) -> None:
         """Count what records of this size have added to one of our snapshots.
@@ -153,16 +179,21 @@ class History:
 
     async def version_at(self, time: float, newest: Snapshot) -> int:
         """Return the version that was the newest at a time, which is before that of `newest`."""
-        saved = await self._saved()
-        usable = [each for each in saved.kept if each.version >= saved.log_start]
-        before = [each.version for each in usable if each.time <= time]
-        if not before:
-            raise self._too_old()
-        behind = [each.version for each in usable if each.time > time]
-        low, high = before[-1], min([newest.version, *behind])
+        stretch: Stretch | None = await self._newest_stretch()
+        while stretch is not None:
+            usable = [each for each in stretch.kept if each.version >= stretch.start]
+            before = [each.version for each in usable if each.time <= time]
+            if before:
+                behind = [each.version for each in usable if each.time > time]
+                end = newest.version if stretch.end is None else stretch.end
+                return await self._halved(stretch.log, time, before[-1], min([end, *behind]))
+            stretch = await stretch_before(stretch)
+        raise self._too_old()
+
+    async def _halved(self, log: Log, time: float, low: int, high: int) -> int:
         while high - low > 1:
             middle = (low + high) // 2
-            found = await self._log.read(middle - 1, 1)
+            found = await log.read(middle - 1, 1)
             if not found or found[0][0] != middle:
                 raise self._too_old()
             if decode_time(found[0][1]) <= time:
@@ -176,15 +207,27 @@ class History:
         newest = await self._newest_durable(inf)
         until = newest.version if before is None else min(newest.version, before - 1)
         for _ in range(TRIES_MAX):
-            saved = await self._saved()
-            after = max(saved.log_start, until - most)
-            base = saved.base_of(after)
-            if base is None or until <= after:
-                return []
-            entries = await list_versions(self._log, base, after, min(until + 1, newest.version))
+            entries = await self._entries(until - most, min(until + 1, newest.version))
             if entries is not None:
                 return self._within_history(entries, until)
         raise self._too_old()
+
+    async def _entries(self, after: int, until: int) -> list[VersionEntry] | None:
+        """Return the versions behind `after`, as far as they are kept; None if some just went."""
+        entries: list[VersionEntry] = []
+        stretch: Stretch | None = await self._newest_stretch()
+        while stretch is not None and after < until:
+            first = max(stretch.start, after)
+            base = stretch.base_of(first)
+            if base is None:
+                break
+            if first < until:
+                some = await list_versions(stretch.log, base, first, until)
+                if some is None:
+                    return None
+                entries, until = some + entries, first
+            stretch = await stretch_before(stretch)
+        return entries
 
     def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
         """Return the versions that were the newest since the horizon, newest first."""
@@ -222,17 +265,20 @@ class History:
 
     async def _rebuild(self, version: int, shards: int) -> Snapshot | None:
         """Make a snapshot; None if what it is made of goes meanwhile."""
-        base = (await self._saved()).base_of(version)
-        if base is None:
+        stretch = await self._stretch(version)
+        base = None if stretch is None else stretch.base_of(version)
+        if stretch is None or base is None:
             raise self._too_old()
         lease = self._store.new_lease(base.version, version)
-        begin = await self._load(base, shards, lease)
+        if stretch.end is not None:
+            stretch.log.borrowed.add(lease)
+        begin = await self._load(stretch.log, base, shards, lease)
         if begin is None:
             return None
         replay, size = Replay(begin), 0
         while replay.version < version:
             most = min(version - replay.version, RECORDS_READ_AT_ONCE)
-            records = await self._log.read(replay.version, most)
+            records = await stretch.log.read(replay.version, most)
             if not records or records[0][0] != replay.version + 1:
                 return None
             size += MEMORY_OF_LOG * sum(len(data) for _, data in records)
@@ -247,10 +293,10 @@ class History:
         self._store.cache.histories.add(self)
         return made
 
-    async def _load(self, base: Kept, shards: int, lease: Lease) -> Snapshot | None:
+    async def _load(self, log: Log, base: Kept, shards: int, lease: Lease) -> Snapshot | None:
         if base.version == 0:
             return empty_snapshot(shards, lease)
-        stored = await self._log.load_checkpoint(base.version)
+        stored = await log.load_checkpoint(base.version)
         if stored is None:
             return None
         checkpoint = decode_checkpoint(*stored)

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from qserver.durability.port import Log
+from qserver.durability.port import StoredRecord
 from qserver.durability.records import decode_record, writes_of
 from qserver.engine.feed import FedVersion
 from qserver.errors import OutOfMemory, ReaderTooSlow
@@ -31,18 +31,20 @@ BYTES_BEFORE_COUNTING: Final = 64 * 1024
 class LogPast:
     def __init__(
         self,
-        log: Log,
+        read: Callable[[int, int], Awaitable[list[StoredRecord]]],
         snapshot_at: Callable[[int], Awaitable[Snapshot]],
         newest: Callable[[], int],
         count_grown: Callable[[Snapshot, int], None] = lambda snapshot, size: None,
         keep: Callable[[Snapshot], None] = lambda snapshot: None,
     ) -> None:
-        """`snapshot_at` raises for a version that is no longer kept; `newest` is durable.
+        """`read` is that of a log, `newest` is durable.
+
+        `snapshot_at` raises for a version that is no longer kept.
 
         `count_grown` is told the bytes of records that were added to a snapshot, and raises if they
         are too many. `keep` is given the snapshot at which a reader stops.
         """
-        self._log = log
+        self._read = read
         self._snapshot_at = snapshot_at
         self._newest = newest
         self._count_grown = count_grown
@@ -52,7 +54,7 @@ class LogPast:
         """Yield the durable versions behind this one, in order."""
         before, size = await self._snapshot_at(version), 0
         while before.version < self._newest():
-            records = await self._log.read(before.version, RECORDS_AT_ONCE)
+            records = await self._read(before.version, RECORDS_AT_ONCE)
             if not records or records[0][0] != before.version + 1:
                 raise ReaderTooSlow(
                     f"version {before.version + 1} is no longer kept",

@@ -84,6 +84,16 @@ async def yield_to_others() -> None:
     await line.wait()
 
 
+def at_once(steps: Generator[None, None, Made]) -> Made:
+    """Return the result of few steps without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: Made = end.value
+            return made
+
+
 async def in_steps(
     steps: Generator[None, None, Made],
     pause: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,

@@ -33,6 +33,7 @@ from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
 from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.hot import HOT
+from qserver.web.idempotency import no_key_for
 from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
@@ -130,6 +131,12 @@ class Application:
                 return error
 
             return Refusal(facts, route.path, refused)
+        if (
+            method not in BODILESS
+            and b"idempotency-key" in facts.headers
+            and not route.takes_idempotency_key
+        ):
+            return Refusal(facts, route.path, lambda: no_key_for(route))
         if (route.method, route.path) in KINDS:
             return OpenTransactionEndpoint(facts, route)
         if route.path == bulk.PATH:

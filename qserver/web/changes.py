@@ -22,6 +22,9 @@ from qserver.web.shapes import RowChange
 CHANGES_ENCODED_AT_ONCE: Final = 250
 """Changes of an answer that are encoded without yielding: about half a millisecond."""
 
+FORMS_KEPT_MAX: Final = 1000
+"""Definitions of tables that an encoder knows; then it begins anew."""
+
 
 class ChangeEncoder:
     """Turns changes into objects for JSON; keeps what follows from each table's definition."""
@@ -52,6 +55,8 @@ class ChangeEncoder:
     def _form_of(self, table: Table) -> _TableForm:
         known = self._forms.get(id(table))
         if known is None:
+            if len(self._forms) >= FORMS_KEPT_MAX:
+                self._forms.clear()
             known = self._forms[id(table)] = (table, _TableForm(table))
         return known[1]
 

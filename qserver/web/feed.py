@@ -6,8 +6,9 @@
                                                 └─► error
 
 Whole versions only, in commit order. A version is encoded once for each filter, and all readers
-with that filter send the same bytes. Each sends at most every `FEED_PAUSE_SECONDS`, and then all
-versions that have come meanwhile, so that a hundred readers cost little beside the commits.
+with that filter send the same bytes. Each pauses after it has sent, longer if there are many, and
+then sends all versions that have come meanwhile, so that a hundred readers cost little beside the
+commits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
     FEED_LOOK_MAX,
+    FEED_PARTS_PER_SECOND,
     FEED_PAUSE_SECONDS,
+    FEED_PAUSE_SECONDS_MAX,
 )
 from qserver.storage.changes import Changes
 from qserver.web.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
@@ -55,13 +58,14 @@ class VersionLines(msgspec.Struct, frozen=True):
     events: bytes
 
 
-async def lines_of(version: FedVersion, wanted: TableFilter) -> VersionLines:
+async def lines_of(
+    version: FedVersion, wanted: TableFilter, encoder: ChangeEncoder
+) -> VersionLines:
     """Return the encoded changes of a version; encoded once, for all readers with that filter."""
 
     def encode(changes: Changes) -> Generator[None, None, VersionLines]:
         time = datetime.fromtimestamp(version.time, UTC).isoformat().replace("+00:00", "Z")
         head = b'{"version":%d,"time":"%b",' % (version.version, time.encode())
-        encoder = ChangeEncoder()
         lines = []
         for count, change in enumerate(changes, 1):
             if count % CHANGES_ENCODED_AT_ONCE == 0:
@@ -97,6 +101,7 @@ async def some_changes(
     `still_allowed` runs after each wait; an exception from it ends the call.
     """
     lines: list[bytes] = []
+    encoder = ChangeEncoder()
     size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
@@ -111,7 +116,7 @@ async def some_changes(
                     await still_allowed()
                     continue
                 version = await anext(versions)
-                more = (await lines_of(version, wanted)).lines
+                more = (await lines_of(version, wanted, encoder)).lines
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
@@ -138,6 +143,7 @@ class Tail:
     def __init__(self, feed: Feed, wanted: TableFilter) -> None:
         self._feed = feed
         self._wanted = wanted
+        self._encoder = ChangeEncoder()
         self._first = 0
         self._events: list[bytes] = []
         self._lock = trio.Lock()
@@ -174,13 +180,18 @@ class Tail:
             self._first = oldest
         last = self._first + len(events) - 1
         while (version := feed.find(last + 1)) is not None:
-            events.append((await lines_of(version, self._wanted)).events)
+            events.append((await lines_of(version, self._wanted, self._encoder)).events)
             last += 1
         forgotten = feed.oldest - self._first
         if forgotten > 0:
             del events[:forgotten]
             self._first += forgotten
         return last
+
+
+def _pause(readers: int) -> float:
+    """Return how long one of so many readers pauses after each part."""
+    return max(FEED_PAUSE_SECONDS, min(readers / FEED_PARTS_PER_SECOND, FEED_PAUSE_SECONDS_MAX))
 
 
 class FeedParts:
@@ -218,7 +229,7 @@ class FeedParts:
                     yield part
                     told, reader.sent_at = since, trio.current_time()
                     if since >= feed.newest():
-                        await trio.sleep(FEED_PAUSE_SECONDS)
+                        await trio.sleep(_pause(reader.beside))
                 elif reader.is_silent:
                     yield KEEP_ALIVE if told == since else version_event(since)
                     told, reader.sent_at = since, trio.current_time()
@@ -231,11 +242,12 @@ class FeedParts:
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
         """Return events of the past, until they are enough for a part or reach the window."""
         part: list[bytes] = []
+        encoder = ChangeEncoder()
         size, last = 0, since + VERSIONS_AT_ONCE
         async with aclosing(self._feed.after(since, self._past)) as versions:
             while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
                 version = await anext(versions)
-                part.append((await lines_of(version, self._wanted)).events)
+                part.append((await lines_of(version, self._wanted, encoder)).events)
                 since, size = version.version, size + len(part[-1])
                 if self._feed.find(since + 1) is not None:
                     break

@@ -12,6 +12,7 @@ from typing import Final
 from qserver.control.records import Grant
 from qserver.errors import InvalidRequest
 from qserver.limits import IDEMPOTENCY_KEY_BYTES_MAX
+from qserver.web.catalogue import ROUTES, Route
 
 REPLAYED: Final = (b"idempotency-replayed", b"true")
 
@@ -31,6 +32,15 @@ def name_of_answer(database_id: str, grant: Grant, key: bytes) -> bytes:
 
 def fingerprint_of(route: str, body: bytes) -> bytes:
     return sha256(b"%b\0%b" % (route.encode(), body)).digest()
+
+
+def no_key_for(route: Route) -> InvalidRequest:
+    """The error of a route that changes something, and would do so each time it is asked to."""
+    taking = [each.path for each in ROUTES if each.takes_idempotency_key]
+    hint = f"It works on {', '.join(taking)}."
+    if route.path.endswith("/commit"):
+        hint = "The commit can be asked for again without one."
+    return InvalidRequest(f"{route.method} {route.path} takes no Idempotency-Key", hint=hint)
 
 
 def no_key_for_streams() -> InvalidRequest:

@@ -178,7 +178,8 @@ def _sent(asked: Any) -> dict[str, Any]:
 def refuse_options(request: msgspec.Struct) -> None:
     """Raise Forbidden for a decoded request with an option that is refused."""
     for name in NAMED_REFUSED:
-        if getattr(request, name, None) not in (None, False):
+        value = getattr(request, name, None)
+        if not (value is None or value is False):  # the version 0 is not False
             raise _refused(name)
 
 

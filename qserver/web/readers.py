@@ -38,6 +38,11 @@ class Reader:
         """Whether it has sent nothing for so long that proxies may take it for dead."""
         return trio.current_time() >= self.sent_at + KEEP_ALIVE_SECONDS
 
+    @property
+    def beside(self) -> int:
+        """How many readers there are, with this one."""
+        return 1 if self._readers is None else len(self._readers)
+
     def rouse(self) -> None:
         """End its wait, or the next one if it does not wait now."""
         self._is_roused = True

@@ -36,14 +36,14 @@ def past_of(database: SqlDatabase, log: MemoryLog) -> LogPast:
 
     async def snapshot_at(version: int) -> Snapshot:
         snapshot = empty_snapshot(4)
-        past = LogPast(log, _begin, lambda: version)
+        past = LogPast(log.read, _begin, lambda: version)
         async with aclosing(past.after(0)) as versions:
             async for each in versions:
                 snapshot = _snapshot_behind(each)
         await trio.lowlevel.checkpoint()
         return snapshot
 
-    return LogPast(log, snapshot_at, database.database.feed.newest)
+    return LogPast(log.read, snapshot_at, database.database.feed.newest)
 
 
 async def _begin(_: int) -> Snapshot:
@@ -147,7 +147,7 @@ async def test_a_version_made_again_knows_when_its_tables_were_changed() -> None
             await see((await sql.execute(text)).version)
         made: list[Snapshot] = []
         database = sql.database
-        past = LogPast(database._log, _begin, lambda: max(kept), keep=made.append)
+        past = LogPast(database._log.read, _begin, lambda: max(kept), keep=made.append)
         for count in range(1, len(kept) + 1):
             async with aclosing(past.after(0)) as versions:
                 for _ in range(count):

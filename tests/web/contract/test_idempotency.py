@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from qserver.limits import ANSWER_STORED_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX
+from qserver.web import catalogue
 from tests.web.contract.conftest import ADMIN_KEY
 from tests.web.contract.servers import KINDS, Client, Server, error_of, start
 
@@ -222,3 +223,29 @@ def test_answers_outlive_a_killed_server(mortal: Server) -> None:
         error_of(send(admin, INSERT, "key 3"), 422, "QS032")
     finally:
         again.kill()
+
+
+OTHERS = [
+    (route.method, route.path)
+    for route in catalogue.ROUTES
+    if route.method not in ("GET", "HEAD") and not route.takes_idempotency_key
+]
+
+
+@pytest.mark.parametrize(("method", "path"), OTHERS)
+def test_a_route_that_would_ignore_the_key_refuses_it(
+    fresh: Client, method: str, path: str
+) -> None:
+    """Else a client would send the request again, in the belief that nothing is done twice."""
+    before = fresh.get("/v1/keys?limit=1000").json()["keys"]
+    for name in ("{id}", "{database}", "{key_id}", "{name}"):
+        path = path.replace(name, "nothing")
+    answer = fresh.call(method, path, headers={"Idempotency-Key": "k"}, json={"name": "x"})
+    error = error_of(answer, 400, "QS001")
+    assert "Idempotency-Key" in error["message"] and error["hint"]
+    assert fresh.get("/v1/keys?limit=1000").json()["keys"] == before
+
+
+def test_reads_of_records_take_no_notice_of_a_key(fresh: Client) -> None:
+    for path in ("/v1/keys", "/v1/databases", "/tables", "/health"):
+        assert fresh.get(path, headers={"Idempotency-Key": "k"}).status_code == 200

@@ -1,0 +1,59 @@
+"""The past of a log: its own, and of a branch that of its parents before it was made.
+
+    versions        … 12 ……………… 20 ……………… 31 ……
+    main            [ log from 12 on ················]
+    a branch                    [ log from 20 on, made at version 25 ··]
+    its past        main's      its own
+
+A branch and its parent have the same versions up to the one at which the branch was made. The log
+of the branch begins with the checkpoint before that; what is older is the parent's, for as long as
+the parent keeps it. Pages of older checkpoints have smaller numbers, so the branch loads them as it
+loads all pages of its parent (see `branch_log`).
+
+The parent may be open, closed, or deleted but for its file. It is asked only what its file says.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from qserver.durability.branch_log import BranchLog
+from qserver.durability.kept import Kept, base_of, decode_outline, empty
+from qserver.durability.port import Log
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Versions that are made from one log."""
+
+    log: Log
+    kept: list[Kept]
+    start: int
+    """The log has all records behind this version."""
+    end: int | None = None
+    """Later ones are made from another log; None: there is none."""
+
+    def base_of(self, version: int) -> Kept | None:
+        return base_of(self.kept, version, self.start)
+
+
+async def stretch_before(stretch: Stretch) -> Stretch | None:
+    """Return what the parent has of the versions before; None if there is nothing."""
+    log = stretch.log
+    if not isinstance(log, BranchLog) or stretch.start > log.base.version:
+        return None
+    parent = log.parent
+    records = await parent.read(0, 1)
+    outlines = await parent.load_outlines()
+    kept = [decode_outline(version, outline) for version, outline in outlines if outline]
+    start = records[0][0] - 1 if records else max((each.version for each in kept), default=0)
+    if start == 0:
+        kept = [empty(), *kept]
+    return Stretch(parent, kept, min(start, stretch.start), stretch.start)
+
+
+async def stretch_of(newest: Stretch, version: int) -> Stretch | None:
+    """Return the stretch that has the records behind a version; None if it is too old."""
+    stretch: Stretch | None = newest
+    while stretch is not None and version < stretch.start:
+        stretch = await stretch_before(stretch)
+    return stretch
