@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, ClassVar, Final
 
 from qserver.errors import QserverError, SqlSyntaxError
-from qserver.limits import IDENTIFIER_BYTES_MAX
+from qserver.limits import IDENTIFIER_BYTES_MAX, PARAMETERS_MAX
 from qserver.sql import ddl_keywords
 from qserver.sql.ast import Literal, Parameter
 from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
@@ -261,7 +261,7 @@ class _Classifier:
     def _add_parameter(self, index: int, token: Token) -> None:
         """Add `$1` or `?`; `?` is a JSON operator directly after an operand."""
         if token.text != "?":
-            self._add_named(int(token.text[1:]), token)
+            self._add_named(_number(token), token)
         elif self._wants_operand(index):
             self._questions += 1
             self._add_named(self._questions, token)
@@ -311,6 +311,19 @@ class _Classifier:
             token = Token("operator", text[1], token.start + 1)
             text = token.text
         self._add(_OPERATORS.get(text, "OPERATOR"), "<>" if text == "!=" else text, token)
+
+
+def _number(token: Token) -> int:
+    """Return the number of a parameter such as $1; a list has a place for each up to the last."""
+    digits = token.text[1:].lstrip("0") or "0"
+    number = int(digits) if len(digits) <= len(str(PARAMETERS_MAX)) else PARAMETERS_MAX + 1
+    if not 1 <= number <= PARAMETERS_MAX:
+        raise SqlSyntaxError(
+            f"there is no parameter ${_shortened(digits)}",
+            hint=f"Parameters have numbers from 1 to {PARAMETERS_MAX}.",
+            position=token.start + 1,
+        )
+    return number
 
 
 def _places_of_row(text: str, rows: ValuesList) -> list[int]:

@@ -20,8 +20,7 @@ from qserver.query import foreign_keys
 from qserver.storage import btree, conflict, routing
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant, edited
-from simulations.mutants.shapes import SYNCED_IN_BATCHES
-from simulations.mutants.shapes import CROWDED
+from simulations.mutants.shapes import CROWDED, SYNCED_IN_BATCHES
 from simulations.sizes import SMALL
 
 _SMALL: Final = (("sizes", SMALL),)

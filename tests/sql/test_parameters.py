@@ -15,6 +15,7 @@ from qserver.errors import (
     ProgramLimitExceeded,
     ProtocolViolation,
     QserverError,
+    SqlSyntaxError,
     StringDataRightTruncation,
 )
 from qserver.limits import JSON_DEPTH_MAX
@@ -122,6 +123,15 @@ def test_a_wrong_count_is_refused_with_a_clear_word(
     with pytest.raises(ProtocolViolation) as caught:
         parameter_list(types).slots([], given)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("number", ["0", "00", "32767", "99999999999", "9" * 5000])
+async def test_a_parameter_with_an_impossible_number_costs_nothing(number: str) -> None:
+    async with opened_sql() as database:
+        with pytest.raises(SqlSyntaxError, match="there is no parameter") as caught:
+            await database.execute(f"SELECT 1, ${number}", [1])
+        assert caught.value.position == 11
+        assert (await database.execute("SELECT $001 + 1", [1])).rows == [(2,)]
 
 
 def test_numbers_and_names_do_not_mix() -> None:
