@@ -109,8 +109,6 @@ def _large(entries: list[Any]) -> list[Any]:
             found.append(each)
         elif type(each) is list:
             found += [
-                state
-                for state in each
-                if type(state) in _CONTAINERS and len(state) > PIECE_ENTRIES
+                state for state in each if type(state) in _CONTAINERS and len(state) > PIECE_ENTRIES
             ]
     return found

@@ -35,7 +35,6 @@ from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of
 
-
 COLLECTED_ROW_BYTES: Final = 192
 """What a row of an ordered call takes beside its values: three tuples."""
 
@@ -367,9 +366,7 @@ class _AggregatePrinter:
             for name, initial in zip(own, self.node.calls[number].aggregate.initial, strict=True):
                 self.source.line(f"{name} = {initial}")  # the next call needs the memory
 
-    def _run_in_order(
-        self, number: int, pairs: str, names: list[str], rows: RowVariables
-    ) -> None:
+    def _run_in_order(self, number: int, pairs: str, names: list[str], rows: RowVariables) -> None:
         call = self.node.calls[number]
         codes, taken, checks = [], [], []
         for argument in call.arguments:
