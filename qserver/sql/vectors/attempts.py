@@ -205,4 +205,4 @@ def _add_groups(
             context.hold_bytes(size_of(key))
     crossed = len(groups) // ROWS_BETWEEN_CHECKS - before // ROWS_BETWEEN_CHECKS
     if crossed:
-        context.charge_memory(crossed * ROWS_BETWEEN_CHECKS, 1 + len(new_group()) // 4)
+        context.charge_memory(crossed * ROWS_BETWEEN_CHECKS, 1 + len(new_group()) // 4, groups)
