@@ -33,7 +33,8 @@ from pyrsistent import PMap, pmap
 from qserver.storage.btree import Change, apply, difference, get, pages
 from qserver.storage.conflict import stale_read
 from qserver.storage.page import EMPTY, Key, Tree, Value
-from qserver.storage.routing import at_once, parts_of, written
+from qserver.storage.pieces import at_once
+from qserver.storage.routing import parts_of, written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import Writes

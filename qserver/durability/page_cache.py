@@ -206,9 +206,13 @@ class PageCache:
     def load(self, pages: Sequence[Tree]) -> None:
         """Count pages that were loaded, and keep them."""
         self.loads += len(pages)
-        if self.worker is not None:
-            self.worker.work += STEPS_OF_LOAD * len(pages)
+        self.charge(STEPS_OF_LOAD * len(pages))
         self.keep(pages)
+
+    def charge(self, steps: int) -> None:
+        """Count steps as work of the statement that is running: loads, and unpacked entries."""
+        if self.worker is not None:
+            self.worker.work += steps
 
     def note_saved(self, whose: object, pages: int) -> None:
         """Note how many pages a database has in all."""

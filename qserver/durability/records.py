@@ -13,14 +13,21 @@ shards: keys find their ranges when it is read, so the number of shards may chan
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence
+from collections.abc import Container, Sequence
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
-from qserver.durability.seal import sealed, sealed_in_pieces, unsealed
+from qserver.durability.seal import (
+    PIECE_BYTES,
+    sealed,
+    sealed_in_pieces,
+    unsealed,
+    unsealed_in_pieces,
+)
 from qserver.errors import DataCorrupted
+from qserver.storage.pieces import Steps, at_once
 from qserver.storage.transaction import Definitions
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.encoding import decode_entries, encode_columns, encode_entries
@@ -30,8 +37,8 @@ FORMAT_CUT: Final = 2
 """A record that may name a tree several times."""
 
 CHANGES_AT_FIRST: Final = 64
-PIECE_BYTES: Final = 4 * 1024 * 1024
-"""How long a piece of entries may be, about: the next has as many entries as the last suggests."""
+ENTRIES_BYTES_LONG: Final = 64 * 1024
+"""After longer entries have been decoded, others can run."""
 
 
 class LogRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +55,12 @@ class LogRecord(msgspec.Struct, frozen=True, array_like=True):
     """The ids of the requests that made the changes, where they are known."""
     definitions: Sequence[Definitions] = ()
     """The statements that changed definitions. Earlier releases wrote neither."""
+
+
+class StoredLogRecord(LogRecord, frozen=True, array_like=True):
+    """A record that was read. Its entries stay where they are, in the bytes of the record."""
+
+    trees: list[tuple[int, memoryview]]  # type: ignore[assignment]
 
 
 class LogRecordTime(msgspec.Struct, frozen=True, array_like=True):
@@ -73,11 +86,11 @@ def encode_trees(writes: Writes, plain: Container[int] = ()) -> list[tuple[int, 
 
 def encode_record_in_pieces(
     record: LogRecord, writes: Writes, plain: Container[int] = ()
-) -> Generator[None, None, bytes]:
+) -> Steps[bytes]:
     """Encode a record together with its entries, which it lacks, and cut them.
 
-    Yield now and then, so that others can run. The MessagePack is put together here: an encoder
-    would copy all pieces once more, at once.
+    Pieces are of one length, about: the next has as many entries as the last suggests. The
+    MessagePack is put together here: an encoder would copy all pieces once more, at once.
     """
     head = (FORMAT_CUT, record.version, record.time, record.trees_used)
     tail = (record.dropped, record.catalog_changes, record.requests, record.definitions)
@@ -98,7 +111,12 @@ def encode_record_in_pieces(
 
 def decode_record(data: bytes) -> LogRecord:
     """Return the record, or raise DataCorrupted if it is not what was written."""
-    body = unsealed(data, "a record of the log")
+    return at_once(decode_record_in_pieces(data))
+
+
+def decode_record_in_pieces(data: bytes) -> Steps[LogRecord]:
+    """Do the same; yield now and then, so that others can run."""
+    body = yield from unsealed_in_pieces(data, "a record of the log")
     try:
         record = _decode(body)
     except msgspec.MsgspecError as error:
@@ -116,10 +134,13 @@ def decode_time(data: bytes) -> float:
         raise DataCorrupted("a record of the log cannot be decoded", detail=str(error)) from error
 
 
-def writes_of(record: LogRecord) -> Writes:
+def writes_of(record: LogRecord) -> Steps[Writes]:
+    """Return what a record writes; yield now and then, so that others can run."""
     writes: Writes = {}
     for tree, entries in record.trees:
         writes.setdefault(tree, {}).update(decode_entries(entries))
+        if len(entries) > ENTRIES_BYTES_LONG:
+            yield
     return writes
 
 
@@ -131,7 +152,7 @@ def _check_format(record: LogRecord | LogRecordFormat | None) -> None:
         )
 
 
-def _format_of(body: bytes) -> LogRecordFormat | None:
+def _format_of(body: memoryview) -> LogRecordFormat | None:
     """Return the format of a record whose shape is not ours; None if it is no record at all."""
     try:
         return _decode_format(body)
@@ -140,6 +161,6 @@ def _format_of(body: bytes) -> LogRecordFormat | None:
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(LogRecord).decode
+_decode = msgspec.msgpack.Decoder(StoredLogRecord).decode
 _decode_format = msgspec.msgpack.Decoder(LogRecordFormat).decode
 _decode_time = msgspec.msgpack.Decoder(LogRecordTime).decode

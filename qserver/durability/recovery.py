@@ -22,7 +22,7 @@ not keep a database from being read.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Generator
 from math import inf
 from typing import Final
 
@@ -31,20 +31,24 @@ import trio
 
 from qserver.durability.loading import load_newest
 from qserver.durability.page_store import LoggedPages
+from qserver.durability.pauses import in_steps
 from qserver.durability.port import Log, StoredPage, StoredRecord
-from qserver.durability.records import LogRecord, decode_record, writes_of
+from qserver.durability.records import LogRecord, decode_record_in_pieces, writes_of
 from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.limits import CHECKPOINT_PAGES_AT_ONCE, PAGE_ENTRIES_MAX
 from qserver.storage.catalog import changes_from_plain
+from qserver.storage.pieces import Steps, at_once
 from qserver.storage.ranges import Trees
-from qserver.storage.routing import Steps, at_once, written_in_pieces
+from qserver.storage.routing import written_in_pieces
 from qserver.storage.snapshot import Snapshot, empty_snapshot
-from qserver.storage.writes import Moment, Writes, merge_writes
+from qserver.storage.writes import Moment, Writes, merge_writes_in_pieces
 
 RECORDS_READ_AT_ONCE: Final = 1000
 RECORDS_BEFORE_YIELDING: Final = 16
 CHANGES_AT_ONCE_MIN: Final = 16
+RECORD_BYTES_LONG: Final = 64 * 1024
+"""Longer records are added in pieces, between which others can run."""
 
 MEMORY_OF_LOG: Final = 6
 """Bytes that new entries take in memory, for each byte that they take in the log."""
@@ -160,7 +164,7 @@ class Recovery:
         count = 0
         while self._records or await self._read_some():
             record = self._records.popleft()
-            self.replay.apply(record)
+            await self.replay.read(record, trio.lowlevel.checkpoint)
             size = len(record[1])
             self.log_bytes += size
             self._pending += size
@@ -180,12 +184,14 @@ class Recovery:
         store, replay = self._store, self.replay
         page = PAGE_ENTRIES_MAX * store.cache.entry_bytes
         snapshot = replay.base
-        for snapshot in replay.snapshots(max(self._most / page, CHANGES_AT_ONCE_MIN)):
+        for made in replay.snapshots(max(self._most / page, CHANGES_AT_ONCE_MIN)):
+            if made is None:
+                await trio.lowlevel.checkpoint()
+                continue
+            snapshot = made
             if store.copied * store.cache.entry_bytes > self._most:
                 is_long = True
                 await self._save_ahead(snapshot)
-            if snapshot.version < replay.version:
-                await trio.lowlevel.checkpoint()
         if is_long and await self._save_ahead(snapshot):
             self.ahead_bytes = self.log_bytes
         self.replay, self._pending = Replay(snapshot), 0
@@ -226,9 +232,18 @@ class Replay:
         self._moments: dict[int, Moment] = {}
         self._dropped: set[int] = set()
 
-    def apply(self, stored: StoredRecord) -> None:
+    async def read(self, stored: StoredRecord, pause: Callable[[], Awaitable[None]]) -> None:
+        """Add a record; pause between the pieces of a long one."""
+        steps = self.apply(stored)
+        if len(stored[1]) <= RECORD_BYTES_LONG:
+            at_once(steps)
+        else:
+            await in_steps(steps, pause)
+
+    def apply(self, stored: StoredRecord) -> Steps[tuple[LogRecord, Writes]]:
+        """Add a record, and return it with what it writes."""
         version, data = stored
-        record = decode_record(data)
+        record = yield from decode_record_in_pieces(data)
         if not version == record.version == self.version + 1:
             raise DataCorrupted(
                 f"the log has version {record.version} (filed as {version})"
@@ -241,24 +256,23 @@ class Replay:
         )
         if record.catalog_changes:
             self._catalog = self._catalog.dated(record.catalog_changes, at)
-        writes = writes_of(record)
-        merge_writes(self._writes, writes)
+        writes = yield from writes_of(record)
+        yield from merge_writes_in_pieces(self._writes, writes)
         self._moments.update(dict.fromkeys(writes, at))
         self._forget_dropped(record)
         self.version, self._time = record.version, record.time
+        return record, writes
 
     def _forget_dropped(self, record: LogRecord) -> None:
         for tree in record.dropped:
             self._writes.pop(tree, None)
             self._dropped.add(tree)
 
-    def snapshot(self) -> Snapshot:
-        return at_once(self.in_pieces())
-
-    def snapshots(self, changes: float) -> Iterator[Snapshot]:
+    def snapshots(self, changes: float) -> Generator[Snapshot | None, None, None]:
         """Yield snapshots on the way, each with so many changes more; the last is the newest.
 
         The others have none of the log's versions: they are to be saved, and not to be shown.
+        Yield None now and then, so that others can run.
         """
         if sum(map(len, self._writes.values())) > changes:
             most = int(changes)
@@ -266,13 +280,13 @@ class Replay:
                 keys = sorted(entries)
                 for first in range(0, len(keys), most):
                     some = {key: entries[key] for key in keys[first : first + most]}
-                    trees = at_once(
-                        written_in_pieces(self.base, self._catalog, {tree: some}, (), self._moments)
+                    trees = yield from written_in_pieces(
+                        self.base, self._catalog, {tree: some}, (), self._moments
                     )
                     self.base = self._on_base(self.base.version, trees)
                     yield self.base
             self._writes = {}
-        yield self.snapshot()
+        yield (yield from self.in_pieces())
 
     def _on_base(self, version: int, trees: Trees) -> Snapshot:
         base = self.base

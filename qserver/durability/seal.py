@@ -8,17 +8,21 @@ of the bytes, so that whole bytes in the wrong place are damage too.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from typing import Final
 from zlib import crc32
 
 from qserver.errors import DataCorrupted
+from qserver.storage.pieces import Steps
+
+PIECE_BYTES: Final = 4 * 1024 * 1024
+"""So many bytes are summed up before others can run."""
 
 
 def sealed(body: bytes, place: int = 0) -> bytes:
     return crc32(body, place & 0xFFFFFFFF).to_bytes(4, "big") + body
 
 
-def sealed_in_pieces(pieces: list[bytes]) -> Generator[None, None, bytes]:
+def sealed_in_pieces(pieces: list[bytes]) -> Steps[bytes]:
     """Seal the bytes that pieces make together; yield now and then, so that others can run."""
     checksum = 0
     for piece in pieces:
@@ -26,6 +30,18 @@ def sealed_in_pieces(pieces: list[bytes]) -> Generator[None, None, bytes]:
         if len(piece) > 1024:
             yield
     return b"".join([checksum.to_bytes(4, "big"), *pieces])
+
+
+def unsealed_in_pieces(data: bytes, what: str) -> Steps[memoryview]:
+    """Return the bytes without a copy; yield now and then, so that others can run."""
+    body, checksum = memoryview(data)[4:], 0
+    for start in range(0, len(body), PIECE_BYTES):
+        checksum = crc32(body[start : start + PIECE_BYTES], checksum)
+        if len(body) > PIECE_BYTES:
+            yield
+    if checksum != int.from_bytes(data[:4], "big"):
+        raise _damaged(what)
+    return body
 
 
 def unsealed(data: bytes, what: str, place: int = 0) -> bytes:
@@ -36,7 +52,11 @@ def unsealed(data: bytes, what: str, place: int = 0) -> bytes:
 
 def check_seal(data: bytes, what: str, place: int = 0) -> None:
     if crc32(memoryview(data)[4:], place & 0xFFFFFFFF) != int.from_bytes(data[:4], "big"):
-        raise DataCorrupted(
-            f"{what} does not match its checksum",
-            hint="Restore a backup, and keep the damaged data until you have.",
-        )
+        raise _damaged(what)
+
+
+def _damaged(what: str) -> DataCorrupted:
+    return DataCorrupted(
+        f"{what} does not match its checksum",
+        hint="Restore a backup, and keep the damaged data until you have.",
+    )

@@ -21,11 +21,13 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 import trio
 
+from qserver.durability.pauses import in_steps
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.yielding import at_once, in_steps, yield_to_others
+from qserver.engine.yielding import yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
+from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import Writes, count_changes

@@ -30,12 +30,13 @@ from qserver.durability.kept import Kept
 from qserver.durability.lineage import Stretch, stretch_before, stretch_of
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
+from qserver.durability.pauses import in_steps
 from qserver.durability.port import Log, StoredRecord
 from qserver.durability.records import decode_time
 from qserver.durability.recovery import MEMORY_OF_LOG, Replay
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.version_list import VersionEntry, list_versions
-from qserver.engine.yielding import in_steps, yield_to_others
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import HistoryTooOld, InvalidRequest, OutOfMemory
 from qserver.limits import HISTORY_SNAPSHOTS_MAX
 from qserver.storage.snapshot import Lease, Snapshot, empty_snapshot
@@ -285,7 +286,7 @@ class History:
             size += MEMORY_OF_LOG * sum(len(data) for _, data in records)
             self._check_memory(size)
             for count, record in enumerate(records, start=1):
-                replay.apply(record)
+                await replay.read(record, yield_to_others)
                 if count % RECORDS_BEFORE_YIELDING == 0:
                     await yield_to_others()
         made = await in_steps(replay.in_pieces(), yield_to_others)

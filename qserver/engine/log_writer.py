@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from qserver.durability.pauses import in_steps
 from qserver.durability.port import Ended, Log
 from qserver.durability.records import (
     FORMAT,
@@ -33,7 +34,6 @@ from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.observers import Observer
 from qserver.engine.versions import Versions
-from qserver.engine.yielding import in_steps
 from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain

@@ -13,12 +13,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
+from qserver.durability.pauses import in_steps
 from qserver.durability.port import StoredRecord
-from qserver.durability.records import decode_record, writes_of
+from qserver.durability.recovery import RECORD_BYTES_LONG, Replay
 from qserver.engine.feed import FedVersion
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import OutOfMemory, ReaderTooSlow
 from qserver.storage.catalog import changes_from_plain
-from qserver.storage.routing import written
+from qserver.storage.pieces import Steps, at_once
 from qserver.storage.snapshot import Snapshot
 
 RECORDS_AT_ONCE: Final = 100
@@ -60,11 +62,15 @@ class LogPast:
                     f"version {before.version + 1} is no longer kept",
                     hint="Read the tables anew, and their changes from that version on.",
                 )
-            for _, data in records:
+            for record in records:
                 if before.version >= self._newest():
                     return  # the log is ahead of what is durable
-                fed, before = _next_version(before, data)
-                size += len(data)
+                steps, record_bytes = _next_version(before, record), len(record[1])
+                if record_bytes <= RECORD_BYTES_LONG:
+                    fed, before = at_once(steps)
+                else:
+                    fed, before = await in_steps(steps, yield_to_others)
+                size += record_bytes
                 if size > BYTES_BEFORE_COUNTING:
                     self._count_grown(before, size)
                     size = 0
@@ -80,20 +86,10 @@ class LogPast:
         return f"the past up to version {self._newest()}"
 
 
-def _next_version(before: Snapshot, data: bytes) -> tuple[FedVersion, Snapshot]:
+def _next_version(before: Snapshot, stored: StoredRecord) -> Steps[tuple[FedVersion, Snapshot]]:
     """Return the version of a record, and its snapshot."""
-    record = decode_record(data)
-    writes, changes = writes_of(record), changes_from_plain(record.catalog_changes)
-    at = record.version, record.time
-    catalog = before.catalog.changed(changes, record.trees_used)
-    if changes:
-        catalog = catalog.dated(changes, at)
-    after = Snapshot(
-        record.version,
-        record.time,
-        catalog,
-        written(before, catalog, writes, record.dropped, dict.fromkeys(writes, at)),
-        before.shards,
-        before.lease,
-    )
+    replay = Replay(before)
+    record, writes = yield from replay.apply(stored)
+    after = yield from replay.in_pieces()
+    changes = changes_from_plain(record.catalog_changes)
     return FedVersion(before, after, writes, changes, record.definitions), after

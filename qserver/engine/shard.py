@@ -22,9 +22,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from qserver.durability.pauses import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
-from qserver.engine.yielding import in_steps
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
 from qserver.storage.page import EMPTY

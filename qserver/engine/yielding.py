@@ -17,12 +17,9 @@ meanwhile would wait for two.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
-from typing import Final, TypeVar
+from typing import Final
 
 import trio
-
-Made = TypeVar("Made")
 
 STEP_SECONDS_LONG: Final = 0.01
 """After a longer step comes a pass of the loop without one."""
@@ -82,30 +79,3 @@ async def yield_to_others() -> None:
         line = _Line()
         _line.set(line)
     await line.wait()
-
-
-def at_once(steps: Generator[None, None, Made]) -> Made:
-    """Return the result of few steps without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
-
-
-async def in_steps(
-    steps: Generator[None, None, Made],
-    pause: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
-) -> Made:
-    """Return the result of an actor's steps, and let others run between them.
-
-    The actor does not queue for its steps: every commit waits for it. Long work of a request does.
-    """
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
-        await pause()

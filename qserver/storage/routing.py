@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import msgspec
 
 from qserver.storage.catalog import Catalog
 from qserver.storage.page import Key, Tree, Value
+from qserver.storage.pieces import Steps, at_once
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
@@ -34,8 +35,6 @@ from qserver.storage.writes import (
     changed,
     changed_in_pieces,
 )
-
-Each = TypeVar("Each")
 
 
 class Part(msgspec.Struct, frozen=True, eq=False):
@@ -60,20 +59,6 @@ class Share:
         self.keys: dict[Range, dict[Key, Value | None]] = {}
         self.scans: list[tuple[Range, ScannedRange]] = []
         self.writes: dict[Range, TreeWrites] = {}
-
-
-Steps: TypeAlias = Generator[None, None, Each]
-"""Yields now and then while many keys are routed; returns the result."""
-
-
-def at_once(steps: Steps[Each]) -> Each:
-    """Run all steps and return the result, if others need not run in between."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: Each = end.value
-            return result
 
 
 def parts_of(transaction: Transaction, position: int, newest: Snapshot) -> Steps[dict[int, Part]]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from qserver.durability import recovery
 from qserver.engine import generation, log_writer
 from qserver.engine.versions import EngineRestarted, Versions
+from qserver.storage.pieces import Steps
 from simulations.mutants.mutant import Mutant
 
 
@@ -42,12 +43,12 @@ def _retry_what_may_have_happened(original: Any) -> Any:
 
 
 def _resurrect_deleted(original: Any) -> Any:
-    def merge(into: Any, writes: Mapping[int, Any]) -> None:
+    def merge(into: Any, writes: Mapping[int, Any]) -> Steps[None]:
         kept = {
             tree: {key: row for key, row in changes.items() if row is not None}
             for tree, changes in writes.items()
         }
-        original(into, kept)
+        yield from original(into, kept)
 
     return merge
 
@@ -92,7 +93,7 @@ MUTANTS: Final = (
         "resurrect_deleted",
         "recovery forgets deletions",
         ("range_sums", "unique_keys"),
-        ((recovery, "merge_writes", _resurrect_deleted),),
+        ((recovery, "merge_writes_in_pieces", _resurrect_deleted),),
     ),
     Mutant(
         "log_only_the_last_of_a_group",

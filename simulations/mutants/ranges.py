@@ -14,8 +14,9 @@ from qserver.engine.messages import Installed, Own
 from qserver.storage import conflict, ranges, routing
 from qserver.storage.btree import Change, difference, key_at, pages_backward, split
 from qserver.storage.page import Key, Tree
+from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees
-from qserver.storage.routing import Part, Steps
+from qserver.storage.routing import Part
 from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
@@ -137,7 +138,7 @@ def _lay_the_first_bound_too_high(original: Any) -> Any:
 
 
 def _file_a_bound_to_the_left(original: Any) -> Any:
-    def written_in_pieces(*arguments: Any) -> routing.Steps[Trees]:
+    def written_in_pieces(*arguments: Any) -> Steps[Trees]:
         module: Any = routing
         kept = module.bisect_right
         module.bisect_right = bisect_left

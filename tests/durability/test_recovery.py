@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog
+from qserver.durability.records import FORMAT, LogRecord, encode_record_in_pieces
 from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover, recover_from
+from qserver.durability.seal import PIECE_BYTES
 from qserver.errors import DataCorrupted
+from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import empty_snapshot
+from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from tests.durability.histories import History, entries_of, run_step, stored
 from tests.storage.databases import ranges_of
 
@@ -138,9 +143,37 @@ def test_versions_that_do_not_follow_each_other_are_refused(
     replay = Replay(empty_snapshot(1))
     with pytest.raises(DataCorrupted) as caught:
         for version, written in filed:
-            replay.apply((version, simple_record(written)))
+            at_once(replay.apply((version, simple_record(written))))
     assert str(caught.value) == message
     assert caught.value.hint == "A part of the log is missing. Restore a backup."
+
+
+def _one_long_record(rows: int) -> Stored:
+    writes: Writes = {3: {(at,): (at, "x" * 500) for at in range(rows)}}
+    record = LogRecord(FORMAT, 1, 1.5, 9, [], (), {})
+    return 1, at_once(encode_record_in_pieces(record, writes))
+
+
+async def test_others_run_while_a_long_record_is_replayed() -> None:
+    rows = 20_000
+    stored = _one_long_record(rows)
+    steps: list[str] = []
+
+    async def others() -> None:
+        while True:
+            steps.append("others")
+            await trio.lowlevel.checkpoint()
+
+    replay = Replay(empty_snapshot(2))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        await replay.read(stored, trio.lowlevel.checkpoint)
+        read = len(steps)
+        recovered = await recover(await log_of([stored]), 2)
+        nursery.cancel_scope.cancel()
+    assert read >= rows / CHANGES_AT_ONCE + len(stored[1]) // PIECE_BYTES
+    assert len(steps) - read > 2 * read - 10, "the trees are made in pieces, too"
+    assert len(entries_of(recovered.snapshot)[3]) == rows
 
 
 async def test_a_damaged_record_ends_recovery_and_nothing_is_left_out() -> None:

@@ -17,6 +17,7 @@ from qserver.engine.messages import Answer, Append, Committed
 from qserver.engine.versions import Versions
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog, changes_from_plain
+from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Trees
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from tests.engine import counters
@@ -116,7 +117,7 @@ async def test_the_record_says_what_the_round_did() -> None:
         ((version, data),) = await d.log.read(0, 10)
         record = decode_record(data)
         assert (version, record.version, record.time) == (1, 1, 1.0)
-        assert writes_of(record) == {5: {(1,): (1, "x")}}
+        assert at_once(writes_of(record)) == {5: {(1,): (1, "x")}}
         assert record.dropped == (8,)
         changes = changes_from_plain(record.catalog_changes)
         assert changes == {"t": counters.definition(9), "gone": None}

@@ -16,6 +16,7 @@ from qserver.durability.port import Log
 from qserver.durability.records import decode_record, encode_record, encode_trees, writes_of
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
+from qserver.storage.pieces import at_once
 from qserver.storage.writes import SEQUENCES_TREE
 from simulations.branches import Process, simulate_family
 from simulations.mutants.mutant import edited
@@ -138,7 +139,9 @@ class _WithoutNumbers:
 
 def _without(data: bytes) -> bytes:
     record = decode_record(data)
-    writes = {tree: each for tree, each in writes_of(record).items() if tree != SEQUENCES_TREE}
+    writes = {
+        tree: each for tree, each in at_once(writes_of(record)).items() if tree != SEQUENCES_TREE
+    }
     return encode_record(msgspec.structs.replace(record, trees=encode_trees(writes)))
 
 

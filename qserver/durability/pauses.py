@@ -1,0 +1,26 @@
+"""Runs long work in pieces, with a pause between them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from qserver.storage.pieces import Made, Steps
+
+
+async def in_steps(
+    steps: Steps[Made], pause: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+) -> Made:
+    """Return the result of the steps, and let others run between them.
+
+    An actor does not queue for its steps, because every commit waits for it; long work of a request
+    does, and gives the pause that queues.
+    """
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: Made = end.value
+            return made
+        await pause()
