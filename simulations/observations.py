@@ -141,6 +141,8 @@ SOMETIMES: Final = (
     "a stored answer was given again",
     "a stored answer was given again after a crash",
     "a request was refused because the same was running",
+    "rows in bulk were refused because of one",
+    "rows in bulk were answered with the stored answer",
     "another request had the name of a stored answer",
     "an error ended a stream",
     "an answer said that the outcome is unknown",

@@ -74,6 +74,7 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
+from qserver.sql.execution import BYTES_UNNOTICED_MAX
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
@@ -114,7 +115,7 @@ class SqlDatabase:
         """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(
             world.now,
-            trio.current_time,
+            trio.lowlevel.current_clock().current_time,  # the same for as long as Trio runs
             world.chance,
             None if self._writer is None else self._writer.sequences,
             pool or MemoryPool(),
@@ -289,14 +290,13 @@ class SqlDatabase:
     @property
     def bulk_bytes_most(self) -> int:
         """What rows in bulk may hold: half of a transaction, and of the memory of all."""
-        most, pool, pages = (
-            TRANSACTION_MEMORY_BYTES_MAX // 2,
-            self._environment.pool,
-            self._environment.pages,
-        )
+        pool, pages = self._environment.pool, self._environment.pages
+        most = TRANSACTION_MEMORY_BYTES_MAX // 2
         if pool is not None:
             most = min(most, pool.most // 2)
-        return most if pages is None else min(most, pages.most // 4)
+        if pages is not None:
+            most = min(most, max(pages.most // 4, BYTES_UNNOTICED_MAX))  # as of a transaction
+        return most
 
     def begin_inside(
         self,

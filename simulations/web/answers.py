@@ -89,6 +89,7 @@ def read_error(told: dict[str, Any], reply: Reply, complain: Complain) -> Qserve
     kind = CLASSES.get((told["code"], told["name"]), QserverError)
     error = kind.__new__(kind)
     QserverError.__init__(error, told["message"], detail=told.get("detail"))
+    error.row = told.get("row")
     if (told["code"], told["name"], told["retryable"]) != (kind.code, kind.name, kind.retryable):
         complain(f"an error is told as {told}, and is {error!r}")
     if told["request_id"] != reply.request_id:

@@ -19,13 +19,14 @@ import msgspec
 from qserver.errors import OutcomeUnknown, QserverError, RateLimited, TooManyRequests, Unauthorized
 from qserver.query.results import Answered, Options, Statement, TransactionResult
 from simulations.observations import REQUEST
-from simulations.web.answers import read_answer
+from simulations.web.answers import decode, read_answer
 from simulations.web.exchange import Exchange, Reply, head
 from simulations.web.front import Front
 from simulations.web.keys import BRIEF, LIMITED, ORDINARY, brief_key
 
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
+LINES: Final = b"application/x-ndjson"
 
 LIMITED_CALLS: Final = 0.06
 BRIEF_STREAMS: Final = 0.25
@@ -72,6 +73,21 @@ class SqlClient:
         reply = await exchange.send(body, None)
         version = self._read(front, reply, ORDINARY, REQUEST.get()).version
         return Answered(reply.body, b"idempotency-replayed" in reply.headers), version
+
+    async def send_rows(
+        self, front: Front, table: str, query: bytes, body: bytes, name: str | None
+    ) -> tuple[Answered, int]:
+        """Send rows in bulk as JSON lines, with an Idempotency-Key if there is a name."""
+        headers = {b"content-type": LINES, b"authorization": b"Bearer " + ORDINARY.encode()}
+        if name is not None:
+            headers[b"idempotency-key"] = name.encode()
+        late = self._chance.expovariate(1 / self._delay) if self._chance.random() < 0.5 else None
+        request = head(f"/v1/tables/{table}/rows", headers, query=query)
+        reply = await Exchange(front, REQUEST.get(), request, self._pause).send(body, late)
+        answer = decode(reply.body)
+        if not answer["success"]:
+            self._read(front, reply, ORDINARY, REQUEST.get())
+        return Answered(reply.body, b"idempotency-replayed" in reply.headers), answer["version"]
 
     async def read(self, front: Front, statement: Statement) -> TransactionResult:
         chance = self._chance

@@ -27,6 +27,10 @@ SERVER_NOTICES: Final = 0.5
 """How often the server ends a request whose client has left; otherwise it goes on."""
 
 
+PARTS_OF_A_BODY: Final = 3
+"""In so many parts, about, a body comes that is read while it arrives."""
+
+
 class State(Enum):
     HANDLING = "being handled"
     PENDING = "pending"
@@ -62,14 +66,25 @@ class LateBody:
 
     def __init__(self, body: bytes, seconds: float) -> None:
         self._body = body
+        self._whole = len(body)
         self._seconds = seconds
         self.client_left = False
 
     async def read(self, most: int | None = None) -> bytes:
+        await self._wait()
+        return self._body
+
+    async def receive_some(self) -> bytes:
+        """Wait for the next part; there are a few."""
+        await self._wait()
+        size = max(1, self._whole // PARTS_OF_A_BODY)
+        part, self._body = self._body[:size], self._body[size:]
+        return part
+
+    async def _wait(self) -> None:
         await trio.sleep(self._seconds)
         if self.client_left:
             raise ClientGone("the client left before the end of its request")
-        return self._body
 
 
 class Exchange:

@@ -19,6 +19,7 @@ from simulations.workloads.registers import Registers
 from simulations.workloads.ring import Ring
 from simulations.workloads.sql_bank import SqlBank
 from simulations.workloads.sql_bounds import SqlBounds
+from simulations.workloads.sql_bulk import SqlBulk
 from simulations.workloads.sql_constraints import SqlConstraints
 from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_feed import SqlFeed
@@ -73,6 +74,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlOpen,
         SqlHistory,
         SqlFeed,
+        SqlBulk,
     )
 }
 

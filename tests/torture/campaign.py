@@ -12,14 +12,16 @@ How a life ends is drawn by lot:
     start      SIGKILL while it starts
 
 After the last life the server is stopped in the ordinary way, and every file is checked to its last
-row. The same seed draws the same lots; what the machine makes of them is never the same twice.
+page; then all branches are deleted, and it is stopped and checked again. The same seed draws the
+same lots; what the machine makes of them is never the same twice.
 """
 
 from __future__ import annotations
 
 import signal
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -28,9 +30,9 @@ from typing import Final
 import trio
 
 from qserver.client import ConnectionFailed, ConnectionLost, TrioClient
-from qserver.durability.check import check_file
-from qserver.durability.data_folder import SUFFIX
+from qserver.durability.data_folder import DataFolder
 from qserver.errors import QserverError
+from tests.torture.branching import BranchingClient, problems_of_files
 from tests.torture.clients import ACCOUNTS, SETUP, TorturedClient
 from tests.torture.deaths import STEPS
 from tests.torture.looking import look, sweep_if_large
@@ -39,6 +41,10 @@ from tests.torture.processes import KEY, ServerProcess, running_server
 
 ENDS: Final[Mapping[str, int]] = {"answer": 35, "moment": 20, "drain": 10, "step": 25, "start": 10}
 CLIENTS: Final = 6
+FAMILIES: Final = 2
+FILES_CHECKED: Final = 0.3
+"""How often the files of the families are read to their last page after a death."""
+CONTROL: Final = "control"
 ANSWERS_MAX: Final = 120
 LIFE_SECONDS_MAX: Final = 0.8
 LIFE_SECONDS_LIMIT: Final = 3.0
@@ -100,6 +106,10 @@ class Campaign:
         self._clients = [
             TorturedClient(self._model, Random(self._chance.random())) for _ in range(CLIENTS)
         ]
+        self._families = [
+            BranchingClient(self._model, Random(self._chance.random()), number)
+            for number in range(FAMILIES)
+        ]
         self.report = Report(seed)
 
     async def run(self) -> Report:
@@ -124,12 +134,8 @@ class Campaign:
         model.problems.clear()
 
     async def _set_up(self) -> None:
-        async with running_server(self._folder) as server:
-            await server.has_spoken.wait()
-            async with self._connected(server) as client:
-                await client.transaction(SETUP)
-            server.process.send_signal(signal.SIGTERM)
-            await server.process.wait()
+        async with self._in_peace() as client:
+            await client.transaction(SETUP)
 
     async def _live(self, end: str) -> None:
         """One life, and its end."""
@@ -146,6 +152,9 @@ class Campaign:
             if scope.cancelled_caught:
                 self._model.problems.append(f"a server hung; it said: {server.said[-3:]}")
         self._expect_killed(server)
+        if self._chance.random() < FILES_CHECKED:
+            names = [name for family in self._families for name in family.files]
+            self._model.problems += await problems_of_files(self._folder, names)
         # One that had drained before it could be killed has died in peace, and does not count.
         self.report.kills[end] += server.process.returncode == -signal.SIGKILL
 
@@ -160,6 +169,8 @@ class Campaign:
                 seen = await look(client)
                 self.report.recovery_seconds.append(trio.current_time() - began)
                 self._model.compare(seen)
+                for family in self._families:
+                    await family.compare(client)
                 await sweep_if_large(client, self._model, seen)
             except (ConnectionLost, ConnectionFailed):
                 return  # it died while it was looked at
@@ -167,7 +178,7 @@ class Campaign:
                 self._model.problems.append(f"the database cannot be read: {error}")
                 return
             async with trio.open_nursery() as nursery:
-                for each in self._clients:
+                for each in (*self._clients, *self._families):
                     nursery.start_soon(each.run, client)
                 await self._end(server, end)
 
@@ -191,16 +202,33 @@ class Campaign:
         self._model.problems += [f"a server said: {line}" for line in server.bugs]
 
     async def _finish(self) -> None:
-        """Once more in peace: compare, stop, and check every file."""
+        """Twice more in peace: compare and check every file; delete all branches, and check again.
+
+        Nothing may be left of a database that was deleted, neither a page nor a file.
+        """
+        async with self._in_peace() as client:
+            self._model.compare(await look(client))
+            for family in self._families:
+                await family.compare(client)
+        self._model.problems += await problems_of_files(self._folder, at_rest=True)
+        async with self._in_peace() as client:
+            for family in self._families:
+                await family.delete_all(client)
+            names = {CONTROL, *(each["id"] for each in await client.databases())}
+        self._model.problems += await problems_of_files(self._folder, at_rest=True)
+        left = set(DataFolder(self._folder).names()) ^ names
+        if left:
+            self._model.problems.append(f"files without a database, or the reverse: {left}")
+
+    @asynccontextmanager
+    async def _in_peace(self) -> AsyncIterator[TrioClient]:
+        """A server that nobody kills, and that is stopped in the ordinary way."""
         async with running_server(self._folder) as server:
             await server.has_spoken.wait()
             async with self._connected(server) as client:
-                self._model.compare(await look(client))
+                yield client
             server.process.send_signal(signal.SIGTERM)
             await server.process.wait()
-        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
-            found = await check_file(path)
-            self._model.problems += [f"{path.name}: {problem}" for problem in found.problems]
 
     def _connected(self, server: ServerProcess) -> TrioClient:
         assert server.url is not None, f"the server did not start; it said: {server.said[-3:]}"

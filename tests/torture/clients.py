@@ -15,7 +15,7 @@ one that says "internal error" is a finding of its own.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Any, Final
 
@@ -50,21 +50,23 @@ _WAYS: Final = {
 }
 
 
-class TorturedClient:
+class BusyClient:
     """One of several; it makes its next request when it has the answer to its last."""
 
+    ways: Mapping[str, int]
+    """What it does, and how often."""
+    goes_on_in_doubt = True
+    """Whether it has more to do when it cannot know whether a request was applied."""
     _client: TrioClient
 
     def __init__(self, model: Model, chance: Random) -> None:
         self._model = model
         self._chance = chance
-        self._mine: dict[str, list[int]] = {"table": [], "database": [], "key": []}
-        self._key_ids: dict[int, str] = {}
 
     async def run(self, client: TrioClient) -> None:
         """Until the server is gone."""
         self._client = client
-        names, weights = list(_WAYS), list(_WAYS.values())
+        names, weights = list(self.ways), list(self.ways.values())
         while True:
             (name,) = self._chance.choices(names, weights)
             try:
@@ -74,6 +76,19 @@ class TorturedClient:
             except QserverError as error:
                 if error.code == INTERNAL_ERROR:
                     self._model.problems.append(f"{name} met an internal error: {error}")
+                if error.applied is Applied.UNKNOWN and not self.goes_on_in_doubt:
+                    return
+
+
+class TorturedClient(BusyClient):
+    """It writes the tables of `main`, and makes and removes tables, databases and keys."""
+
+    ways = _WAYS
+
+    def __init__(self, model: Model, chance: Random) -> None:
+        super().__init__(model, chance)
+        self._mine: dict[str, list[int]] = {"table": [], "database": [], "key": []}
+        self._key_ids: dict[int, str] = {}
 
     # --- data ---
 

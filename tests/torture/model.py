@@ -86,6 +86,10 @@ class Model:
 
     def acknowledge(self, number: int, presence: Presence = Presence.THERE) -> None:
         self.writes[number].presence = presence
+        self.count_answer()
+
+    def count_answer(self) -> None:
+        """A client was told that what it wrote is there."""
         self.acknowledged += 1
         self._answers_left -= 1
         if self._on_answer is not None and self._answers_left == 0:
