@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -66,8 +66,8 @@ class ServerProcess:
         await self.wait()
         self.has_spoken.set()
 
-    async def note_end(self, code: Awaitable[int]) -> None:
-        self.returncode = await code
+    async def note_end(self, next_number: Callable[[], Awaitable[int]]) -> None:
+        self.returncode = await next_number()
         self._ended.set()
 
 
@@ -75,8 +75,8 @@ class Nest:
     """The process that has imported the server, and forks one for each life."""
 
     def __init__(self, ours: socket.socket) -> None:
-        self._orders = ours
-        self._answers = trio.SocketStream(trio.socket.from_stdlib_socket(ours.dup()))
+        self._orders = ours.dup()
+        self._answers = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
         self._heard = b""
 
     @asynccontextmanager
@@ -92,12 +92,16 @@ class Nest:
         os.close(writing)
         server = ServerProcess(await self._next_number(), trio.lowlevel.FdStream(reading))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.note_end, self._next_number())
+            nursery.start_soon(server.note_end, self._next_number)
             nursery.start_soon(server.listen)
             try:
                 yield server
             finally:
                 server.kill()
+
+    async def aclose(self) -> None:
+        self._orders.close()
+        await self._answers.aclose()
 
     async def _next_number(self) -> int:
         while b"\n" not in self._heard:
@@ -122,8 +126,9 @@ async def opened_nest() -> AsyncIterator[Nest]:
         )
         theirs.close()
         nursery.start_soon(process.wait)
+        nest = Nest(ours)
         try:
-            yield Nest(ours)
+            yield nest
         finally:
-            ours.close()
             process.kill()
+            await nest.aclose()
