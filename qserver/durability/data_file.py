@@ -21,6 +21,8 @@ FORMAT: Final = 2
 FORMAT_OF_ONE_CHECKPOINT: Final = 1
 
 COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)
+MADE: Final = ".new"
+"""The ending of a file that is being made."""
 
 TABLES: Final = (
     ("records", 2, "CREATE TABLE records (version INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
@@ -47,7 +49,7 @@ def make_if_absent(path: Path) -> None:
                 f" {beside(path, ending)}.",
             )
     make_folder(path.parent)
-    unfinished = beside(path, ".new")
+    unfinished = beside(path, MADE)
     remove_file(unfinished)
     new_file(unfinished)
     connection = sqlite3.connect(unfinished, isolation_level=None)

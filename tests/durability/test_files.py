@@ -56,6 +56,17 @@ async def test_what_an_earlier_release_left_open_is_closed_to_others(tmp_path: P
             assert set(modes(folder).values()) == {0o600, 0o700}
 
 
+async def test_of_a_file_that_was_not_made_to_its_end_nothing_is_left(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    async with data.open("other"):
+        pass
+    before = modes(tmp_path)
+    for ending in (".new", ".new-journal"):  # a process that is killed in the middle leaves these
+        (tmp_path / f"one.qserver{ending}").write_bytes(b"half")
+    await data.remove("one")
+    assert modes(tmp_path) == before
+
+
 def test_a_folder_that_holds_other_things_is_left_as_it_is_and_told(tmp_path: Path) -> None:
     folder = tmp_path / "home"
     folder.mkdir(mode=0o755)

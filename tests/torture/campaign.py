@@ -30,7 +30,7 @@ from typing import Final
 import trio
 
 from qserver.client import ConnectionFailed, ConnectionLost, TrioClient
-from qserver.durability.data_folder import DataFolder
+from qserver.durability.folder import LOCK_FILE
 from qserver.errors import QserverError
 from tests.torture.branching import BranchingClient, problems_of_files
 from tests.torture.clients import ACCOUNTS, SETUP, TorturedClient
@@ -222,9 +222,11 @@ class Campaign:
                 await family.delete_all(client)
             names = {CONTROL, *(each["id"] for each in await client.databases())}
         self._model.problems += await problems_of_files(self._folder, at_rest=True)
-        left = set(DataFolder(self._folder).names()) ^ names
-        if left:
-            self._model.problems.append(f"files without a database, or the reverse: {left}")
+        files = [each.name for each in sorted(self._folder.iterdir()) if each.name != LOCK_FILE]
+        there = {name.partition(".")[0] for name in files}
+        if there != names:
+            problem = f"files without a database, or the reverse: {there ^ names}"
+            self._model.problems.append(problem)
 
     @asynccontextmanager
     async def _in_peace(self) -> AsyncIterator[TrioClient]:
