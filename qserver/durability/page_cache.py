@@ -163,13 +163,14 @@ class PageCache:
 
     def note_unsaved(self, whose: Unsaved, size: int) -> None:
         """Note the bytes of unsaved pages that a database has; let the one with most save them."""
-        self.unsaved += size - self._unsaved.get(whose, 0)
-        self._unsaved[whose] = size
-        self.is_full = self.unsaved > self.most >> 2
-        if self.unsaved > self.most >> 3:
+        most, all_unsaved = self.most, self._unsaved
+        unsaved = self.unsaved = self.unsaved + size - all_unsaved.get(whose, 0)
+        all_unsaved[whose] = size
+        self.is_full = unsaved > most >> 2
+        if unsaved > most >> 3:
             self.yield_histories()
             self.save_some()
-        if self.unsaved + self.held > self.most:
+        if self.unsaved + self.held > most:
             self.make_room()
 
     @property

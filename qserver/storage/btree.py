@@ -422,7 +422,9 @@ def _changed_leaf(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
 ) -> list[Tree]:
     """Return the leaves that replace `leaf` after changes start..stop."""
-    old_keys, old_values = open_leaf(leaf)
+    old_keys, old_values = leaf.keys_here, leaf.values_here
+    if old_keys is None or old_values is None:
+        old_keys, old_values = open_leaf(leaf)
     if leaf.store is not None:
         leaf.store.note_copied(leaf)
     if stop - start > len(old_keys):
@@ -467,7 +469,9 @@ def _changed_branch(
     branch: Branch, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
 ) -> list[Tree]:
     """Return the branches that replace `branch` after changes start..stop."""
-    old_separators, old_children = open_branch(branch)
+    old_separators, old_children = branch.separators_here, branch.children_here
+    if old_separators is None or old_children is None:
+        old_separators, old_children = open_branch(branch)
     children, separators = old_children.copy(), old_separators
     length = branch.length
     at_the_end, small = True, False
@@ -485,9 +489,10 @@ def _changed_branch(
             replaced = _changed_branch(page, keys, values, first, stop)
         stop = first
         if len(replaced) == 1:
-            children[at] = replaced[0]
-            growth = replaced[0].length - page.length
-            small = small or (growth < 0 and _entries(replaced[0]) < PAGE_ENTRIES_MIN)
+            children[at] = made = replaced[0]
+            growth = made.length - page.length
+            if growth < 0 and _entries(made) < PAGE_ENTRIES_MIN:
+                small = True
         else:
             children[at : at + 1] = replaced
             growth = _length_of(replaced) - page.length
