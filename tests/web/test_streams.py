@@ -38,7 +38,7 @@ class FakeStream(RowStream):
     def __init__(self, steps: Sequence[Step]) -> None:
         self.columns, self.types, self.version = COLUMNS, TYPES, 7
         self.affected_rows = 0
-        self.ended = self.closed = False
+        self.ended = self.closed = self.committed = False
         self._steps = list(steps)
 
     async def step(self) -> Any:
