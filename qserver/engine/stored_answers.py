@@ -41,7 +41,12 @@ class StoredAnswer(msgspec.Struct, frozen=True, gc=False):
     @property
     def text(self) -> bytes:
         assert self.version != UNSTAMPED, "an answer leaves after its commit"
-        return b"%b%d%b" % (self.head, self.version, self.tail)
+        return text_of(self, self.version)
+
+
+def text_of(answer: StoredAnswer, version: int) -> bytes:
+    """Return the text of an answer, whose commit has made this version."""
+    return b"%b%d%b" % (answer.head, version, answer.tail)
 
 
 def find_answer(reader: Transaction | Snapshot, name: bytes, now: float) -> StoredAnswer | None:

@@ -30,6 +30,7 @@ async def run_on_branch(
                 cut_rows=options.cut_rows,
                 allowed=options.allowed,
                 max_affected=options.max_affected,
+                if_version=options.if_version,
             )
     except BaseException:
         with trio.CancelScope(shield=True):

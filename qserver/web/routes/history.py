@@ -47,7 +47,7 @@ class HistoryRoutes:
         self, admission: Admission, database: str
     ) -> shapes.VersionsAnswer:
         admission.need("data:read")
-        earlier = admission.number("before")
+        earlier = admission.number("before", 0)
         limit = _limit(admission, HISTORY_VERSIONS_DEFAULT, HISTORY_VERSIONS_MAX)
         async with self._opened(admission, database) as opened:
             versions = opened.database.history.versions
@@ -124,7 +124,7 @@ class HistoryRoutes:
         database = opened.database
         if name not in given:
             return await database.wait_durable_snapshot(_deadline())
-        return await database.snapshot_at(as_of_given(given[name]), _deadline())
+        return await database.snapshot_at(as_of_given(given[name], name), _deadline())
 
 
 def _deadline() -> float:
