@@ -144,8 +144,8 @@ BULK_BYTES_MAX, BULK_ROW_BYTES_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024
 """Bytes of a body of rows in bulk, and of the text of one of the rows."""
 
 BULK_COLUMNS_MAX = 16_384
-"""Cells of the header of a CSV body, and members of a row that is long JSON. More are refused, though
-the request may want few of them."""
+"""Cells of the header of a CSV body, and members of a row that is long JSON. More are refused, also
+if the request wants few of them."""
 
 BULK_SECONDS_MAX = 600.0
 """How long rows in bulk may take to arrive; the commit comes after."""

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from qserver.errors import InvalidRequest, ProgramLimitExceeded
-from qserver.limits import BULK_ROW_BYTES_MAX, BULK_COLUMNS_MAX
+from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX
 from qserver.query.bulk import Batch
 from qserver.sql.value_rows import Row
 from qserver.web.long_bodies import decode_in_steps

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import InvalidRequest
-from qserver.limits import BULK_ROW_BYTES_MAX, BULK_COLUMNS_MAX, JSON_DEPTH_MAX
+from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX
 from qserver.web import bulk_rows
 from qserver.web.bulk_array import DEPTH, JsonArray
 from qserver.web.bulk_rows import CELLS_AT_ONCE, RECORD_LENGTH_SHORT, Csv, JsonLines
