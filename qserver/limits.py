@@ -140,12 +140,8 @@ be texts and other long values, in rows and in indexes: the log has them in one 
 OPEN_TRANSACTION_BYTES_MAX = 256 * 1024 * 1024
 """What an open transaction may hold of what it has read and written; past it, it is gone."""
 
-BULK_BYTES_MAX, BULK_ROW_BYTES_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024
-"""Bytes of a body of rows in bulk, and of the text of one of the rows."""
-
-BULK_COLUMNS_MAX = 16_384
-"""Cells of the header of a CSV body, and members of a row that is long JSON. More are refused, also
-if the request wants few of them."""
+BULK_BYTES_MAX, BULK_ROW_BYTES_MAX, BULK_COLUMNS_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024, 16_384
+"""Of rows in bulk: bytes of a body, of one row; cells of a CSV header, or names of a long row."""
 
 BULK_SECONDS_MAX = 600.0
 """How long rows in bulk may take to arrive; the commit comes after."""

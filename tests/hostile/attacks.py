@@ -57,7 +57,7 @@ class Attacker:
             connected.sendall(self.head(path, len(body), media_type) + body)
             answer = b""
             while chunk := connected.recv(1 << 20):
-                answer = chunk if len(answer) > 1 << 22 else answer + chunk
+                answer += chunk[: max(0, 4096 - len(answer))]
         status, _, rest = answer.partition(b"\r\n")
         if b'"success":true' in rest[:3000]:
             return "ok"
@@ -72,9 +72,16 @@ class Attacker:
     def connect(self) -> socket.socket:
         return socket.create_connection(self._address, timeout=120)
 
-    def head(self, path: str, length: int, media_type: str = "application/json") -> bytes:
+    def head(
+        self,
+        path: str,
+        length: int,
+        media_type: str = "application/json",
+        method: str = "POST",
+    ) -> bytes:
+        """The head of a request; {} in the path is the database."""
         lines = (
-            f"POST {path} HTTP/1.1",
+            f"{method} {path.format(self._database)} HTTP/1.1",
             f"Host: {self._address[0]}:{self._address[1]}",
             f"Authorization: Bearer {self._key}",
             f"Content-Type: {media_type}",
@@ -228,6 +235,23 @@ def _half_requests(attacker: Attacker) -> str:
     return "left"
 
 
+def _dry_run(sql: str) -> Callable[[Attacker], str]:
+    return lambda attacker: attacker.query(sql, dry_run=True)
+
+
+def _diff(attacker: Attacker) -> str:
+    """What two versions differ in, of which one changed all rows."""
+    attacker.query("update many set a = repeat(a, 30)")
+    with attacker.connect() as connected:
+        connected.sendall(
+            attacker.head("/v1/databases/{}/diff?from=5&limit=10000", 0, method="GET")
+        )
+        answer = b""
+        while chunk := connected.recv(1 << 20):
+            answer = answer or chunk
+    return answer[9:12].decode("latin-1")
+
+
 def _bulk(media_type: str, body: bytes) -> Callable[[Attacker], str]:
     return lambda attacker: attacker.bulk("few", media_type, body)
 
@@ -264,6 +288,9 @@ SERVICE: Final = (
     Attack("streams that nobody reads", _unread(10_000_000, "/*+ STREAM */")),
     Attack("half requests", _half_requests),
     Attack("a large body", _large_body, changes=True),
+    Attack("dry run: update", _dry_run("update many set a = repeat(a, 50)")),
+    Attack("dry run: delete", _dry_run("delete from many")),
+    Attack("diff of versions", _diff, changes=True),
     Attack(
         "csv: names", _bulk("text/csv", b",".join(b"c%d" % n for n in range(900_000)) + b"\n1\n")
     ),
