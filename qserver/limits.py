@@ -140,8 +140,8 @@ be texts and other long values, in rows and in indexes: the log has them in one 
 OPEN_TRANSACTION_BYTES_MAX = 256 * 1024 * 1024
 """What an open transaction may hold of what it has read and written; past it, it is gone."""
 
-BULK_BYTES_MAX, BULK_ROW_BYTES_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024
-"""Bytes of a body of rows in bulk, and of the text of one of the rows."""
+BULK_BYTES_MAX, BULK_ROW_BYTES_MAX, BULK_COLUMNS_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024, 16_384
+"""Of rows in bulk: bytes of a body, of one row; cells of a CSV header, or names of a long row."""
 
 BULK_SECONDS_MAX = 600.0
 """How long rows in bulk may take to arrive; the commit comes after."""

@@ -23,6 +23,7 @@ import msgspec
 import trio
 
 from qserver.engine.feed import FedVersion, Feed, Past
+from qserver.engine.yielding import Stint
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
@@ -101,7 +102,7 @@ async def some_changes(
     `still_allowed` runs after each wait; an exception from it ends the call.
     """
     lines: list[bytes] = []
-    encoder = ChangeEncoder()
+    encoder, stint = ChangeEncoder(), Stint()
     size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
@@ -117,6 +118,7 @@ async def some_changes(
                     continue
                 version = await anext(versions)
                 more = (await lines_of(version, wanted, encoder)).lines
+                await stint.part_done()
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
@@ -242,13 +244,14 @@ class FeedParts:
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
         """Return events of the past, until they are enough for a part or reach the window."""
         part: list[bytes] = []
-        encoder = ChangeEncoder()
+        encoder, stint = ChangeEncoder(), Stint()
         size, last = 0, since + VERSIONS_AT_ONCE
         async with aclosing(self._feed.after(since, self._past)) as versions:
             while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
                 version = await anext(versions)
                 part.append((await lines_of(version, self._wanted, encoder)).events)
                 since, size = version.version, size + len(part[-1])
+                await stint.part_done()
                 if self._feed.find(since + 1) is not None:
                     break
         return since, b"".join(part)
