@@ -473,6 +473,7 @@ class Family:
 
     async def _branch(self, process: Process, chance: Random, parent: str, name: str) -> None:
         database = await process.open(parent)
+        await database.shorten_log(self.profile.checkpoint_log_bytes // 4)
         snapshot = await database.wait_durable_snapshot()
         numbers = set(self.members[parent].numbers)
         seen = sorted(self.members[parent].seen)

@@ -237,4 +237,4 @@ class SimulatedWorld:
 
 
 def was_answered(reply: Reply[Any]) -> bool:
-    return reply._answered
+    return reply.answered

@@ -163,13 +163,14 @@ class PageCache:
 
     def note_unsaved(self, whose: Unsaved, size: int) -> None:
         """Note the bytes of unsaved pages that a database has; let the one with most save them."""
-        self.unsaved += size - self._unsaved.get(whose, 0)
-        self._unsaved[whose] = size
-        self.is_full = self.unsaved > self.most >> 2
-        if self.unsaved > self.most >> 3:
+        most, all_unsaved = self.most, self._unsaved
+        unsaved = self.unsaved = self.unsaved + size - all_unsaved.get(whose, 0)
+        all_unsaved[whose] = size
+        self.is_full = unsaved > most >> 2
+        if unsaved > most >> 3:
             self.yield_histories()
             self.save_some()
-        if self.unsaved + self.held > self.most:
+        if self.unsaved + self.held > most:
             self.make_room()
 
     @property
@@ -205,9 +206,13 @@ class PageCache:
     def load(self, pages: Sequence[Tree]) -> None:
         """Count pages that were loaded, and keep them."""
         self.loads += len(pages)
-        if self.worker is not None:
-            self.worker.work += STEPS_OF_LOAD * len(pages)
+        self.charge(STEPS_OF_LOAD * len(pages))
         self.keep(pages)
+
+    def charge(self, steps: int) -> None:
+        """Count steps as work of the statement that is running: loads, and unpacked entries."""
+        if self.worker is not None:
+            self.worker.work += steps
 
     def note_saved(self, whose: object, pages: int) -> None:
         """Note how many pages a database has in all."""

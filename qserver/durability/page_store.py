@@ -111,6 +111,7 @@ class LoggedPages:
         return leaf.packed
 
     def _decoded(self, leaf: Leaf, packed: bytes) -> LeafEntries:
+        self.cache.charge(leaf.length)
         try:
             return decode_leaf(leaf, packed)
         except DataCorrupted as error:

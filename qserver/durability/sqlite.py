@@ -97,25 +97,14 @@ class SqliteLog:
             and sum([len(data) for _, data in records]) <= SYNC_HERE_BYTES_MAX
         ):
             try:
-                if self._queue.run_here(self._append_here, records):
+                if self._queue.run_here(self._append, records, True):
                     return APPENDED
             except Exception as error:
                 return Ended(error)
-        return self._queue.run(partial(self._append_there, records))
+        return self._queue.run(partial(self._append, records, False))
 
-    def _append_there(self, records: Sequence[StoredRecord]) -> None:
-        self._append(records)
-
-    def _append_here(self, records: Sequence[StoredRecord]) -> None:
-        took = self._append(records)
-        newest = min(took, 2 * SYNC_HERE_SECONDS_MAX)  # one that is long is chance, two are not
-        self.sync_seconds += NEWEST_SHARE * (newest - self.sync_seconds)
-        if self.sync_seconds > SYNC_HERE_SECONDS_MAX:
-            self._doubt(took)
-            self.sync_seconds = 0.0
-
-    def _append(self, records: Sequence[StoredRecord]) -> float:
-        """Append, and return how long it took."""
+    def _append(self, records: Sequence[StoredRecord], here: bool) -> None:
+        """Append, and note how long it took; `here`: without a thread."""
         file, began = self._file, perf_counter()
         file.append(records)
         took = perf_counter() - began
@@ -125,7 +114,12 @@ class SqliteLog:
             self._doubted_until = 0.0
         if file.has_to_rest:
             self._queue.idle_soon()
-        return took
+        if here:
+            newest = min(took, 2 * SYNC_HERE_SECONDS_MAX)  # one that is long is chance, two are not
+            self.sync_seconds += NEWEST_SHARE * (newest - self.sync_seconds)
+            if self.sync_seconds > SYNC_HERE_SECONDS_MAX:
+                self._doubt(took)
+                self.sync_seconds = 0.0
 
     def _doubt(self, took: float) -> None:
         self._doubted_until = perf_counter() + SYNC_DOUBT * took

@@ -95,8 +95,8 @@ class SqliteFile:
         self._unmoved = 0
         """About how many pages the write-ahead log has."""
         self._mark = HighWaterMark(path)
-        self._tried: dict[int, int] = {}
-        """Checksums of the records of an append that has not succeeded, by version."""
+        self._tried: Sequence[StoredRecord] = ()
+        """The records of an append that has not succeeded."""
         self._was_open = False
         self._foreign = ForeignWrites(path)
         self._wal = WalSync(path)
@@ -152,8 +152,9 @@ class SqliteFile:
         """Raise if another process has appended while the file was closed after a failure."""
         found = _record(connection, last)
         checksum = None if found is None else checksum_of(found)
+        tried = {version: checksum_of(data) for version, data in self._tried}
         try:
-            check_end(self.path, self._last, self._tried, last, checksum)
+            check_end(self.path, self._last, tried, last, checksum)
         except LogTaken as taken:
             self._give_up(taken)
             raise
@@ -233,7 +234,7 @@ class SqliteFile:
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], *, syncs: bool = False) -> Result:
         """Do the work; if it `syncs`, all that was changed is durable when this returns."""
-        if not self.is_open:
+        if self._open is None or self._wal.has_failed:
             self.open()
         try:
             result = self._use(work, self._look.judge, syncs)
@@ -289,8 +290,10 @@ class SqliteFile:
         This thread releases Python's lock in each statement. With one for each row, it would have
         to get the lock back as often, from a loop that is busy.
         """
-        size = sum([len(data) for _, data in rows])
-        self._unmoved += 1 + size // PAGE_BYTES
+        size = PAGE_BYTES
+        for _, data in rows:
+            size += len(data)
+        self._unmoved += size // PAGE_BYTES
         if len(rows) > ROWS_OF_STATEMENT:
             self._change(lambda connection: connection.executemany(statement, rows))
         elif len(rows) == 1:  # a lone commit
@@ -303,7 +306,7 @@ class SqliteFile:
     # --- records ---
 
     def append(self, records: Sequence[StoredRecord]) -> None:
-        if not self.is_open:
+        if self._open is None or self._wal.has_failed:
             self.open()
         first = records[0][0]
         if first != self._last + 1:
@@ -313,10 +316,11 @@ class SqliteFile:
                 " follow",
                 hint="Something else has changed the file. The database reads it again.",
             )
-        self._tried = {version: checksum_of(data) for version, data in records}
+        self._tried = records
         self._insert(_APPEND, records)
-        self._last = records[-1][0]
-        self._last_checksum = self._tried[self._last]
+        self._tried = ()
+        self._last, data = records[-1]
+        self._last_checksum = checksum_of(data)
         self._unmarked += 1
         if self._unmarked >= APPENDS_UNMARKED_MAX:
             self.move_mark()

@@ -232,12 +232,11 @@ class Coordinator:
 
     def _asked(self, messages: Mapping[int, ToShard]) -> Round[list[FromShard]]:
         """Return the shards' answers in order of shards: at once if none of them takes long."""
-        if not messages:
-            return []
         answers: list[FromShard] = []
-        if not self._from_shards.may_pass_by() or any(
-            self._shards[shard].is_long(message) for shard, message in messages.items()
-        ):
+        at_once = self._from_shards.may_pass_by()
+        for shard, message in messages.items():
+            at_once = at_once and not self._shards[shard].is_long(message)
+        if not at_once:
             answers = yield partial(self._ask, messages)
             return answers
         for shard in sorted(messages):
@@ -268,8 +267,10 @@ class Coordinator:
 
     def _commit(self, commits: list[Commit]) -> Round[None]:
         """Run one round, and a second for short work that is untried or conflicted in the first."""
-        tried = [commit for commit in commits if commit.transaction is not None]
-        short = [commit for commit in commits if commit.transaction is None]
+        tried: list[Commit] = []
+        short: list[Commit] = []
+        for commit in commits:
+            (short if commit.transaction is None else tried).append(commit)
         if tried:
             conflicts = yield from self._first_try(tried)
             for commit, conflict in zip(tried, conflicts, strict=True):
@@ -369,9 +370,10 @@ class Coordinator:
                 installed |= vote.roots
             else:
                 decisions[vote.shard] = self.decision(parts[vote.shard], conflicts)
-        for answer in (yield from self._asked(decisions)):
-            assert answer.roots is not None
-            installed |= answer.roots
+        if decisions:
+            for answer in (yield from self._asked(decisions)):
+                assert answer.roots is not None
+                installed |= answer.roots
         return installed
 
     def decision(self, parts: list[Part], conflicts: list[Conflict | None]) -> Decide:
@@ -397,9 +399,12 @@ class Coordinator:
             answer = self.run_work(commit, transaction)
             answers.append((commit.reply, answer))
             if type(answer) is Committed and transaction.writes:
-                merge_writes(writes, transaction.writes)
+                if len(commits) == 1:
+                    writes = transaction.writes
+                else:
+                    merge_writes(writes, transaction.writes)
                 writers.append(transaction)
-            if count % WORK_BEFORE_YIELDING == 0:
+            if count % WORK_BEFORE_YIELDING == 0 and count < len(commits):
                 yield None
         if not writers:
             for reply, answer in answers:
@@ -523,7 +528,9 @@ class Coordinator:
         moves: dict[int, Own] = {}
         for number, roots in by_tree(installed).items():
             tree = trees[number] = newest.trees.tree(number).changed(roots, at)
-            fits = all(tree.fits(each, root) for each, root in roots.items())
+            fits = True
+            for each, root in roots.items():
+                fits = fits and tree.fits(each, root)
             if not fits and number not in dropped:
                 try:
                     trees[number] = tree.laid_out(newest.shards)

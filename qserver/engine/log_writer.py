@@ -185,7 +185,7 @@ class LogWriter:
         return self.log.append([(round.snapshot.version, self.encode(round)) for round in group])
 
     def encode(self, append: Append) -> bytes:
-        data = self._encoded.pop(append.snapshot.version, None)
+        data = self._encoded.pop(append.snapshot.version, None) if self._encoded else None
         if data is None:
             trees = encode_trees(append.writes, append.snapshot.catalog.plain)
             data = encode_record(_record_of(append, trees))
@@ -197,7 +197,8 @@ class LogWriter:
         """Make the group's snapshots readable and release its answers: the group is durable."""
         self._groups += 1
         self._records += len(group)
-        self._most = max(self._most, len(group))
+        if len(group) > self._most:
+            self._most = len(group)
         before = self.versions.durable
         self.versions.mark_durable(group[-1].snapshot.version)
         for append in group:

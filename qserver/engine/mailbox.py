@@ -41,6 +41,8 @@ class Mailbox(Generic[Message]):
         self._sender, self._receiver = trio.open_memory_channel[Message](capacity)
         self._put = 0
         self._taken = 0
+        self._passed = 0
+        """Messages that bypassed the mailbox."""
         self._waiting_most = 0
 
     def put_nowait(self, message: Message) -> None:
@@ -83,8 +85,7 @@ class Mailbox(Generic[Message]):
 
     def pass_by(self, message: Message) -> None:
         """Count a message that bypasses the mailbox."""
-        self._put += 1
-        self._taken += 1
+        self._passed += 1
 
     @property
     def is_empty(self) -> bool:
@@ -93,7 +94,8 @@ class Mailbox(Generic[Message]):
 
     def statistics(self) -> MailboxStatistics:
         waiting = self._receiver.statistics().current_buffer_used
-        return MailboxStatistics(self.name, waiting, self._waiting_most, self.capacity, self._taken)
+        taken = self._taken + self._passed
+        return MailboxStatistics(self.name, waiting, self._waiting_most, self.capacity, taken)
 
     def __repr__(self) -> str:
         return f"the mailbox of the {self.name}, {self.statistics().waiting} waiting"
@@ -106,27 +108,27 @@ class Reply(Generic[Content]):
     the task itself: an Event, which many tasks could wait for, costs twice as much.
     """
 
-    __slots__ = ("_answered", "_callback", "_task", "content", "error")
+    __slots__ = ("_callback", "_task", "answered", "content", "error")
 
     def __init__(self) -> None:
-        self._answered = False
+        self.answered = False
         self.content: Content | None = None
         self.error: Exception | None = None
         self._task: trio.lowlevel.Task | None = None
         self._callback: Callable[[Reply[Content]], None] | None = None
 
     def put(self, content: Content) -> None:
-        if not self._answered:
+        if not self.answered:
             self.content = content
             self._wake()
 
     def fail(self, error: Exception) -> None:
-        if not self._answered:
+        if not self.answered:
             self.error = error
             self._wake()
 
     def _wake(self) -> None:
-        self._answered = True
+        self.answered = True
         if self._task is not None:
             trio.lowlevel.reschedule(self._task)
             self._task = None
@@ -139,21 +141,17 @@ class Reply(Generic[Content]):
 
         The answerer calls it, so it must not raise, and should be quick.
         """
-        assert not self._answered and self._task is None, "nobody else waits for a reply"
+        assert not self.answered and self._task is None, "nobody else waits for a reply"
         self._callback = callback
 
     async def wait(self) -> Content:
-        if self._answered:
+        if self.answered:
             await trio.lowlevel.checkpoint()
         else:
             assert self._task is None and self._callback is None, "one waits for a reply"
             self._task = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._abort)
         return self.taken()
-
-    @property
-    def answered(self) -> bool:
-        return self._answered
 
     def taken(self) -> Content:
         """Return the answer, or raise the error; there must be one."""

@@ -183,9 +183,10 @@ class Shard:
         self._dropped += part.dropped
 
     def conflict_of(self, part: Part) -> Conflict | None:
-        conflict = stale_read(part, self.roots)
-        if conflict is None:
-            conflict = overlap(part, self._accepted, ACCEPTED)
+        conflict = None
+        if part.keys or part.scans:
+            conflict = stale_read(part, self.roots)
+            conflict = conflict or overlap(part, self._accepted, ACCEPTED)
         if conflict is None and self._undecided:
             undecided = self._undecided_writes
             conflict = overlap(part, undecided, UNDECIDED)

@@ -8,9 +8,8 @@ it is durable exactly when the change is. Looking for it is a read like any othe
 footprint, and of two transactions that store an answer under one name the second conflicts, runs
 again, and finds the first one's.
 
-The name and the fingerprint are digests that the caller computes: who may ask for the answer, and
-which request it answers. The answer is bytes around the version, because only the coordinator knows
-the version.
+The name and the fingerprint are chosen by the caller: who may ask for the answer, and which request
+it answers. The answer is bytes around the version, because only the coordinator knows the version.
 
 The tree belongs to no table: no statement sees it, and no export, feed or diff has it. A backup
 has it, as it has the whole log.
@@ -41,7 +40,12 @@ class StoredAnswer(msgspec.Struct, frozen=True, gc=False):
     @property
     def text(self) -> bytes:
         assert self.version != UNSTAMPED, "an answer leaves after its commit"
-        return b"%b%d%b" % (self.head, self.version, self.tail)
+        return text_of(self, self.version)
+
+
+def text_of(answer: StoredAnswer, version: int) -> bytes:
+    """Return the text of an answer, whose commit has made this version."""
+    return b"%b%d%b" % (answer.head, version, answer.tail)
 
 
 def find_answer(reader: Transaction | Snapshot, name: bytes, now: float) -> StoredAnswer | None:

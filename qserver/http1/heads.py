@@ -38,12 +38,13 @@ class Heads:
     def find(self, raw: bytes) -> tuple[Head, Endpoint]:
         """Return the head and endpoint of bytes that are not cached as they are; raises `Refusal`
         if they are invalid."""
-        if self._varying is None:
+        varying = self._varying
+        if varying is None:
             return self._parsed(raw)
-        lowered = raw.lower()
-        start = lowered.find(self._varying) + len(self._varying)
-        if start < len(self._varying) or lowered.find(self._varying, start) >= 0:
+        before, found, behind = raw.lower().partition(varying)
+        if not found or varying in behind:
             return self._parsed(raw)
+        start = len(before) + len(found)
         end = raw.index(b"\r\n", start)
         value = raw[start:end].strip(b" \t")
         if PLAIN_VALUE.fullmatch(value) is None:

@@ -14,9 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
-import msgspec
-
-from qserver.engine.stored_answers import UNSTAMPED, StoredAnswer, find_answer, store_answer
+from qserver.engine.stored_answers import (
+    UNSTAMPED,
+    StoredAnswer,
+    find_answer,
+    store_answer,
+    text_of,
+)
 from qserver.engine.work import Step
 from qserver.errors import IdempotencyMismatch, InvalidRequest, ProgramLimitExceeded
 from qserver.limits import ANSWER_STORED_BYTES_MAX
@@ -67,11 +71,8 @@ def run_once(
 def answered(answer: StoredAnswer, version: int) -> TransactionResult:
     """Return what a request came to. `version` is that of its commit, if it has made one."""
     replayed = answer.version != UNSTAMPED
-    if not replayed:
-        answer = msgspec.structs.replace(answer, version=version)
-    return TransactionResult(
-        [], version, committed=not replayed, answered=Answered(answer.text, replayed)
-    )
+    text = answer.text if replayed else text_of(answer, version)
+    return TransactionResult([], version, committed=not replayed, answered=Answered(text, replayed))
 
 
 def too_long(size: int) -> ProgramLimitExceeded:

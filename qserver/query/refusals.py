@@ -32,4 +32,7 @@ def cannot_write(found: list[Found], options: Options) -> ReadOnlyTransaction:
         )
     writes = (plan is None or plan.writes for _, _, _, plan in found)
     error.statement = list(writes).index(True)
+    word = found[error.statement][0].split(maxsplit=1)[0].upper()
+    if word in ("SAVEPOINT", "ROLLBACK", "RELEASE"):
+        error.message = f"{word} is for statements that write, and what was can only be read"
     return error

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from qserver.durability.page_cache import PageCache
+from qserver.engine.disposal import PIECE_ENTRIES, dispose
 from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
 from qserver.engine.work import FOREVER, before, timed_out
@@ -146,6 +147,10 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
             drawn.give_back(sequences)
 
 
+def _nothing() -> None:
+    """Nothing waits for what is freed."""
+
+
 class RequestContext(Context):
     """The context of one run. Rarely used values are made on first use."""
 
@@ -169,6 +174,21 @@ class RequestContext(Context):
         self._request = request
         self._transaction = transaction
         self.pages = request.environment.pages
+
+    def let_go(self, container: Any) -> None:
+        if len(container) > PIECE_ENTRIES:
+            dispose((container,), _nothing)
+
+    def release(self) -> None:
+        """Return all memory to the pool: that of large containers when they are freed."""
+        if self.large is not None:
+            freed: Callable[[], None] = _nothing
+            if self.pool is not None:
+                freed = partial(self.pool.give_back, self._pooled)
+                self._pooled = 0
+            dispose(self.large.values(), freed)
+            self.large = None
+        super().release()
 
     @property
     def transaction_bytes_most(self) -> int:  # type: ignore[override]

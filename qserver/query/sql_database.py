@@ -115,7 +115,7 @@ class SqlDatabase:
         """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(
             world.now,
-            trio.current_time,
+            trio.lowlevel.current_clock().current_time,  # the same for as long as Trio runs
             world.chance,
             None if self._writer is None else self._writer.sequences,
             pool or MemoryPool(),

@@ -88,11 +88,13 @@ class Chunk(Protocol):
     filled: int
     """Values that became vectors for this chunk, rather than being kept from an earlier scan."""
 
-    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool) -> bool: ...
+    is_ready: bool
+    """Whether all columns that were prepared have vectors."""
+
+    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool) -> Iterator[None]: ...
     def column(self, wanted: ColumnVector) -> Vector: ...
-    def rows(self) -> list[Row]: ...
-    def picked(self, places: list[int]) -> list[Row]: ...
-    def runs(self) -> Iterator[list[Row]]: ...
+    def forget_rows(self) -> None: ...
+    def runs(self, places: list[int] | None = None) -> Iterator[list[Row]]: ...
 
 
 class Writer(Reader, Protocol):
@@ -147,6 +149,8 @@ class Context:
     pages: PagePort | None = None
     """Charges the pages that it loads to the statement that is running."""
     transaction_bytes_most = TRANSACTION_MEMORY_BYTES_MAX
+    large: dict[int, Any] | None = None
+    """The lists, sets and dictionaries of more than a page, by identity: see `let_go`."""
     _pooled = 0
     """Bytes reported to the pool."""
     _noticed_from = BYTES_UNNOTICED_MAX
@@ -171,13 +175,27 @@ class Context:
         self.user = user
         self.sequences = sequences
 
-    def charge_memory(self, rows: int, width: int) -> None:
+    def charge_memory(self, rows: int, width: int, holder: Any = None) -> None:
         """Charge rows of `width` columns that are held at once; refuse too many.
 
         A row counts 64 bytes plus 32 per column, close to CPython's need for small values.
-        `hold_bytes` counts long values in addition.
+        `hold_bytes` counts long values in addition. `holder` is the container that they are in.
         """
+        if holder is not None:
+            self.note_large(holder)
         self.hold_bytes(rows * (64 + 32 * width))
+
+    def note_large(self, holder: Any) -> None:
+        """Note a container that takes long to free; it lives until the statement has ended."""
+        if self.large is None:
+            self.large = {}
+        self.large[id(holder)] = holder
+
+    def let_go(self, container: Any) -> None:
+        """Free a container that may be large and is not used any more.
+
+        Where other tasks wait, it is freed in pieces, as all are that `large` has at the end.
+        """
 
     def hold_bytes(self, count: int) -> None:
         """Charge bytes that are held until the statement ends."""

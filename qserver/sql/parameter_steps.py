@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice
+from sys import getsizeof
 from typing import Any, Final
 
 from qserver.errors import ArraySubscriptError
@@ -54,15 +55,15 @@ def is_heavy(given: Given) -> bool:
     """Tell whether a conversion in one go would delay other tasks."""
     if not given:
         return False
-    left = BYTES_HEAVY - given.__sizeof__()
+    left = BYTES_HEAVY - getsizeof(given)
     waiting: list[Any] = [given]
-    while waiting and left >= 0:
-        each = waiting.pop()
-        is_named = type(each) is not list and isinstance(each, Mapping)
-        for value in each.values() if is_named else each:
-            left -= value.__sizeof__()
-            if type(value) in _CONTAINERS:
-                waiting.append(value)
+    for each in waiting:
+        if left < 0:  # so what is looked at is never long
+            return True
+        values = each.values() if type(each) is not list and isinstance(each, Mapping) else each
+        left -= sum(map(getsizeof, values))
+        if not _CONTAINERS.isdisjoint(map(type, values)):
+            waiting += [value for value in values if type(value) in _CONTAINERS]
     return left < 0
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
-from pyrsistent import PMap, PSet, pmap, pset
+from pyrsistent import PMap, pmap
 
 from qserver.storage.writes import ANSWERS_TREE, NEVER, SEQUENCES_TREE, Moment
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
@@ -32,7 +32,7 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     """The table that has an index, or a primary key, of a name."""
     rows_of: PMap[int, int] = pmap()
     """For the tree of an index, that of the rows."""
-    plain: PSet[int] = pset()
+    plain: frozenset[int] = frozenset()
     """The trees of tables whose rows are plain; no tree has ever rows of another definition."""
     moments: PMap[str, Moment] = pmap()
     """When each definition was last changed."""
@@ -57,7 +57,7 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         plain = self.plain
         for name in changes:
             before = tables.get(name)
-            plain = plain if before is None else plain.discard(before.id)
+            plain = plain if before is None else plain - {before.id}
             for key in _index_keys(before):
                 if owners.get(key) == name:
                     owners = owners.discard(key)
@@ -69,7 +69,7 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
             if isinstance(definition, Table):
                 for index in definition.indexes:
                     rows_of = rows_of.set(index.id, definition.id)
-                plain = plain.add(definition.id) if definition.is_plain else plain
+                plain = plain | {definition.id} if definition.is_plain else plain
                 tables, others = tables.set(name, definition), others.discard(name)
             elif definition is not None:
                 tables, others = tables.discard(name), others.set(name, definition)

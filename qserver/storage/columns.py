@@ -17,12 +17,12 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from weakref import ref
 
-from qserver.limits import COLUMN_VECTORS_BYTES_MAX, VECTOR_ROWS_MIN
-from qserver.storage.btree import value_runs
-from qserver.storage.page import Branch, Key, Leaf, Tree, Value, load_ahead, read_leaf
+from qserver.limits import COLUMN_VECTORS_BYTES_MAX, PAGE_ENTRIES_BUILT, VECTOR_ROWS_MIN
+from qserver.storage.btree import LEAVES_OF_RUN, leaf_runs, value_runs
+from qserver.storage.page import Branch, Key, Leaf, Tree, Value, read_leaf
 from qserver.values.vector_families import ColumnVector
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ COLUMN_BYTES: Final = 200
 
 FEW: Final = 16
 """So many rows of a chunk are picked one by one."""
+
+ROWS_OF_RUN: Final = LEAVES_OF_RUN * PAGE_ENTRIES_BUILT
+"""Rows of a chunk that are handed out together."""
 
 
 class PageColumn:
@@ -102,7 +105,16 @@ VECTORS: Final = VectorCache(COLUMN_VECTORS_BYTES_MAX)
 class Chunk:
     """The rows start..stop of a page of height 1."""
 
-    __slots__ = ("_branch", "_rows", "_start", "_stop", "_vectors", "filled", "length")
+    __slots__ = (
+        "_branch",
+        "_rows",
+        "_start",
+        "_stop",
+        "_vectors",
+        "filled",
+        "is_ready",
+        "length",
+    )
 
     def __init__(self, branch: Branch, start: int, stop: int) -> None:
         self._branch = branch
@@ -114,14 +126,17 @@ class Chunk:
         self.length = stop - start
         self.filled = 0
         """Values that were made vectors for this chunk, which costs the most."""
+        self.is_ready = False
+        """Whether all columns that were prepared have vectors."""
 
-    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool = True) -> bool:
-        """Find these columns, or fill them; return whether all have vectors.
+    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool = True) -> Iterator[None]:
+        """Find these columns, or fill them; yield between short steps of that.
 
         If not `is_eager`, a column is filled when it is wanted for the second time.
         """
+        self.is_ready = False
         if not VECTORS.bytes_max:
-            return False
+            return
         kept = self._branch.columns
         if kept is None:
             kept = {}
@@ -131,16 +146,19 @@ class Chunk:
             column = kept.get(wanted)
             if column is None:
                 column = kept[wanted] = PageColumn()
+            if not column.is_filled and is_ready and (is_eager or column.is_wanted):
+                yield from self._read()
+                if not column.is_filled:  # nor has another scan filled it meanwhile
+                    self._fill(column, wanted)
+                    yield
             if column.is_filled:
                 VECTORS.use(column)
-            elif is_ready and (is_eager or column.is_wanted):
-                self._fill(column, wanted)
             column.is_wanted = True
             if column.vector is None:
                 is_ready = False
             else:
                 self._vectors[wanted] = column.vector
-        return is_ready
+        self.is_ready = is_ready
 
     def column(self, wanted: ColumnVector) -> Vector:
         """Return a column of the rows that was prepared."""
@@ -149,12 +167,22 @@ class Chunk:
             return vector
         return vector.cut(self._start, self._stop)
 
+    def _read(self) -> Iterator[None]:
+        """Read all rows of the page."""
+        if self._rows is None:
+            rows: list[Value] = []
+            for leaves in leaf_runs(self._branch.children):
+                for leaf in leaves:
+                    rows += read_leaf(leaf)[1]
+                yield
+            self._rows = rows
+
     def _fill(self, column: PageColumn, wanted: ColumnVector) -> None:
         from qserver.values.vectors import vector_of  # imports numpy
 
+        assert self._rows is not None
         at = wanted.position
-        rows = self._rows = self._all_rows()
-        values = [row[at] for row in rows]
+        values = [row[at] for row in self._rows]
         self.filled += len(values)
         vector = column.vector = vector_of(values, wanted)
         column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
@@ -163,52 +191,77 @@ class Chunk:
         if self._branch.store is not None:
             self._branch.store.make_room()
 
-    def rows(self) -> list[Value]:
-        rows = self._all_rows()
-        return rows if len(rows) == self.length else rows[self._start : self._stop]
+    def forget_rows(self) -> None:
+        """Hold no rows any longer; whoever wants them reads them again."""
+        self._rows = None
 
-    def _all_rows(self) -> list[Value]:
+    def runs(self, places: list[int] | None = None) -> Iterator[list[Value]]:
+        """Yield the rows at ascending places, or all, as a scan of values does."""
+        if places is None:
+            yield from self._all_runs()
+            return
+        if self._start:
+            places = [self._start + place for place in places]
         if self._rows is not None:
-            return self._rows
-        rows: list[Value] = []
-        for leaf in self._leaves():
-            rows += read_leaf(leaf)[1]
-        return rows
+            yield _at(self._rows, places)
+        elif len(places) > FEW:
+            yield from self._picked(places)
+        else:
+            yield from self._few(places)
 
-    def picked(self, places: list[int]) -> list[Value]:
-        """Return the rows at ascending places."""
-        if len(places) > FEW:
-            picked: list[Value] = list(itemgetter(*places)(self.rows()))
-            return picked
-        if self._rows is not None:
-            return [self._rows[self._start + place] for place in places]
-        picked, end, at = [], -self._start, 0
-        for leaf in self._leaves():
-            begin, end = end, end + leaf.length
-            if places[at] >= end:
-                continue
-            values = read_leaf(leaf)[1]
-            while places[at] < end:
-                picked.append(values[places[at] - begin])
-                at += 1
-                if at == len(places):
-                    return picked
-        return picked
-
-    def runs(self) -> Iterator[list[Value]]:
-        """Yield the rows as a scan of values does."""
+    def _all_runs(self) -> Iterator[list[Value]]:
         if self.length == self._branch.length and self._rows is None:
             yield from value_runs(self._branch)
-        else:
-            yield self.rows()
+            return
+        for _ in self._read():
+            yield []
+        rows = self._rows
+        assert rows is not None
+        for at in range(self._start, self._stop, ROWS_OF_RUN):
+            yield rows[at : min(at + ROWS_OF_RUN, self._stop)]
 
-    def _leaves(self) -> list[Leaf]:
-        leaves: list[Any] = self._branch.children
-        load_ahead(leaves)
-        return leaves
+    def _picked(self, places: list[int]) -> Iterator[list[Value]]:
+        """Yield the rows at places of the page."""
+        rows: list[Value] = []
+        start = 0
+        for leaves in leaf_runs(self._branch.children):
+            for leaf in leaves:
+                rows += read_leaf(leaf)[1]
+            stop = bisect_left(places, len(rows), start)
+            yield _at(rows, places[start:stop])
+            start = stop
+            if start == len(places):
+                return
+
+    def _few(self, places: list[int]) -> Iterator[list[Value]]:
+        """Yield the same, and read no leaf without such a row."""
+        leaves: list[Leaf] = []
+        picked: list[list[int]] = []
+        end = start = 0
+        for leaf in self._branch.children:
+            begin, end = end, end + leaf.length
+            stop = bisect_left(places, end, start)
+            if stop > start:
+                leaves.append(leaf)  # type: ignore[arg-type]  # below a page of height 1
+                picked.append([place - begin for place in places[start:stop]])
+                start = stop
+        at = 0
+        for run in leaf_runs(leaves):
+            found: list[Value] = []
+            for leaf in run:
+                values = read_leaf(leaf)[1]
+                found += [values[place] for place in picked[at]]
+                at += 1
+            yield found
 
     def __repr__(self) -> str:
         return f"a chunk of {self.length} rows"
+
+
+def _at(rows: list[Value], places: list[int]) -> list[Value]:
+    if len(places) > FEW:
+        return list(itemgetter(*places)(rows))
+    return [rows[place] for place in places]
 
 
 Part: TypeAlias = Chunk | list[Value]

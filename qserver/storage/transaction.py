@@ -468,7 +468,7 @@ class Transaction:
         """
         for tree, changes in self.writes.items():
             read = self.keys.get(tree, {})
-            if changes.keys() <= read.keys():
+            if len(changes) <= CHANGES_AT_ONCE and changes.keys() <= read.keys():
                 continue
             rest = iter(changes)
             for start in range(0, len(changes), CHANGES_AT_ONCE):

@@ -9,7 +9,7 @@ from qserver.control.records import Grant
 from qserver.errors import Forbidden
 from qserver.http1 import Client, Request
 from qserver.web.catalogue import Route
-from qserver.web.query_strings import read_query_string, whole_number
+from qserver.web.query_strings import BIGINT_MAX, read_query_string, whole_number
 from qserver.web.statuses import Pairs
 
 
@@ -42,7 +42,7 @@ class Admission:
         """The parameters of the query string, which are those of the route."""
         return read_query_string(self.request.query, self.route.parameters)
 
-    def number(self, name: str) -> int | None:
-        """An integer parameter of the query string."""
+    def number(self, name: str, least: int = -BIGINT_MAX) -> int | None:
+        """An integer parameter of the query string, from `least` on."""
         text = self.queries().get(name)
-        return None if text is None else whole_number(name, text)
+        return None if text is None else whole_number(name, text, least)

@@ -12,11 +12,10 @@ from hashlib import sha256
 from time import perf_counter
 from typing import Final, NamedTuple, cast
 
-import msgspec
 import trio
 
 from qserver.control.databases import OpenDatabase
-from qserver.engine.stored_answers import StoredAnswer
+from qserver.engine.stored_answers import StoredAnswer, text_of
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import (
@@ -153,7 +152,7 @@ class BulkCall(KeyedCall):
             self.endpoint.service.metrics.bulk_rows += insert.affected_rows
         finally:
             transaction.release()
-        return Answered(msgspec.structs.replace(answer, version=version).text, False)
+        return Answered(text_of(answer, version), False)
 
     async def _insert_once(
         self, opened: OpenDatabase, asked: Asked, body: BodyPieces, name: bytes

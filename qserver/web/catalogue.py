@@ -194,7 +194,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         status=201,
         request=shapes.OpenRequest,
         body_optional=True,
-        errors=(400, 403, 404, 413, 415),
+        errors=(400, 403, 404, 410, 413, 415),
     ),
     Route(
         "POST",
@@ -308,7 +308,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.DatabaseAnswer,
         status=201,
         request=shapes.DatabaseRequest,
-        errors=(400, 403, 404, 409, 413, 415),
+        errors=(400, 403, 404, 409, 410, 413, 415),
     ),
     Route(
         "GET",

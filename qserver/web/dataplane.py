@@ -34,7 +34,6 @@ from qserver.http1 import PENDING, Answer, Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
     ANSWER_ROWS_MAX,
-    LIVE_EVERY_MS_MIN,
     RETRIES_DEFAULT,
     STATEMENT_SECONDS_MAX,
 )
@@ -53,14 +52,14 @@ from qserver.web.answers import (
     transaction_in_parts,
     transaction_tail,
 )
-from qserver.web.as_of import as_of_given
+from qserver.web.as_of import as_of_of
 from qserver.web.branches import run_on_branch
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.idempotency import (
     no_key_inside,
 )
-from qserver.web.live import LiveEvents, LiveParts, lines_with
+from qserver.web.live import LiveEvents, LiveParts, checked_live, lines_with
 from qserver.web.named import Named, hide_rows
 from qserver.web.places import check_place, named_transaction
 from qserver.web.readers import Reader
@@ -317,7 +316,7 @@ class QueryCall(HotCall):
         sql = request.sql
         self._statements = (Statement(sql, request.params),)
         if request.live or request.every_ms is not None or ("/*+" in sql and is_live(sql)):
-            self._every_seconds = self._checked_live(request)
+            self._every_seconds = checked_live(request, self.endpoint.form)
             return self.open(request, self.live, self.refuse_live)
         streams = self.endpoint.form is not None or wants_stream(sql)
         if streams and request.dry_run:
@@ -327,23 +326,6 @@ class QueryCall(HotCall):
         if streams:
             return self.open(request, self.stream, self.stream_inside)
         return self.open(request, self.execute, self.execute_inside)
-
-    def _checked_live(self, request: QueryRequest) -> float:
-        """Check the options of a live query; return the seconds between two changes."""
-        if not (request.live or is_live(request.sql)):
-            raise InvalidRequest("every_ms is for a live query", hint='Send "live": true with it.')
-        if self.endpoint.form not in (None, EventStream):
-            raise InvalidRequest(
-                "a live query is a stream of events",
-                hint="Accept text/event-stream, or leave out the header Accept.",
-            )
-        if request.dry_run:
-            raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
-        if request.if_version is not None:
-            raise InvalidRequest("if_version is not for a live query, which follows all versions")
-        if request.as_of is not None:
-            raise InvalidRequest("a live query shows what is, and as_of what was")
-        return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
     def executed(self, outcome: TransactionResult) -> Answer:
         self._ended = perf_counter()
@@ -416,7 +398,8 @@ class QueryCall(HotCall):
             if not stream.committed:
                 await self.check_still_allowed()
 
-        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known)
+        pool = endpoint.service.memory
+        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known, pool)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
 
     def refuse_live(self, held: Held) -> Answer:
@@ -450,7 +433,8 @@ class QueryCall(HotCall):
             await self.check_still_allowed()
 
         every_seconds = self._every_seconds
-        parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader)
+        pool = endpoint.service.memory
+        parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader, pool)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
 
     async def check_still_allowed(self) -> None:
@@ -584,7 +568,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         request.max_affected,
         request.dry_run,
         if_version=request.if_version,
-        as_of=None if request.as_of is None else as_of_given(request.as_of),
+        as_of=as_of_of(request),
     )
 
 

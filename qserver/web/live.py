@@ -15,18 +15,44 @@ from typing import Final
 
 import trio
 
-from qserver.errors import QserverError
-from qserver.limits import ANSWER_PART_BYTES
+from qserver.errors import InvalidRequest, QserverError
+from qserver.limits import ANSWER_PART_BYTES, LIVE_EVERY_MS_MIN
 from qserver.query.kept_result import Line
 from qserver.query.live_query import Lines, LiveQuery
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
 from qserver.sql.execution import Rows
 from qserver.web.readers import Reader
+from qserver.web.requests import is_live
 from qserver.web.rows import RowEncoder
-from qserver.web.streams import EventStream, RowParts
+from qserver.web.shapes import QueryRequest
+from qserver.web.streams import EventStream, Form, RowParts
 
 _DELETE: Final = b"event: delete\ndata: %b\n\n"
 _INSERT: Final = b"event: insert\ndata: %b\n\n"
+
+
+def checked_live(request: QueryRequest, form: Form | None) -> float:
+    """Check the options of a live query; return the seconds between two changes."""
+    if not (request.live or is_live(request.sql)):
+        raise InvalidRequest("every_ms is for a live query", hint='Send "live": true with it.')
+    if form not in (None, EventStream):
+        raise InvalidRequest(
+            "a live query is a stream of events",
+            hint="Accept text/event-stream, or leave out the header Accept.",
+        )
+    if request.dry_run:
+        raise InvalidRequest("a live query cannot be a dry run: it changes nothing")
+    if request.if_version is not None:
+        raise InvalidRequest("if_version is not for a live query, which follows all versions")
+    if request.as_of is not None:
+        raise InvalidRequest("a live query shows what is, and as_of what was")
+    if request.max_rows is not None:
+        raise InvalidRequest(
+            "max_rows is not for a live query, which shows all rows",
+            hint="Write ORDER BY and LIMIT into the query.",
+        )
+    return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
 
 def lines_with(encoder: RowEncoder) -> Lines:
@@ -68,8 +94,9 @@ class LiveParts(RowParts):
         known: Callable[[Exception], QserverError],
         every_seconds: float,
         reader: Reader,
+        pool: MemoryPool,
     ) -> None:
-        super().__init__(live.rows, form, request_id, lambda: 0, known)
+        super().__init__(live.rows, form, request_id, lambda: 0, known, pool)
         self._live = live
         self._every_seconds = every_seconds
         self._reader = reader
@@ -110,10 +137,12 @@ class LiveParts(RowParts):
                 async with aclosing(live.changes()) as changes:
                     async for deleted, inserted in changes:
                         for part in events.add(deleted, inserted):
-                            yield part
+                            with self._pool.holding(len(part)):
+                                yield part
                 last = events.end(live.version)
                 if last:
-                    yield last
+                    with self._pool.holding(len(last)):
+                        yield last
                     reader.sent_at = trio.current_time()
             elif reader.is_silent:
                 yield self._form.keep_alive

@@ -28,12 +28,14 @@ from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held, database_of, not_found
 from qserver.control.records import Grant
 from qserver.engine.gateway import Outcome
+from qserver.engine.history import AsOf
 from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.engine.work import begin, call_back
 from qserver.errors import (
     Applied,
     Forbidden,
+    HistoryTooOld,
     LogTaken,
     NotFound,
     QserverError,
@@ -139,8 +141,7 @@ class OpenCall(TransactionRouteCall):
         self._opened = opened
         read_only, given = self._request.read_only, self._request.as_of
         if given is not None:
-            opening = opened.sql.open(True, CONTROL_SECONDS_MAX * 1000, as_of_given(given))
-            return self.after(opening, self._hold)
+            return self.after(_opened_as_of(opened, as_of_given(given)), self._hold)
         transaction = opened.sql.open_nowait(read_only)
         if transaction is None:
             return self.after(opened.sql.open(read_only, CONTROL_SECONDS_MAX * 1000), self._hold)
@@ -160,6 +161,14 @@ class OpenCall(TransactionRouteCall):
         if self._opened is not None:
             self._opened.release()
             self._opened = None
+
+
+async def _opened_as_of(opened: OpenDatabase, as_of: AsOf) -> OpenTransaction:
+    try:
+        return await opened.sql.open(True, CONTROL_SECONDS_MAX * 1000, as_of)
+    except HistoryTooOld as error:
+        error.is_gone = True
+        raise
 
 
 class ShowCall(TransactionRouteCall):

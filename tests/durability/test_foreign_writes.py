@@ -117,7 +117,7 @@ async def test_a_foreign_append_after_a_failure_is_noticed(tmp_path: Path) -> No
 async def test_what_failed_and_is_there_all_the_same_is_ours(tmp_path: Path) -> None:
     async with await open_log(tmp_path / "data") as log:
         await log.append([(1, b"one")])
-        log._file._tried = {2: int.from_bytes(b"two!", "big")}
+        log._file._tried = [(2, b"two!")]
         connection_of(log).execute("INSERT INTO records VALUES (2, ?)", (b"two!",))
         log._file.close()  # as after a sync that has failed
         assert await log.read(1, 10) == [(2, b"two!")]

@@ -132,7 +132,7 @@ def test_pages_make_room_for_vectors_that_are_filled() -> None:
     VECTORS.clear()
     cache.most = cache.held
     chunk = Chunk(branch, 0, 3000)
-    assert chunk.prepare((ColumnVector(1, INTEGER),))
+    assert list(chunk.prepare((ColumnVector(1, INTEGER),))) and chunk.is_ready
     assert 0 < VECTORS.bytes <= cache.most // 8
     assert cache.held + VECTORS.bytes <= cache.most
     assert count_here(others) < len(others)

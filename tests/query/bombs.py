@@ -241,6 +241,8 @@ STATEMENTS = {
     f" UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) v {_SERIES}) q",
     "growing texts": "SELECT sum(length(v)) FROM (SELECT string_agg(i::text, ',')"
     f" OVER (ORDER BY i) v {_SERIES}) q",
+    "sums of one frame": "SELECT sum(v) FROM (SELECT sum(i) OVER (ORDER BY i % 1"
+    f" RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) v {_SERIES}) q",
     "many windows": f"SELECT lag(i) OVER w, lead(i) OVER w, ntile(7) OVER w, percent_rank() OVER w"
     f" {_SERIES} WINDOW w AS (PARTITION BY i % 7 ORDER BY -i) OFFSET 299999",
     "sort": f"SELECT i {_SERIES} ORDER BY i % 1000, -i OFFSET 299999",
@@ -279,6 +281,9 @@ STATEMENTS = {
     "array_agg in order": f"SELECT cardinality(array_agg(i ORDER BY i % 100, -i)) {_SERIES}",
     "mode": f"SELECT mode() WITHIN GROUP (ORDER BY i) {_SERIES}",
     "percentile": f"SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY i::float) {_SERIES}",
+    "percentiles": "SELECT "
+    + ", ".join(f"percentile_cont(0.{n:02}) WITHIN GROUP (ORDER BY b)" for n in range(50))
+    + " FROM many",
     "sum of long numbers": f"SELECT length(sum({_NINES})::text) FROM few",
     "variance of long numbers": f"SELECT length(var_pop({_NINES})::text) FROM few",
     "long texts, max": f"SELECT length(max(t)) {_LONG}",
@@ -329,6 +334,7 @@ STATEMENTS = {
     " AS s(i) ON CONFLICT (id) DO UPDATE SET b = many.b + 1",
     "update of all": "UPDATE many SET b = b + 1",
     "update to a long text": f"UPDATE many SET a = '{'x' * 20_000}'",
+    "update that returns all": "UPDATE many SET a = repeat(a, 100) RETURNING *",
     "update of keys": "UPDATE many SET id = -id",
     "delete of all": "DELETE FROM many WHERE id % 2 = 0",
     "merge": "MERGE INTO many USING generate_series(50000, 150000) AS s(i) ON many.id = s.i"
@@ -346,6 +352,20 @@ STATEMENTS = {
     "truncate": "TRUNCATE many",
     "drop": "DROP TABLE many",
 }
+
+
+HELD = {
+    "percentiles of many orders": "SELECT "
+    + ", ".join(f"percentile_cont(0.{n:02}) WITHIN GROUP (ORDER BY b + {n})" for n in range(40))
+    + " FROM many",
+    "lists of groups": "SELECT count(*) FROM (SELECT i % 200000, array_agg(i)"
+    " FROM generate_series(1, 400000) AS s(i) GROUP BY 1) q",
+    "rows sorted": "SELECT count(*) FROM (SELECT i % 1000, i::text || 'x' t"
+    " FROM generate_series(1, 400000) AS s(i) ORDER BY 1, 2 OFFSET 1) q",
+    "rows of a window": "SELECT count(*) FROM (SELECT sum(i) OVER (ORDER BY i % 100000 DESC),"
+    " ntile(9) OVER (ORDER BY i) FROM generate_series(1, 300000) AS s(i)) q",
+}
+"""Statements that hold much memory until they end, or are refused for it."""
 
 
 _NESTED: list[Any] = [[[1] * 100 for _ in range(100)] for _ in range(300)]

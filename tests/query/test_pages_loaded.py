@@ -14,11 +14,12 @@ from qserver.durability.page_cache import PageCache
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
 from qserver.query.sql_database import SqlDatabase
-from qserver.storage.btree import LEAVES_OF_RUN
+from qserver.storage.btree import LEAVES_OF_RUN, UNREAD_COSTS, children_of
+from qserver.storage.page import Tree
 
 ROWS = 6000
-LOADS_AT_ONCE = 2 * LEAVES_OF_RUN + 3
-"""Two runs of leaves, which a page of vectors has, and what is above them."""
+LOADS_AT_ONCE = 4 * LEAVES_OF_RUN // UNREAD_COSTS + 3
+"""Four runs of leaves that have to be loaded, and what is above them."""
 
 
 @asynccontextmanager
@@ -82,12 +83,48 @@ async def test_explain_analyze_tells_the_pages_that_were_loaded() -> None:
 async def test_others_run_after_a_bounded_number_of_loads(statement: str) -> None:
     cache = PageCache()
     async with opened(await filled(), cache) as (_, sql):
-        steps = LoadsOfSteps(cache)
-        trio.lowlevel.add_instrument(steps)
+        loads = await loads_of(sql, cache, statement)
+        assert 0 < max(loads) <= LOADS_AT_ONCE
+        assert cache.loads == sum(loads)
+
+
+async def loads_of(sql: SqlDatabase, cache: PageCache, statement: str) -> list[int]:
+    steps = LoadsOfSteps(cache)
+    trio.lowlevel.add_instrument(steps)
+    await sql.execute(statement)
+    await trio.lowlevel.checkpoint()
+    trio.lowlevel.remove_instrument(steps)
+    return steps.loads
+
+
+def let_leaves_go(database: Database) -> None:
+    """Let all leaves go, and nothing above them: those keep the vectors of their columns."""
+    snapshot = database.durable_snapshot()
+    assert snapshot is not None
+    for root in snapshot.trees.tree(snapshot.catalog.tables["t"].id).roots:
+        pages: list[Tree] = [root]
+        while pages:
+            page = pages.pop()
+            if page.height == 0:
+                database.pages.cache.drop([page])
+                page.let_go()
+            pages += children_of(page)
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [("other % 3 <> 1", ROWS), ("other % 100 = 3", ROWS), ("other IN (5, 2345, 4444)", 3)],
+)
+async def test_rows_that_vectors_have_found_are_read_in_steps(condition: str, most: int) -> None:
+    cache = PageCache()
+    statement = f"SELECT count(DISTINCT -other) FROM t WHERE {condition}"
+    async with opened(await filled(), cache) as (database, sql):
         await sql.execute(statement)
-        trio.lowlevel.remove_instrument(steps)
-        assert 0 < max(steps.loads) <= LOADS_AT_ONCE
-        assert cache.loads == sum(steps.loads)
+        found = (await sql.execute(statement)).rows
+        let_leaves_go(database)
+        loads = await loads_of(sql, cache, statement)
+        assert 0 < max(loads) <= LOADS_AT_ONCE and sum(loads) <= most
+        assert (await sql.execute(statement)).rows == found
 
 
 async def test_look_ups_that_load_a_page_each_let_others_run() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from qserver.storage import btree, columns
 from qserver.storage.btree import apply
@@ -38,12 +40,22 @@ def chunks_of(tree: Tree) -> list[Chunk]:
 
 
 def values(part: Chunk | list[Value]) -> list[Value]:
-    return part.rows() if isinstance(part, Chunk) else part
+    return rows_of(part) if isinstance(part, Chunk) else part
+
+
+def rows_of(chunk: Chunk, places: list[int] | None = None) -> list[Value]:
+    return [row for run in chunk.runs(places) for row in run]
+
+
+def is_prepared(chunk: Chunk, *wanted: ColumnVector, is_eager: bool = True) -> bool:
+    for _ in chunk.prepare(wanted, is_eager):
+        pass
+    return chunk.is_ready
 
 
 def prepared(chunk: Chunk, wanted: ColumnVector) -> Any:
     """The vector of a column, filled if it must be; None if there is none."""
-    return chunk.column(wanted) if chunk.prepare((wanted,)) else None
+    return chunk.column(wanted) if is_prepared(chunk, wanted) else None
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 17, 100])
@@ -66,8 +78,7 @@ def test_a_part_of_a_page_has_that_part_of_its_vectors() -> None:
         if isinstance(part, Chunk):
             vector = prepared(part, SECOND)
             assert vector is not None
-            assert vector.values.tolist() == [row[1] for row in part.rows()]
-            assert [row for run in part.runs() for row in run] == part.rows()
+            assert vector.values.tolist() == [row[1] for row in rows_of(part)]
 
 
 def test_a_vector_is_filled_once_and_kept_by_its_page() -> None:
@@ -132,9 +143,9 @@ def test_a_column_that_does_not_fit_is_looked_at_once() -> None:
 def test_a_column_that_does_not_pay_at_once_is_filled_when_wanted_again() -> None:
     tree = tree_of(9)
     (chunk,) = chunks_of(tree)
-    assert not chunk.prepare((FIRST, SECOND), is_eager=False) and not chunk.filled
+    assert not is_prepared(chunk, FIRST, SECOND, is_eager=False) and not chunk.filled
     (again,) = chunks_of(tree)
-    assert again.prepare((FIRST, SECOND), is_eager=False) and again.filled == 18
+    assert is_prepared(again, FIRST, SECOND, is_eager=False) and again.filled == 18
 
 
 def test_without_a_budget_there_are_no_vectors() -> None:
@@ -153,3 +164,37 @@ def test_a_page_is_the_same_with_and_without_vectors() -> None:
         prepared(chunk, FIRST)
     assert (repr(tree), len(tree), list(btree.pages(tree))) == before
     assert list(btree.difference(tree, apply(tree, [(3,)], [(3, 3)]))) != []
+
+
+@pytest.mark.parametrize("few", [1, 4, 100])
+@given(data=st.data())
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_rows_at_places_are_those_rows(
+    few: int, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
+) -> None:
+    monkeypatch.setattr(columns, "FEW", few)
+    tree = tree_of(data.draw(st.integers(5, 60)))
+    low = data.draw(st.none() | st.integers(0, 9).map(lambda at: (at,)))
+    for chunk in [part for part in chunks(tree, low) if isinstance(part, Chunk)]:
+        if data.draw(st.booleans()):
+            is_prepared(chunk, FIRST)
+        places = sorted(data.draw(st.sets(st.integers(0, chunk.length - 1), min_size=1)))
+        rows = rows_of(chunk)
+        assert len(rows) == chunk.length
+        assert rows_of(chunk, places) == [rows[at] for at in places]
+
+
+def test_two_scans_that_take_turns_fill_a_column_once() -> None:
+    tree = tree_of(12)
+    (one,), (other,) = chunks_of(tree), chunks_of(tree)
+    first, second = one.prepare((FIRST,)), other.prepare((FIRST,))
+    next(first)
+    next(second)
+    assert [*first, *second] and one.is_ready and other.is_ready
+    assert one.column(FIRST) is other.column(FIRST)
+    assert columns.VECTORS.columns == 1
+    del tree, one, other, first, second
+    gc.collect()
+    assert columns.VECTORS.bytes == 0

@@ -9,7 +9,7 @@ import pytest
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Value
 from qserver.storage.transaction import Transaction
-from qserver.storage.writes import Writes, merge_writes
+from qserver.storage.writes import CHANGES_AT_ONCE, Writes, merge_writes
 from qserver.values.keys import NULL_KEY, Descending
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, TEXT, char
@@ -221,6 +221,13 @@ def test_a_row_may_keep_its_own_unique_key() -> None:
     snapshot = commit(transaction)
     assert tree_entries(snapshot, EMAIL.id) == {("ada@x",): (1,)}
     assert set(tree_entries(snapshot, PLACE.id)) == {("Oslo", Descending(NULL_KEY), 1)}
+
+
+def test_what_many_writes_will_change_is_loaded_in_steps_even_if_all_of_it_was_read() -> None:
+    transaction = Transaction(database(1))
+    transaction.insert_many(PLAIN, [(number, "new") for number in range(3 * CHANGES_AT_ONCE)])
+    assert transaction.keys[PLAIN.id].keys() == transaction.writes[PLAIN.id].keys()
+    assert len(list(transaction.load_written())) >= 2
 
 
 def test_later_deltas_win_over_earlier_ones_and_leave_them_as_they_were() -> None:

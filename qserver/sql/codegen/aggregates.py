@@ -10,11 +10,16 @@
         r9 = (k, g[0], g[1])
 
 The columns of the new source are the keys, then the aggregates, then the bit mask of GROUPING.
+
+A call with ORDER BY collects sort keys and arguments, and runs its steps in order at the end. Calls
+that would collect the same share one list and one sort: percentiles of a column differ only in the
+fraction, which is the same for all rows and so is not collected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import size_code, step_cost
@@ -25,10 +30,16 @@ from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.vectors import take_into_groups
-from qserver.sql.expressions import AggregateCall, Expression
+from qserver.sql.expressions import AggregateCall, Constant, Expression, Folded, Slot
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of
+
+COLLECTED_ROW_BYTES: Final = 192
+"""What a row of an ordered call takes beside its values: three tuples."""
+
+CALL_BYTES: Final = 8
+"""The place of a value in the state of each call that shares it."""
 
 
 def produce_aggregate(
@@ -44,14 +55,34 @@ class _States:
         self.initial: list[str] = []
         self.first: list[int] = []
         self.extra: list[int | None] = []
-        """The index of a DISTINCT call's set, or of an ordered call's list."""
-        for call in calls:
+        """The index of a DISTINCT call's set, or of the list of ordered calls."""
+        self.collected: dict[int, list[int]] = {}
+        """By the index of a list: the ordered calls that share it. The first fills it."""
+        lists: dict[Any, int] = {}
+        for number, call in enumerate(calls):
             self.first.append(len(self.initial))
             self.initial += call.aggregate.initial
             self.extra.append(None)
-            if call.order_by or call.distinct:
+            if call.order_by:
+                arguments = tuple(collected_arguments(call))
+                same = call.order_by, call.filter, arguments, call.aggregate.strict
+                at = lists.setdefault(same, len(self.initial))
+                if at == len(self.initial):
+                    self.initial.append("[]")
+                self.extra[-1] = at
+                self.collected.setdefault(at, []).append(number)
+            elif call.distinct:
                 self.extra[-1] = len(self.initial)
-                self.initial.append("[]" if call.order_by else "set()")
+                self.initial.append("set()")
+
+
+def _varies(argument: Expression) -> bool:
+    return not isinstance(argument, Slot | Constant | Folded)
+
+
+def collected_arguments(call: AggregateCall) -> list[Expression]:
+    """Return the arguments of an ordered call that may differ from row to row."""
+    return [each for each in call.arguments if _varies(each)]
 
 
 class _AggregatePrinter:
@@ -61,6 +92,8 @@ class _AggregatePrinter:
         self.printer = pipeline.printer
         self.node = node
         self.states = _States(node.calls)
+        self.holder = ""
+        """The variable of the list that has the states of a call in it."""
         self.kept = self.source.fresh("n")
         """The variable that counts bytes of values held to the end, over all calls and groups."""
         for call in node.calls:
@@ -82,9 +115,14 @@ class _AggregatePrinter:
             self.source.line(f"{groups} = {{(): {self._new_group()}}}")
             self.source.line(f"{group} = {groups}[()]")
             names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
+            self.holder = group
         else:
             for name, initial in zip(names, self.states.initial, strict=True):
                 self.source.line(f"{name} = {initial}")
+            holding = self._holding(names)
+            if holding:
+                self.holder = self.source.fresh("held")
+                self.source.line(f"{self.holder} = [{', '.join(holding)}]")
 
         def inside(inner: RowVariables) -> None:
             for number in range(len(self.node.calls)):
@@ -92,6 +130,15 @@ class _AggregatePrinter:
 
         self._produce(rows, inside, groups)
         self._give((), names, 0, rows, consume)
+
+    def _holding(self, names: list[str]) -> list[str]:
+        """Return the states that hold what all rows have brought, for calls that keep that."""
+        found = [names[at] for at in self.states.extra if at is not None]
+        for number, call in enumerate(self.node.calls):
+            if call.aggregate.keeps and not call.order_by:
+                own = zip(self._own(number, names), call.aggregate.initial, strict=True)
+                found += [name for name, initial in own if initial == "[]"]
+        return found
 
     def _new_group(self) -> str:
         return f"[{', '.join(self.states.initial)}]"
@@ -147,7 +194,7 @@ class _AggregatePrinter:
 
     def _update(self, groups: str, keys: list[str], long: list[str], rows: RowVariables) -> None:
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
-        group = self.source.fresh("g")
+        group = self.holder = self.source.fresh("g")
         self.source.line(f"{group} = {groups}.get({key})")
         with self.source.block(f"if {group} is None:"):
             self.source.line(f"{group} = {groups}[{key}] = {self._new_group()}")
@@ -183,10 +230,13 @@ class _AggregatePrinter:
         consume: Consumer,
     ) -> None:
         """Print the output row of a complete group."""
-        for number, call in enumerate(self.node.calls):
-            if call.order_by:
-                self._finish_ordered(number, call, names)
-        finished = [self._finished(number, names) for number in range(len(self.node.calls))]
+        ordered: dict[int, str] = {}
+        for extra, numbers in self.states.collected.items():
+            self._finish_ordered(names[extra], numbers, names, rows, ordered)
+        finished = [
+            ordered.get(number) or self._finished(number, names)
+            for number in range(len(self.node.calls))
+        ]
         row = self.source.fresh("r")
         self.source.line(f"{row} = ({', '.join([*keys, *finished, str(absent)])},)")
         consume(rows.with_row(self.node.source, row))
@@ -209,6 +259,11 @@ class _AggregatePrinter:
     def _step(self, number: int, names: list[str], rows: RowVariables) -> None:
         """Print the effect of a row on the states of one call."""
         call = self.node.calls[number]
+        if call.order_by:
+            extra = self.states.extra[number]
+            assert extra is not None
+            if number != self.states.collected[extra][0]:
+                return  # another call collects for it
         if call.filter is not None:
             with self.source.block(f"if {self.printer.truth(call.filter, rows)}:"):
                 self._step_filtered(number, names, rows)
@@ -218,7 +273,8 @@ class _AggregatePrinter:
     def _step_filtered(self, number: int, names: list[str], rows: RowVariables) -> None:
         call = self.node.calls[number]
         codes, checks = [], []
-        for argument in call.arguments:
+        arguments = collected_arguments(call) if call.order_by else call.arguments
+        for argument in arguments:
             code = self.printer.value(argument, rows)
             if argument.nullable or not code.isidentifier():
                 name = self.source.fresh("v")
@@ -233,7 +289,9 @@ class _AggregatePrinter:
                 assert extra is not None
                 self._collect(call, names[extra], codes, rows)
                 keys = any(is_sized(key.expression.type) for key in call.order_by)
-                self._count_kept(call, codes, [f"size_of({names[extra]}[-1][0])"] * keys)
+                more = COLLECTED_ROW_BYTES + CALL_BYTES * len(self.states.collected[extra])
+                sizes = [str(more), *[f"size_of({names[extra]}[-1][0])"] * keys]
+                self._count_kept(arguments, codes, sizes)
             elif extra is not None:
                 key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
                 types = [each.type for each in call.arguments]
@@ -241,24 +299,24 @@ class _AggregatePrinter:
                 self.pipeline.count_looks(zip(call.arguments, codes, strict=True))
                 with self.source.block(f"if {key} not in {names[extra]}:"):
                     self.source.line(f"{names[extra]}.add({key})")
-                    self._count_kept(call, codes)
+                    self._count_kept(arguments, codes)
                     self._run_step(call, self._own(number, names), codes)
             else:
                 if call.aggregate.keeps:
-                    self._count_kept(call, codes)
+                    self._count_kept(arguments, codes)
                 self._count_steps(call, codes)
                 self._run_step(call, self._own(number, names), codes)
 
     def _count_kept(
-        self, call: AggregateCall, codes: list[str], others: Sequence[str] = ()
+        self, arguments: Sequence[Expression], codes: list[str], others: Sequence[str] = ()
     ) -> None:
         self.source.name("size_of", size_of)
         sizes = [
             f"size_of({code})"
-            for argument, code in zip(call.arguments, codes, strict=True)
+            for argument, code in zip(arguments, codes, strict=True)
             if is_sized(argument.type)
         ]
-        self.pipeline.count_kept(self.kept, [*sizes, *others])
+        self.pipeline.count_kept(self.kept, [*sizes, *others], self.holder)
 
     def _count_steps(self, call: AggregateCall, codes: list[str]) -> None:
         """Print the charge for the steps that long arguments cost."""
@@ -285,20 +343,45 @@ class _AggregatePrinter:
         for key in call.order_by:
             parts = key_elements(self.pipeline, key, rows)
             elements += [f"Descending({part})" for part in parts] if key.descending else parts
-        self.source.line(f"{name}.append((({', '.join(elements)},), ({', '.join(codes)},)))")
+        values = f"({', '.join(codes)},)" if codes else "()"
+        self.source.line(f"{name}.append((({', '.join(elements)},), {values}))")
 
-    def _finish_ordered(self, number: int, call: AggregateCall, names: list[str]) -> None:
-        extra = self.states.extra[number]
-        assert extra is not None
+    def _finish_ordered(
+        self,
+        collected: str,
+        numbers: list[int],
+        names: list[str],
+        rows: RowVariables,
+        finished: dict[int, str],
+    ) -> None:
+        """Print the sort of a list, and the values of the calls that share it."""
         pairs = self.source.fresh("rows")
-        steps = self.pipeline.steps(f"sorted_pairs(context, {names[extra]})", sorted_pairs)
+        steps = self.pipeline.steps(f"sorted_pairs(context, {collected})", sorted_pairs)
         self.source.line(f"{pairs} = {steps}")
-        codes = [self.source.fresh("v") for _ in call.arguments]
-        target = f"({', '.join(codes)},)" if codes else "_"
+        for number in numbers:
+            self._run_in_order(number, pairs, names, rows)
+            finished[number] = self.source.fresh("v")
+            self.source.line(f"{finished[number]} = {self._finished(number, names)}")
+            own = self._own(number, names)
+            for name, initial in zip(own, self.node.calls[number].aggregate.initial, strict=True):
+                self.source.line(f"{name} = {initial}")  # the next call needs the memory
+
+    def _run_in_order(self, number: int, pairs: str, names: list[str], rows: RowVariables) -> None:
+        call = self.node.calls[number]
+        codes, taken, checks = [], [], []
+        for argument in call.arguments:
+            if _varies(argument):
+                codes.append(self.source.fresh("v"))
+                taken.append(codes[-1])
+                continue
+            codes.append(self.printer.value(argument, rows))
+            if argument.nullable and call.aggregate.strict:
+                checks.append(f"{codes[-1]} is not None")
+        target = f"({', '.join(taken)},)" if taken else "_"
         if call.distinct:
-            if any(may_be_nan(each.type) for each in call.arguments):
+            if any(may_be_nan(each.type) for each in collected_arguments(call)):
                 self.source.name("one_nan", one_nan)
                 pairs = f"map(one_nan, {pairs})"
             pairs = f"dict.fromkeys({pairs})"
-        with self.pipeline.loop_by_pages(target, pairs):
+        with self.source.block_if(checks), self.pipeline.loop_by_pages(target, pairs):
             self._run_step(call, self._own(number, names), codes)

@@ -249,14 +249,20 @@ class Pipeline:
     def charge_memory(self, name: str, width: int) -> None:
         """Print the memory charge for a growing list, every ROWS_BETWEEN_CHECKS rows."""
         with self.source.block(f"if not len({name}) % {ROWS_BETWEEN_CHECKS}:"):
-            self.source.line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * width})")
+            rows = ROWS_BETWEEN_CHECKS
+            self.source.line(f"context.charge_memory({rows}, {4 * width}, {name})")
             self.yield_check()
 
-    def count_kept(self, count: str, sizes: list[str]) -> None:
-        """Print the charge for a value that an aggregate holds; `sizes` are codes of its bytes."""
+    def count_kept(self, count: str, sizes: list[str], holder: str) -> None:
+        """Print the charge for a value that an aggregate holds; `sizes` are codes of its bytes.
+
+        `holder` is the list that it is in, or that has the list or set in it.
+        """
         self.source.line(f"{count} += {' + '.join([str(KEPT_VALUE_BYTES), *sizes])}")
         with self.source.block(f"if {count} > {ROWS_BETWEEN_CHECKS * KEPT_VALUE_BYTES}:"):
             self.source.line(f"context.hold_bytes({count})")
+            if holder:
+                self.source.line(f"context.note_large({holder})")
             self.source.line(f"{count} = context.made = 0")
             self.yield_check()
 

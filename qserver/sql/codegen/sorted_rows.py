@@ -43,12 +43,25 @@ def drained(steps: Steps) -> Any:
             return end.value
 
 
-def sorted_rows(
+def sort_rows(
     context: Context, rows: list[Any], keys: list[Any], reverse: bool, key_bytes: int = 0
 ) -> Steps:
-    """Return the rows in the order of their keys; `key_bytes` is the length of all keys."""
+    """Put the rows in the order of their keys; `key_bytes` is the length of all keys."""
     order = yield from sorted_numbers(context, keys, reverse, key_bytes)
-    return [rows[number] for number in order]
+    rows[:] = yield from picked(context, rows, order)
+
+
+def picked(context: Context, rows: Sequence[Any], numbers: Sequence[int]) -> Steps:
+    """Return the rows with these numbers."""
+    if len(numbers) <= RUN_ROWS:
+        return [rows[number] for number in numbers]
+    found: list[Any] = []
+    for at in range(0, len(numbers), RUN_ROWS):
+        found += [rows[number] for number in numbers[at : at + RUN_ROWS]]
+        context.work += RUN_ROWS // 4
+        if context.work > STEPS_BETWEEN_PAUSES:
+            yield from yield_check(context)
+    return found
 
 
 def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]]) -> Steps:
@@ -56,7 +69,8 @@ def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]]) -> Steps:
     keys = [key for key, _ in pairs]
     size = sum(map(size_of, keys)) if len(keys) <= RUN_ROWS else KEY_BYTES_SHORT * len(keys)
     order = yield from sorted_numbers(context, keys, key_bytes=size)
-    return [pairs[number][1] for number in order]
+    values = [value for _, value in pairs]
+    return (yield from picked(context, values, order))
 
 
 def sorted_numbers(

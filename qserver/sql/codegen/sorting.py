@@ -14,7 +14,7 @@ from qserver.sql.codegen.long_values import long_columns
 from qserver.sql.codegen.materialize import pattern
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
 from qserver.sql.codegen.row_limits import bounds
-from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sorted_rows
+from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sort_rows
 from qserver.sql.codegen.vectors import take_first_rows
 from qserver.sql.expressions import Column, SortKey
 from qserver.sql.walk import output_sources
@@ -53,7 +53,7 @@ def produce_top_n(
         line(f"{name}.append({pattern(sources, inner)})")
         with pipeline.source.block(f"if len({name}) > {peak}:"):
             line(f"{peak} += {ROWS_BETWEEN_CHECKS}")
-            line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * len(sources)})")
+            line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * len(sources)}, {name})")
             pipeline.yield_check()
         if long:
             _hold_until_cut(pipeline, size, [f"{inner.row(made)}[{at}]" for made, at in long])
@@ -132,8 +132,9 @@ def print_sort_by(
                     source.line(f"{held} += {length}")
 
     pipeline.loop_over(name, sources, rows, inside)
-    call = f"sorted_rows(context, {name}, {found}, {descending}, {size})"
-    source.line(f"{name} = {pipeline.steps(call, sorted_rows)}")
+    call = f"sort_rows(context, {name}, {found}, {descending}, {size})"
+    source.line(pipeline.steps(call, sort_rows))
+    source.line(f"context.let_go({found})")
     source.line(f"{found} = None")
     if is_made:
         source.line(f"context.free_bytes({held})")

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from qserver.errors import InvalidFrameOffset, InvalidParameterValue
-from qserver.sql.codegen.sorted_rows import Steps, sorted_numbers, yield_check
+from qserver.sql.codegen.sorted_rows import Steps, picked, sorted_numbers, yield_check
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.expressions import Expression, WindowCall
 from qserver.sql.functions.registry import Aggregate
@@ -62,24 +62,31 @@ def window_values(
         if context.work > STEPS_BETWEEN_PAUSES:
             yield from yield_check(context)
     for numbers in partitions.values():
-        members = [rows[number] for number in numbers]
+        members = yield from picked(context, rows, numbers)
         orders = yield from mapped(context, order, members)
         in_order = yield from sorted_numbers(context, orders, key_bytes=_bytes_of(call, orders))
-        members = [members[at] for at in in_order]
+        members = yield from picked(context, members, in_order)
+        values_of_order = [] if raw is None else (yield from mapped(context, raw, members))
         part = _Partition(
             context,
             call,
             members,
-            [orders[at] for at in in_order],
+            (yield from picked(context, orders, in_order)),
             (yield from mapped(context, arguments, members)),
             None if chosen is None else (yield from mapped(context, chosen, members)),
             (start_offset, end_offset),
-            None if raw is None else (yield from mapped(context, raw, members)),
+            values_of_order,
+            (yield from mapped(context, lambda each: steps.comparable(each), values_of_order)),
             steps,
         )
         values = yield from part.values()
         for at, value in zip(in_order, values, strict=True):
             result[numbers[at]] = value
+            context.work += 1
+            if context.work > 4 * STEPS_BETWEEN_PAUSES:
+                yield from yield_check(context)
+        for used in (orders, part.arguments, part.raw, part.keys):
+            context.let_go(used)
     return result
 
 
@@ -125,7 +132,8 @@ class _Partition:
         arguments: list[Any],
         chosen: list[Any] | None,
         offsets: tuple[Any, Any],
-        raw: list[Any] | None,
+        raw: list[Any],
+        keys: list[Any],
         steps: Any,
     ) -> None:
         self.context = context
@@ -136,9 +144,9 @@ class _Partition:
         self.offsets = offsets
         self.raw = raw
         self.steps = steps
-        self.keys = [steps.comparable(value) for value in self.raw or ()]
-        self.keys_backward = self.keys[::-1]
-        self.known = _not_null(self.raw or [])
+        self.keys = keys
+        self.keys_backward = keys[::-1]
+        self.known = _not_null(raw)
         self.orders = orders
         self.peer_start: list[int] = []
         self.peer_end: list[int] = []
@@ -182,17 +190,17 @@ class _Partition:
         return range(1, len(self.rows) + 1)
 
     def rank(self) -> Iterable[Any]:
-        return [start + 1 for start in self.peer_start]
+        return (start + 1 for start in self.peer_start)
 
     def dense_rank(self) -> Iterable[Any]:
-        return [self.group[start] + 1 for start in self.peer_start]
+        return (self.group[start] + 1 for start in self.peer_start)
 
     def percent_rank(self) -> Iterable[Any]:
         others = len(self.rows) - 1
-        return [start / others if others else 0.0 for start in self.peer_start]
+        return (start / others if others else 0.0 for start in self.peer_start)
 
     def cume_dist(self) -> Iterable[Any]:
-        return [end / len(self.rows) for end in self.peer_end]
+        return (end / len(self.rows) for end in self.peer_end)
 
     def ntile(self) -> Iterable[Any]:
         buckets = self.arguments[0][0] if self.arguments else None
@@ -201,13 +209,13 @@ class _Partition:
         if buckets <= 0:
             raise InvalidParameterValue("argument of ntile must be greater than zero")
         size, larger = divmod(len(self.rows), buckets)
-        values = []
-        for number in range(len(self.rows)):
-            if number < larger * (size + 1):
-                values.append(number // (size + 1) + 1)
-            else:
-                values.append(larger + (number - larger * (size + 1)) // size + 1)
-        return values
+        among_larger = larger * (size + 1)
+        return (
+            number // (size + 1) + 1
+            if number < among_larger
+            else larger + (number - among_larger) // size + 1
+            for number in range(len(self.rows))
+        )
 
     # --- other rows ---
 
@@ -262,6 +270,9 @@ class _Partition:
                 known[key] = yield from self._reduced(members)
                 self._keep(known[key], members)
             values.append(known[key])
+            self.context.work += 1
+            if self.context.work > STEPS_BETWEEN_PAUSES:
+                yield from yield_check(self.context)
         return values
 
     def _reduced(self, members: Sequence[int]) -> Steps:
@@ -308,19 +319,13 @@ class _Partition:
             self.context.work += ROWS_AT_ONCE if end is None else 1
             if self.context.work > STEPS_BETWEEN_PAUSES:
                 yield from yield_check(self.context)
-        return [found[end] for end in ends]
+        return (found[end] for end in ends)
 
     def _values_up_to(self, feed: list[Any], ends: list[int]) -> Iterator[tuple[Any, int | None]]:
         """Yield the aggregate up to each end; results with end None allow yield checks."""
         assert self.call.aggregate is not None
-        stops: list[tuple[int, int | None]] = []
-        done = 0
-        for end in ends:
-            stops += [(at, None) for at in range(done + ROWS_AT_ONCE, end, ROWS_AT_ONCE)]
-            stops.append((end, end))
-            done = end
-        running = carrier(self.call.aggregate)(feed, [at for at, _ in stops])
-        return zip(running, [end for _, end in stops], strict=True)
+        running = carrier(self.call.aggregate)(feed, (at for at, _ in _stops(ends)))
+        return zip(running, (end for _, end in _stops(ends)), strict=True)
 
     # --- frames ---
 
@@ -368,7 +373,6 @@ class _Partition:
         return self._range_offset(number, kind, offset, is_start)
 
     def _range_offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
-        assert self.raw is not None
         current = self.raw[number]
         if current is not None and self.steps.goes_back(offset):
             raise InvalidFrameOffset("invalid preceding or following size in window function")
@@ -394,6 +398,16 @@ class _Partition:
             return None
         move = steps.subtract if back else steps.add
         return canonical(move(steps.operand(value), steps.offset(offset)))
+
+
+def _stops(ends: list[int]) -> Iterator[tuple[int, int | None]]:
+    """Yield each end, with stops on the way to it."""
+    done = 0
+    for end in ends:
+        for at in range(done + ROWS_AT_ONCE, end, ROWS_AT_ONCE):
+            yield at, None
+        yield end, end
+        done = end
 
 
 def _not_null(values: list[Any]) -> tuple[int, int]:

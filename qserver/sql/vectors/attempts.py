@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 NONE = np.empty(0, np.int64)
 """No rows."""
+
+NOTHING_LEFT: Final = ()
+"""Pages of rows that are left for row code."""
 
 
 class Attempts:
@@ -71,7 +74,7 @@ class Attempts:
 
     # --- filters ---
 
-    def filtered(self, chunks: list[Chunk]) -> Matched | None:
+    def filtered(self, chunks: list[Chunk]) -> Iterable[Matched] | None:
         batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
@@ -79,13 +82,13 @@ class Attempts:
             return None
         return batch.rows(chosen)
 
-    def first(self, rows: FirstRows, chunks: list[Chunk]) -> Matched | None:
+    def first(self, rows: FirstRows, chunks: list[Chunk]) -> Iterable[Matched] | None:
         """Return the rows that satisfy the condition and may be among the first."""
         batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
-                return Matched()
+                return NOTHING_LEFT
             frame = self._frame(batch, chosen)
             places = rows.among(computed(rows.order.program, frame)[rows.order.key], frame.length)
         except Refused:
@@ -96,8 +99,10 @@ class Attempts:
 
     # --- joins ---
 
-    def taken(self, chunks: list[Chunk], rows: list[Row], taken: list[Taken]) -> Matched | None:
-        """Keep chunks of the right side of a join."""
+    def taken(
+        self, chunks: list[Chunk], rows: list[Row], taken: list[Taken]
+    ) -> Iterable[Matched] | None:
+        """Keep chunks of the right side of a join, without their rows."""
         batch = Batch(chunks, {})  # its columns are read later
         try:
             chosen = self._chosen(batch)
@@ -105,7 +110,9 @@ class Attempts:
             return None
         if chosen is None or len(chosen):
             taken.append(Taken(len(rows), batch, chosen))
-        return Matched()
+            for chunk in chunks:
+                chunk.forget_rows()
+        return NOTHING_LEFT
 
     def _joined(self, frame: Frame, context: Context) -> Frame:
         for build in self._builds:
@@ -123,15 +130,15 @@ class Attempts:
         context: Context,
         groups: dict[Any, State],
         new_group: Callable[[], State],
-    ) -> Matched | None:
+    ) -> Iterable[Matched] | None:
         batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
-                return Matched()
+                return NOTHING_LEFT
             frame = self._joined(self._frame(batch, chosen), context)
             if not frame.length:
-                return Matched()
+                return NOTHING_LEFT
             vectors = computed(plan.program, frame)
             found = None
             keys: list[Any] = [()]
@@ -150,7 +157,7 @@ class Attempts:
             states = [groups[key] for key in keys]
         for call, each in zip(plan.calls, partials, strict=True):
             merge(call, each, states)  # type: ignore[arg-type]
-        return Matched()
+        return NOTHING_LEFT
 
 
 def _partials(
@@ -198,4 +205,4 @@ def _add_groups(
             context.hold_bytes(size_of(key))
     crossed = len(groups) // ROWS_BETWEEN_CHECKS - before // ROWS_BETWEEN_CHECKS
     if crossed:
-        context.charge_memory(crossed * ROWS_BETWEEN_CHECKS, 1 + len(new_group()) // 4)
+        context.charge_memory(crossed * ROWS_BETWEEN_CHECKS, 1 + len(new_group()) // 4, groups)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from qserver.sql.execution import Chunk
 from qserver.sql.vectors.plans import Matched
-from qserver.values.keys import Row
 from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import Array, Vector
 
@@ -47,20 +46,20 @@ class Batch:
         np.concatenate(arrays, out=found)
         return found
 
-    def rows(self, chosen: Array | None) -> Matched:
-        """Return some rows; all for None."""
-        if chosen is None:
-            return Matched([row for chunk in self._chunks for row in chunk.rows()])
-        found: list[Row] = []
+    def rows(self, chosen: Array | None) -> Iterator[Matched]:
+        """Yield some rows, all for None, as they are read."""
         start = base = 0
         for chunk in self._chunks:
-            base += chunk.length
-            stop = int(np.searchsorted(chosen, base))
-            if stop > start:
+            places = None
+            if chosen is not None:
+                base += chunk.length
+                stop = int(np.searchsorted(chosen, base))
                 places = (chosen[start:stop] - (base - chunk.length)).tolist()
-                found += chunk.picked(places)
                 start = stop
-        return Matched(found)
+                if not places:
+                    continue
+            for run in chunk.runs(places):
+                yield Matched(run)
 
 
 def concatenated(

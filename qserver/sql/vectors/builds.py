@@ -75,22 +75,29 @@ class Build:
     def fill(self, context: Context) -> Iterator[None]:
         """Fill the table of row code; yield now and then."""
         self.is_filled = True
-        table, key, many = self._table, self._key, len(self.plan.right_keys) > 1
         for piece in self.pieces():
             if isinstance(piece, Taken):
-                piece = piece.batch.rows(piece.chosen)
-                context.charge_memory(len(piece), 4)  # the others were charged when they were kept
-            for item in piece:
-                value = key(item)
-                if value is None or (many and None in value):
-                    continue
-                found = table.get(value)
-                if found is None:
-                    table[value] = [item]
-                else:
-                    found.append(item)
-            context.work += len(piece)
-            yield
+                for rows in piece.batch.rows(piece.chosen):
+                    context.charge_memory(len(rows), 4)  # the others were, when they were kept
+                    self._add(rows)
+                    context.work += len(rows)
+                    yield
+            else:
+                self._add(piece)
+                context.work += len(piece)
+                yield
+
+    def _add(self, rows: list[Any]) -> None:
+        table, key, many = self._table, self._key, len(self.plan.right_keys) > 1
+        for item in rows:
+            value = key(item)
+            if value is None or (many and None in value):
+                continue
+            found = table.get(value)
+            if found is None:
+                table[value] = [item]
+            else:
+                found.append(item)
 
 
 def filled(builds: tuple[Build, ...], context: Context) -> Iterator[list[Row]]:

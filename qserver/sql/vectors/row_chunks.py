@@ -24,36 +24,35 @@ ROWS_MAX: Final = 2048
 class RowChunk:
     """Some rows as a `Chunk`. Its vectors live as long as it does."""
 
-    __slots__ = ("_rows", "_vectors", "filled", "length")
+    __slots__ = ("_rows", "_vectors", "filled", "is_ready", "length")
 
     def __init__(self, rows: list[Row]) -> None:
         self._rows = rows
         self._vectors: dict[ColumnVector, Vector] = {}
         self.length = len(rows)
         self.filled = 0
+        self.is_ready = False
 
-    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool) -> bool:
+    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool) -> Iterator[None]:
         from qserver.values.vectors import vector_of  # imports numpy
 
         for wanted in columns:
             at = wanted.position
             vector = vector_of([row[at] for row in self._rows], wanted)
             if vector is None:
-                return False
+                return
             self._vectors[wanted] = vector
-        return True
+            yield
+        self.is_ready = True
 
     def column(self, wanted: ColumnVector) -> Vector:
         return self._vectors[wanted]
 
-    def rows(self) -> list[Row]:
-        return self._rows
+    def forget_rows(self) -> None:
+        """Nobody else has them."""
 
-    def picked(self, places: list[int]) -> list[Row]:
-        return [self._rows[at] for at in places]
-
-    def runs(self) -> Iterator[list[Row]]:
-        yield self._rows
+    def runs(self, places: list[int] | None = None) -> Iterator[list[Row]]:
+        yield self._rows if places is None else [self._rows[at] for at in places]
 
 
 def all_chunks(

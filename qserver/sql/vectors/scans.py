@@ -84,7 +84,7 @@ class VectorAggregate:
 
         attempts = Attempts(self.condition, constants, builds)
 
-        def take(batch: list[Chunk]) -> Matched | None:
+        def take(batch: list[Chunk]) -> Iterable[Matched] | None:
             return attempts.aggregated(self.aggregation, batch, context, groups, new_group)
 
         made = self.aggregation
@@ -121,7 +121,7 @@ class VectorBuild:
 
         attempts = Attempts(self.condition, constants)
 
-        def take(batch: list[Chunk]) -> Matched | None:
+        def take(batch: list[Chunk]) -> Iterable[Matched] | None:
             return attempts.taken(batch, rows, taken)
 
         program = self.condition.program
@@ -149,7 +149,7 @@ class VectorTop:
         attempts = Attempts(self.condition, constants)
         first = FirstRows(self.order, most)
 
-        def take(batch: list[Chunk]) -> Matched | None:
+        def take(batch: list[Chunk]) -> Iterable[Matched] | None:
             return attempts.first(first, batch)
 
         columns = columns_of(self.condition.program, self.order.program)
@@ -180,7 +180,7 @@ def _pages(
     columns: tuple[ColumnVector, ...],
     is_eager: bool,
     steps: int,
-    take: Callable[[list[Chunk]], Matched | None],
+    take: Callable[[list[Chunk]], Iterable[Matched] | None],
 ) -> Iterator[list[Row]]:
     """Yield the pages that are left for row code, and charge the context for the others."""
     batch: list[Chunk] = []
@@ -191,8 +191,12 @@ def _pages(
             batch, rows = [], 0
             yield part
             continue
-        is_ready = part.prepare(columns, is_eager)
-        context.work += part.filled // VALUES_FILLED_OF_STEP
+        charged = 0
+        for _ in part.prepare(columns, is_eager):
+            context.work += (part.filled - charged) // VALUES_FILLED_OF_STEP
+            charged = part.filled
+            yield Matched()
+        is_ready = part.is_ready
         if is_ready:
             batch.append(part)
             rows += part.length
@@ -208,7 +212,7 @@ def _left_of(
     batch: list[Chunk],
     context: Context,
     steps: int,
-    take: Callable[[list[Chunk]], Matched | None],
+    take: Callable[[list[Chunk]], Iterable[Matched] | None],
 ) -> Iterator[list[Row]]:
     """Yield what is left of some chunks; if all at once are refused, each is tried alone."""
     if not batch:
@@ -216,7 +220,8 @@ def _left_of(
     matched = take(batch)
     context.work += sum([chunk.length for chunk in batch]) * (steps + 1) // ROWS_OF_STEP
     if matched is not None:
-        yield matched
+        yield Matched()  # the loop over the pages checks after each whether it has to yield
+        yield from matched
     elif len(batch) == 1:
         yield from batch[0].runs()
     else:

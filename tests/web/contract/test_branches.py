@@ -80,8 +80,9 @@ def test_what_is_refused(main: Client) -> None:
     error_of(narrow.post("/v1/databases", {"name": "x", "branch_of": "main"}), 403, "QS005")
     error_of(main.patch("/v1/databases/main", {}), 400, "QS001")
     error_of(main.patch("/v1/databases/main", {"keep": False}), 400, "QS001")
-    body = {"statements": ["select 1"], "branch": True, "dry_run": True}
-    error_of(main.post("/v1/transaction", body), 400, "QS001")
+    for option in ({"dry_run": True}, {"as_of": 1}):
+        body = {"statements": ["select 1"], "branch": True, **option}
+        error_of(main.post("/v1/transaction", body), 400, "QS001")
 
 
 def test_a_transaction_leaves_its_changes_on_a_branch(main: Client) -> None:
@@ -100,6 +101,15 @@ def test_a_transaction_leaves_its_changes_on_a_branch(main: Client) -> None:
     kept = main.patch(f"/v1/databases/{name}", {"keep": True, "name": "kept"}).json()
     assert kept["expires_at"] is None and kept["name"] == "kept"
     assert count(on(main, "kept")) == 40
+
+
+def test_a_transaction_on_a_branch_keeps_to_if_version(main: Client) -> None:
+    old = main.query("select 1")["version"]
+    main.query("update t set n = 7 where id = 1")
+    body = {"statements": ["delete from t"], "branch": True, "if_version": old}
+    error = error_of(main.post("/v1/transaction", body), 200, "40001")
+    assert error["conflict"]["table"] == "t"
+    assert [each["name"] for each in main.get("/v1/databases").json()["databases"]] == ["main"]
 
 
 def test_a_transaction_that_fails_leaves_no_branch(main: Client) -> None:

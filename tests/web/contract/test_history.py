@@ -50,6 +50,28 @@ def test_a_version_that_is_none_is_refused(shop: Client, given: Any) -> None:
     error_of(shop.post("/v1/query", {"sql": "select 1", "as_of": given}), 400, "QS001")
 
 
+def test_what_was_can_only_be_read(shop: Client) -> None:
+    old = shop.query("select 1")["version"]
+    for body in (
+        {"sql": "select 1", "dry_run": True},
+        {"sql": "delete from goods", "dry_run": True},
+    ):
+        error_of(shop.post("/v1/query", {**body, "as_of": old}), 400, "QS001")
+    statements = ["select 1", "savepoint a", "select 2"]
+    answer = shop.post("/v1/transaction", {"statements": statements, "as_of": old})
+    error = error_of(answer, 200, "25006")
+    assert error["statement"] == 1 and "SAVEPOINT" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "name"),
+    [("versions?before=-1", "before"), ("diff?from=x", "from"), ("diff?from=0&to=1.5", "to")],
+)
+def test_a_bad_parameter_is_named(shop: Client, rest: str, name: str) -> None:
+    message = error_of(shop.get(route(shop, rest)), 400, "QS001")["message"]
+    assert message.startswith(f"{name} is "), message
+
+
 def test_a_version_that_is_not_kept_is_gone(shop: Client) -> None:
     assert shop.patch(route(shop, "")[:-1], {"history": 0}).json()["history"] == 0
     old = shop.query("select 1")["version"]
@@ -57,6 +79,7 @@ def test_a_version_that_is_not_kept_is_gone(shop: Client) -> None:
     error_of(shop.post("/v1/query", {"sql": "select 1", "as_of": old}), 200, "QS004")
     error_of(shop.get(route(shop, f"diff?from={old}")), 410, "QS004")
     error_of(shop.post(route(shop, "restore"), {"as_of": old}), 410, "QS004")
+    error_of(shop.post("/v1/transaction/open", {"as_of": old}), 410, "QS004")
     assert len(shop.get(route(shop, "versions")).json()["versions"]) == 1
     for wrong in ("40d", "-1", "soon", 10**9):
         error_of(shop.patch(route(shop, "")[:-1], {"history": wrong}), 400, "QS001")

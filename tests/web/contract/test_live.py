@@ -113,6 +113,7 @@ def test_changes_in_between_are_merged(fresh: Client) -> None:
         ({"sql": "select 1", "live": True, "every_ms": 99}, "every_ms"),
         ({"sql": "select 1", "live": True, "every_ms": 60001}, "every_ms"),
         ({"sql": "select 1", "live": True, "dry_run": True}, "dry run"),
+        ({"sql": "select 1", "live": True, "max_rows": 1}, "max_rows"),
         ({"sql": "delete from todos", "live": True}, "only a query can be live"),
         ({"sql": "/*+ LIVE */ insert into todos values (9)"}, "only a query can be live"),
         ({"sql": "create table x (a int)", "live": True}, "only a query can be live"),

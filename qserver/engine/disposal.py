@@ -1,0 +1,114 @@
+"""Frees large containers a piece at a time.
+
+    a statement ends ── dispose(rows, groups, …) ──► [ rows | groups | … ]   one task empties them,
+                                                       └─ piece by piece     in turn with long work
+
+Python frees a list with all that only it holds, and nothing else runs meanwhile: ten million small
+objects take more than a second. So a statement that held many rows hands its lists, sets and
+dictionaries over when it ends, however it ends, and does not wait for them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final, TypeAlias
+
+import trio
+
+from qserver.engine.collector import scan_in_turn
+from qserver.engine.yielding import yield_to_others
+
+PIECE_ENTRIES: Final = 1024
+"""Entries that are freed between two pauses."""
+
+PIECES_BETWEEN_SCANS: Final = 8
+"""Of the collector: about as many new objects come meanwhile as Python lets come."""
+
+_CONTAINERS: Final = frozenset({list, dict, set})
+
+Freed: TypeAlias = Callable[[], None]
+
+
+class _Heap:
+    """What waits to be freed. `is_served`: a task is at it."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[list[Any], Freed]] = deque()
+        self.is_served = False
+
+    async def serve(self) -> None:
+        pieces = 0
+        try:
+            while self.waiting:
+                containers, freed = self.waiting[0]
+                while containers:
+                    for _ in emptied(containers[-1]):
+                        pieces += 1
+                        if not pieces % PIECES_BETWEEN_SCANS:
+                            scan_in_turn(pieces // PIECES_BETWEEN_SCANS)
+                        await yield_to_others()
+                    containers.pop()
+                self.waiting.popleft()
+                freed()
+                del containers, freed
+        finally:
+            self.is_served = False
+
+
+_heap: Final = trio.lowlevel.RunVar[_Heap]("heap")
+
+
+def dispose(containers: Iterable[Any], freed: Freed) -> None:
+    """Free the containers, which nobody may use from now on; call `freed` when it is done."""
+    try:
+        heap = _heap.get()
+    except LookupError:
+        heap = _Heap()
+        _heap.set(heap)
+    heap.waiting.append((list(containers), freed))
+    if not heap.is_served:
+        heap.is_served = True
+        trio.lowlevel.spawn_system_task(heap.serve)
+
+
+def emptied(container: Any) -> Generator[None, None, None]:
+    """Empty a list, a set or a dictionary, and the large ones in it; yield between pieces."""
+    waiting = [container]
+    while waiting:
+        each = waiting[-1]
+        if not each:
+            waiting.pop()
+            continue
+        waiting += _large(_taken(each))
+        yield
+
+
+def _taken(container: Any) -> list[Any]:
+    """Take a piece out of a container."""
+    if type(container) is list:
+        piece = container[-PIECE_ENTRIES:]
+        del container[-PIECE_ENTRIES:]
+        return piece
+    count = range(min(len(container), PIECE_ENTRIES))
+    if type(container) is dict:
+        return [container.popitem()[1] for _ in count]
+    for _ in count:
+        container.pop()
+    return []
+
+
+def _large(entries: list[Any]) -> list[Any]:
+    """Return the large containers among entries, and among the states of groups, which are lists
+    of few entries."""
+    found = []
+    for each in entries:
+        if type(each) not in _CONTAINERS:
+            continue
+        if len(each) > PIECE_ENTRIES:
+            found.append(each)
+        elif type(each) is list:
+            found += [
+                state for state in each if type(state) in _CONTAINERS and len(state) > PIECE_ENTRIES
+            ]
+    return found
