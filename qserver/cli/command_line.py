@@ -81,7 +81,7 @@ workloads:
   insert     one new row
   once       the same with an Idempotency-Key
   update     one row by its primary key
-  live       the same beside 900 live queries, each of one row
+  live       the same beside 1,000 live queries, each of one row
   feed       the same beside 100 readers of changes
   transfer   a transaction: two updates of a pair of random accounts
   scan       10,000 rows in one JSON answer

@@ -32,6 +32,7 @@ from qserver.limits import (
     FEED_PAUSE_SECONDS,
     FEED_PAUSE_SECONDS_MAX,
 )
+from qserver.query.memory_pool import MemoryPool
 from qserver.storage.changes import Changes
 from qserver.web.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
 from qserver.web.json_values import encode_json
@@ -200,8 +201,16 @@ class FeedParts:
     """The parts of a stream of changes."""
 
     def __init__(
-        self, feed: Feed, past: Past, since: int, wanted: TableFilter, reader: Reader
+        self,
+        feed: Feed,
+        past: Past,
+        since: int,
+        wanted: TableFilter,
+        reader: Reader,
+        pool: MemoryPool,
     ) -> None:
+        """What was made and not yet sent is held in the `pool`."""
+        self._pool = pool
         self._feed = feed
         self._past = past
         self._since = since
@@ -228,7 +237,8 @@ class FeedParts:
                     await reader.wait(partial(feed.wait, since + 1))
                 await still_allowed()
                 if part:
-                    yield part
+                    with self._pool.holding(len(part)):
+                        yield part
                     told, reader.sent_at = since, trio.current_time()
                     if since >= feed.newest():
                         await trio.sleep(_pause(reader.beside))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from qserver.durability.data_file import make_if_absent
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.files import keep_private, make_folder
 from qserver.durability.folder import lock_folder
@@ -70,3 +71,9 @@ def test_a_mode_that_is_narrow_already_stays(tmp_path: Path) -> None:
     (tmp_path / "narrow").chmod(0o500)
     assert keep_private(tmp_path / "narrow")
     assert modes(tmp_path)["narrow"] == 0o500
+
+
+def test_a_new_data_file_has_its_journal_mode_and_nothing_beside_it(tmp_path: Path) -> None:
+    make_if_absent(tmp_path / "new.qserver")
+    assert [path.name for path in tmp_path.iterdir()] == ["new.qserver"]
+    assert (tmp_path / "new.qserver").read_bytes()[18:20] == b"\2\2", "SQLite's mark of WAL files"

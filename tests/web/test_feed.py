@@ -14,6 +14,7 @@ import trio.lowlevel
 
 from qserver.engine import feed as engine_feed
 from qserver.engine.feed import Feed
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.changes import net_changes
 from qserver.web import feed as web_feed
@@ -152,7 +153,7 @@ def stream(
     feed: Feed, past: NotedPast, since: int, wanted: TableFilter = ALL
 ) -> AsyncGenerator[bytes, None]:
     reader = Readers("feeds", lambda: 1).open("o")
-    return FeedParts(feed, past, since, wanted, reader).events(allowed)
+    return FeedParts(feed, past, since, wanted, reader, MemoryPool()).events(allowed)
 
 
 async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
@@ -280,7 +281,8 @@ async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
     async with fed() as (database, feed, past):
         reader = Readers("feeds", lambda: 1).open("o")
         wanted = TableFilter(frozenset({"b"}))
-        events = FeedParts(feed, past, feed.newest(), wanted, reader).events(allowed)
+        parts = FeedParts(feed, past, feed.newest(), wanted, reader, MemoryPool())
+        events = parts.events(allowed)
         async with aclosing(events):
             async with trio.open_nursery() as nursery:
 
