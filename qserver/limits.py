@@ -140,8 +140,8 @@ be texts and other long values, in rows and in indexes: the log has them in one 
 OPEN_TRANSACTION_BYTES_MAX = 256 * 1024 * 1024
 """What an open transaction may hold of what it has read and written; past it, it is gone."""
 
-BULK_BYTES_MAX, BULK_ROW_BYTES_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024
-"""Bytes of a body of rows in bulk, and of the text of one of the rows."""
+BULK_BYTES_MAX, BULK_ROW_BYTES_MAX, BULK_COLUMNS_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024, 16_384
+"""Of rows in bulk: bytes of a body, of one row; cells of a CSV header, or names of a long row."""
 
 BULK_SECONDS_MAX = 600.0
 """How long rows in bulk may take to arrive; the commit comes after."""
@@ -337,8 +337,8 @@ KEEP_ALIVE_SECONDS = 15.0
 HEADS_KEPT_MAX = 1024
 """Heads of requests that the server remembers, so as not to parse them again."""
 
-CONNECTIONS_MAX = 1000
-"""Connections that are open at once."""
+CONNECTIONS_MAX = 2500
+"""Connections that are open at once: an organization may have all its streams, and others come."""
 
 HEADER_SECONDS_MAX = 10.0
 """How long a client may take to send the head of a request."""
@@ -569,11 +569,11 @@ assert 2 <= PAGE_ENTRIES_MIN <= PAGE_ENTRIES_MAX // 2, (
 )
 assert 0 <= RANGE_ENTRIES_MIN <= RANGE_ENTRIES_MAX // 2, "what was cut is not joined again at once"
 assert 1 <= SHARDS_DEFAULT <= SHARDS_MAX and FEED_PAUSE_SECONDS_MAX < KEEP_ALIVE_SECONDS
+assert LIVE_QUERIES_MAX + FEED_READERS_MAX < CONNECTIONS_MAX and RETRY_PAUSE_SECONDS_MAX < 1
 assert ROUND_TRANSACTIONS_MAX <= COMMITS_WAITING_MAX, "one round never waits for more than can wait"
-assert ROUNDS_UNSYNCED_MAX >= 2, "one round is prepared while another is synced"
 assert 0 < ANSWERS_SWEPT_SECONDS < ANSWER_STORED_SECONDS and ANSWERS_SWEPT_AT_ONCE >= 1
 assert ANSWER_STORED_BYTES_MAX <= ANSWER_BYTES_WHOLE, "a kept answer is sent whole"
-assert RETRIES_DEFAULT >= 1 and 0 < RETRY_PAUSE_SECONDS_MAX < 1
+assert RETRIES_DEFAULT >= 1 and RETRY_PAUSE_SECONDS_MAX > 0 and ROUNDS_UNSYNCED_MAX >= 2
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
 assert 0 < CHECKPOINT_TIME_SHARE <= 1 and CHECKPOINT_STEP_BYTES > 0
 assert SEQUENCE_BLOCK >= 1 and ROW_ID_BLOCK >= SEQUENCE_BLOCK

@@ -3,6 +3,8 @@
     client 0            writes main
     the other clients   make branches of main or of their own, as they are or as they were; write
                         them, read them, draw numbers, delete them, also before their branches
+    all                 look back, at once or slowly, by version and by time, also to before the
+                        branch was made; list and follow versions; have histories trimmed
 
 Each file is a `Disk` of its own, with all its faults; a crash takes all of them. Records of the
 control plane are durable here as soon as they change, so the steps of `control.branches` are taken
@@ -23,8 +25,8 @@ observers of the other runs know one database only.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -50,6 +52,7 @@ from qserver.errors import (
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
+from simulations.branch_members import KEYS, Member, changed, create, entries
 from simulations.determinism import Exhausted, run_repeatably
 from simulations.disk import Disk, DiskHandle
 from simulations.faults import Faults, Profile, make_profile
@@ -57,11 +60,9 @@ from simulations.inspection import page_numbers
 from simulations.pages import FickleCache
 from simulations.sizes import sized
 from simulations.trace import Trace
-from simulations.workloads.workload import create_table
 from simulations.world import ACTOR, SimulatedWorld
 
 MAIN: Final = "main"
-KEYS: Final = 24
 CLIENTS: Final = 3
 STEPS: Final = 14
 STEPS_TAKEN: Final = (
@@ -69,6 +70,10 @@ STEPS_TAKEN: Final = (
     "write",
     "read",
     "look back",
+    "look back",
+    "hold",
+    "tell",
+    "trim",
     "draw",
     "checkpoint",
     "branch",
@@ -76,6 +81,9 @@ STEPS_TAKEN: Final = (
     "delete",
 )
 CHAOS_SECONDS: Final = 60.0
+HELD_SECONDS: Final = 3.0
+LISTED_MOST: Final = 1000
+EVER: Final = 1 << 60
 SECONDS_MAX: Final = 400.0
 STEPS_MAX: Final = 600_000
 LEFT_OUT: Final = ("page_torn", "log_taken", "clock_jumps", "client_pauses", "client_leaves")
@@ -96,36 +104,6 @@ class FamilyWorld(SimulatedWorld):
 
 class ProcessCrashed(Exception):
     """The process that a client has used is gone."""
-
-
-@dataclass
-class Member:
-    """A database: its record, and what it must hold."""
-
-    parent: str | None = None
-    state: str = "creating"
-    values: dict[int, list[int]] = field(default_factory=dict)
-    """By key: the value, and before it what may be there instead."""
-    seen: dict[int, dict[int, int]] = field(default_factory=dict)
-    """By version: what was found in it."""
-    numbers: set[int] = field(default_factory=set)
-    """What its sequence has given, also before it was a branch."""
-
-    def wrote(self, key: int, value: int, known: bool) -> None:
-        self.values[key] = [value] if known else [*self.values[key], value]
-
-    def problems(self, name: str, found: dict[int, int]) -> list[str]:
-        """Compare with what was found.
-
-        That tells nothing of unknown commits: while a log cannot be read they may still appear.
-        """
-        wrong = [
-            f"{name} has {found.get(key)} under {key}, not one of {values}"
-            for key, values in self.values.items()
-            if found.get(key) not in values
-        ]
-        wrong += [f"{name} has a key {key}" for key in found if key not in self.values]
-        return wrong
 
 
 class Process:
@@ -287,8 +265,8 @@ class Family:
     async def _within(self, work: Callable[[Process], Awaitable[None]]) -> None:
         """Do work in the process that runs now; raise ProcessCrashed if it crashes meanwhile."""
         await self._started.wait()
-        process = self._process
-        assert process is not None
+        while (process := self._process) is None or process.scope.cancel_called:
+            await self._started.wait()  # it crashed before this task could run
         scope = trio.CancelScope()
         process.requests.add(scope)
         with scope:
@@ -342,8 +320,12 @@ class Family:
             await self._write(process, chance, name, value)
         elif what == "read":
             await self._read(process, name)
-        elif what == "look back":
-            await self._look_back(process, chance, chance.choice([MAIN, *own]))
+        elif what in ("look back", "hold"):
+            await self._look_back(process, chance, chance.choice([MAIN, *own]), what == "hold")
+        elif what == "tell":
+            await self._tell(process, chance, chance.choice([MAIN, *own]))
+        elif what == "trim":
+            await self._trim(process, name)
         elif what == "draw":
             await self._draw(process, name)
         elif what == "checkpoint":
@@ -388,6 +370,7 @@ class Family:
         found = entries(snapshot)
         self.problems += self.members[name].problems(name, found)
         self._compare(name, snapshot.version, found)
+        self.members[name].times[snapshot.version] = snapshot.time
         return found
 
     def _compare(self, name: str, version: int, found: dict[int, int]) -> None:
@@ -396,23 +379,87 @@ class Family:
         if before != found:
             self.problems.append(f"version {version} of {name} was {before}, and is {found}")
 
-    async def _look_back(self, process: Process, chance: Random, name: str) -> None:
-        """Read what was read before, as it was then."""
+    async def _look_back(
+        self, process: Process, chance: Random, name: str, hold: bool = False
+    ) -> None:
+        """Read what was read before, as it was then; perhaps when it has been held for a while."""
         member = self.members[name]
-        if not member.seen:
+        version = self._seen_version(chance, name, 1.0 if hold else 0.7)
+        if version is None:
             return
-        version = chance.choice(sorted(member.seen))
+        time = member.times.get(version) if chance.random() < 0.3 else None
         database = await process.open(name)
-        self._compare(name, version, entries(await self._as_of(database, name, version)))
+        snapshot = await self._as_of(database, name, version, time)
+        if hold:
+            await trio.sleep(chance.uniform(0.0, HELD_SECONDS))
+        if process.databases.get(name) is database:  # else it was closed, and nobody may read it
+            self._compare(name, snapshot.version, entries(snapshot))
         self.looked_back += 1
 
-    async def _as_of(self, database: Database, name: str, version: int) -> Snapshot:
+    def _seen_version(self, chance: Random, name: str, share: float = 0.7) -> int | None:
+        """Some version that was seen; of a branch, mostly one from before it was made."""
+        member = self.members[name]
+        older = [version for version in member.seen if version < member.base]
+        seen = sorted(older if older and chance.random() < share else member.seen)
+        return chance.choice(seen) if seen else None
+
+    async def _as_of(
+        self, database: Database, name: str, version: int, time: float | None = None
+    ) -> Snapshot:
+        """Return a version; by its time, which may find a later one of the same time."""
         try:
-            return await database.snapshot_at(version)
+            snapshot = await database.snapshot_at(version if time is None else time)
         except HistoryTooOld:
-            if self.profile.history > CHAOS_SECONDS:
+            if self._must_keep(name, version):
                 self.problems.append(f"version {version} of {name} is kept, and refused")
             raise
+        if snapshot.version != version and (snapshot.version < version or snapshot.time != time):
+            self.problems.append(f"version {version} of {name} is sought, {snapshot} found")
+        return snapshot
+
+    def _must_keep(self, name: str, version: int) -> bool:
+        """Return whether a version must be readable: the members that have it keep all."""
+        member = self.members.get(name)
+        while member is not None and member.state == "ready" and version >= member.kept_from:
+            if version >= member.base:
+                return self.profile.history > CHAOS_SECONDS
+            assert member.parent is not None
+            member = self.members.get(member.parent)
+        return False
+
+    async def _tell(self, process: Process, chance: Random, name: str) -> None:
+        """Follow the versions from one on, and list them: each is there once, and what it was."""
+        first, database = self._seen_version(chance, name), await process.open(name)
+        listed = [each.version for each in await database.history.versions(None, LISTED_MOST)]
+        if listed != list(range(listed[0], listed[0] - len(listed), -1)) if listed else False:
+            self.problems.append(f"versions of {name} are listed as {listed}")
+        if first is None:
+            return
+        found = entries(await self._as_of(database, name, first))
+        version, told = first, database.past.after(first)
+        async with aclosing(told):
+            async for fed in told:
+                version += 1
+                if fed.version != version:
+                    self.problems.append(f"version {version} of {name} is told as {fed.version}")
+                found = changed(found, await fed.changes())
+                if version in self.members[name].seen:
+                    self._compare(name, version, found)
+        if listed and listed[0] > listed[-1] >= first and self._must_keep(name, first):
+            lost = range(first + 1, listed[-1])
+            self.problems += [f"version {each} of {name} is not listed" for each in lost]
+
+    async def _trim(self, process: Process, name: str) -> None:
+        """Have a database forget its history, once."""
+        member, database = self.members[name], await process.open(name)
+        await database.wait_durable_snapshot()
+        before, member.kept_from = member.kept_from, EVER
+        database.keep_history(0.0)
+        try:
+            await database.checkpoint()
+        finally:
+            database.keep_history(self.profile.history)
+            member.kept_from = max(before, database.feed.newest())
 
     async def _draw(self, process: Process, name: str) -> None:
         """Take numbers of the sequence: none that was given before, here or in the parent."""
@@ -426,6 +473,7 @@ class Family:
 
     async def _branch(self, process: Process, chance: Random, parent: str, name: str) -> None:
         database = await process.open(parent)
+        await database.shorten_log(self.profile.checkpoint_log_bytes // 4)
         snapshot = await database.wait_durable_snapshot()
         numbers = set(self.members[parent].numbers)
         seen = sorted(self.members[parent].seen)
@@ -435,8 +483,9 @@ class Family:
         expected, version = entries(snapshot), snapshot.version
         self._compare(parent, version, expected)
         del snapshot
-        member = self.members[name] = Member(parent, numbers=numbers)
-        member.values = {key: [value] for key, value in expected.items()}
+        member = self.members[parent].branch(parent, version, expected)
+        member.numbers = numbers
+        self.members[name] = member
         try:
             kept = await database.pin_checkpoint(name, version)
             async with process.logs.open(name) as log:
@@ -490,10 +539,10 @@ class Family:
         for name in [name for name, each in self.members.items() if each.state == "ready"]:
             await self._read(process, name)
             await self._check_history(await process.open(name), name)
+        for name in self.members:  # a branch may hold pages of its parent for the next reader
+            (await process.open(name)).history.yield_memory()
         for name in self.members:
-            database = await process.open(name)
-            database.history.yield_memory()
-            await database.checkpoint()
+            await (await process.open(name)).checkpoint()
             held, reached = page_numbers(self._disks[name])
             if held - reached - {0}:
                 self.problems.append(f"{name} holds pages {held - reached} for nobody")
@@ -522,28 +571,13 @@ class Family:
             self.problems.append(f"pins {sorted(pins)} and branches {sorted(map(str, based))}")
 
 
-def create(transaction: Transaction) -> None:
-    if transaction.find_table("t") is None:
-        number = transaction.next_tree()
-        transaction.define("numbers", Sequence(number, "numbers", state=number))
-        table = create_table(transaction, "t", "id", "value")
-        for key in range(KEYS):
-            transaction.put(table, (key, 0))
+def simulate_family(seed: int, profile: str | None = None, **shape: Any) -> Family:
+    """Run the family that a seed stands for; its `problems` say what was wrong.
 
-
-def entries(snapshot: Snapshot) -> dict[int, int]:
-    table = snapshot.catalog.tables["t"]
-    return {
-        key[0]: row[1]
-        for keys, rows in snapshot.pages(table.id)
-        for key, row in zip(keys, rows, strict=True)
-    }
-
-
-def simulate_family(seed: int, profile: str | None = None) -> Family:
-    """Run the family that a seed stands for; its `problems` say what was wrong."""
+    `shape`: settings of the profile, whatever the seed says.
+    """
     name = profile or ("calm", "swarm", "storm", "storm")[seed % 4]
-    family = Family(seed, make_profile(name, seed))
+    family = Family(seed, replace(make_profile(name, seed), **shape))
     try:
         with sized(family.profile.sizes):
             run_repeatably(

@@ -18,7 +18,7 @@ FORMATS: Final = ("aligned", "csv", "json", "ndjson")
 FILE_FORMATS: Final = ("sql", "ndjson")
 WORKLOADS: Final = (
     *("point", "insert", "once", "update", "live", "feed"),
-    *("transfer", "scan", "stream", "bulk"),
+    *("pair", "open", "transfer", "scan", "stream", "bulk"),
 )
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -81,14 +81,16 @@ workloads:
   insert     one new row
   once       the same with an Idempotency-Key
   update     one row by its primary key
-  live       the same beside 900 live queries, each of one row
+  live       the same beside 1,000 live queries, each of one row
   feed       the same beside 100 readers of changes
+  pair       a transaction that reads a row and updates it
+  open       the same in a transaction that stays open: four requests
   transfer   a transaction: two updates of a pair of random accounts
   scan       10,000 rows in one JSON answer
   stream     10,000 rows as server-sent events
   bulk       10,000 new rows of 100 bytes, as JSON lines
 
-Below the table stands how once, live and feed compare with the same thing without.
+Below the table stands how once, live, feed and open compare with the same thing without.
 
 The bench makes a database of its own, bench_…, and deletes it afterwards; with a key that may not
 make databases it makes its tables in the key's database instead, and drops them.

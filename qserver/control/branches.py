@@ -10,6 +10,10 @@ nobody knows of, and never a branch without its pin.
 A parent that is deleted before its branches keeps its file, with the pages that they need and no
 others: it is emptied by a commit that drops everything, and a checkpoint forgets what only it had.
 Its bytes go on counting for its organization. The last branch takes it along.
+
+A branch copies the log behind the checkpoint that it shares, replays it and saves its pages again.
+So before the newest version gets a branch, a long log is shortened by a checkpoint, which costs
+less than one such replay and serves all later branches.
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ from qserver.durability.branch_log import begin_branch
 from qserver.engine.history import AsOf
 from qserver.errors import HistoryTooOld
 from qserver.query.sql_database import Statement
+
+LOG_SHORT_BYTES: Final = 256 * 1024
+"""So much log a branch copies and replays: some thousand rows, a few milliseconds."""
 
 TRIES: Final = 5
 """How often the newest version is tried, if a checkpoint lets its log go meanwhile."""
@@ -68,6 +75,8 @@ class Branches:
         )
 
     async def _written(self, branch_id: str, parent: OpenDatabase, wanted: int | None) -> int:
+        if wanted is None:
+            await parent.database.shorten_log(LOG_SHORT_BYTES)
         for _ in range(TRIES):
             newest = (await parent.database.wait_durable_snapshot()).version
             version = newest if wanted is None else wanted

@@ -175,6 +175,8 @@ class DatabaseRecords:
         try:
             if origin is not None:
                 await self._branches.fill(record, origin)
+            if record.history is not None:
+                self._databases.keep_history(record.id, record.history)
             return await self._finish_creation(record)
         except QserverError:
             await self._delete(record)
@@ -217,11 +219,12 @@ class DatabaseRecords:
             None if parent is None else parent.name,
             None,
             expires_at,
+            None if parent is None else parent.history,
         )
         statement = Statement(
             "insert into databases (id, organization_id, name, state, created_at, branch_of,"
-            " expires_at) values ($1, $2, $3, 'creating', $4, $5, $6)",
-            [record.id, organization_id, name, now, record.parent_id, record.expires_at],
+            " expires_at, history) values ($1, $2, $3, 'creating', $4, $5, $6, $7)",
+            [record.id, organization_id, name, now, record.parent_id, expires_at, record.history],
         )
         return statement, record
 

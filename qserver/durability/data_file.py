@@ -21,6 +21,8 @@ FORMAT: Final = 2
 FORMAT_OF_ONE_CHECKPOINT: Final = 1
 
 COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)
+MADE: Final = ".new"
+"""The ending of a file that is being made."""
 
 TABLES: Final = (
     ("records", 2, "CREATE TABLE records (version INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
@@ -47,11 +49,14 @@ def make_if_absent(path: Path) -> None:
                 f" {beside(path, ending)}.",
             )
     make_folder(path.parent)
-    unfinished = beside(path, ".new")
+    unfinished = beside(path, MADE)
     remove_file(unfinished)
     new_file(unfinished)
     connection = sqlite3.connect(unfinished, isolation_level=None)
     try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        connection.execute("PRAGMA synchronous = OFF")  # it is synced when it gets its name
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the file has a first page
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -59,6 +64,7 @@ def make_if_absent(path: Path) -> None:
         for _, _, definition in TABLES:
             connection.execute(definition)
         connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")  # as it is opened; that costs syncs later
     finally:
         connection.close()
     publish_file(unfinished, path)

@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from qserver.durability.data_file import MADE
 from qserver.durability.files import Disk, beside, disk_of, remove_files, size_of_files
 from qserver.durability.high_water_mark import ENDING
 from qserver.durability.open_logs import OpenLogs
@@ -19,6 +20,8 @@ from qserver.errors import DataCorrupted, LogFailed
 SUFFIX: Final = ".qserver"
 COMPANIONS: Final = ("", "-wal", "-shm", "-journal", ENDING)
 """The endings of a file and of the files kept beside it."""
+UNFINISHED: Final = tuple(f"{MADE}{each}" for each in COMPANIONS)
+"""The same of a file that was not made to its end."""
 
 
 class DataFolder:
@@ -60,7 +63,7 @@ class DataFolder:
         assert not self._logs.is_open(name), f"the log {name} is open"
         path = self.file_of(name)
         try:
-            remove_files(beside(path, companion) for companion in reversed(COMPANIONS))
+            remove_files(beside(path, each) for each in (*UNFINISHED, *reversed(COMPANIONS)))
         except OSError as error:
             raise LogFailed(
                 f"{path} cannot be removed: {error.strerror}",

@@ -8,7 +8,9 @@
 A branch and its parent have the same versions up to the one at which the branch was made. The log
 of the branch begins with the checkpoint before that; what is older is the parent's, for as long as
 the parent keeps it. Pages of older checkpoints have smaller numbers, so the branch loads them as it
-loads all pages of its parent (see `branch_log`).
+loads all pages of its parent (see `branch_log`). A checkpoint that the parent saved after the
+branch was made may have an older version too; its new pages have numbers that are the branch's
+own. No version is made from it.
 
 The parent may be open, closed, or deleted but for its file. It is asked only what its file says.
 """
@@ -46,6 +48,7 @@ async def stretch_before(stretch: Stretch) -> Stretch | None:
     outlines = await parent.load_outlines()
     kept = [decode_outline(version, outline) for version, outline in outlines if outline]
     start = records[0][0] - 1 if records else max((each.version for each in kept), default=0)
+    kept = [each for each in kept if each.last_page <= log.base.last_page]
     if start == 0:
         kept = [empty(), *kept]
     return Stretch(parent, kept, min(start, stretch.start), stretch.start)

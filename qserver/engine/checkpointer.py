@@ -180,6 +180,15 @@ class Checkpointer:
         self._news.set()
         await reply.wait()
 
+    async def shorten_log(self, most: int) -> None:
+        """Save everything durable now, without pauses, if more log than that lies behind.
+
+        Not while checkpoints fail: the next attempt may be long in coming.
+        """
+        if self.logged > most and self._trouble is None:
+            self.save_soon()
+            await self.save_now()
+
     def end(self, error: Exception) -> None:
         """Fail the waiters: no checkpoint will be saved any more."""
         self.cache.forget_unsaved(self)

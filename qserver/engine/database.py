@@ -413,6 +413,15 @@ class Database:
             except EngineRestarted:
                 pass  # the next generation can do it
 
+    async def shorten_log(self, most: int) -> None:
+        """Take a checkpoint, quickly, if more log than that lies behind the last one.
+
+        If it fails, the log stays as long as it is.
+        """
+        generation = await self._alive()
+        with suppress(LogFailed, DataCorrupted, EngineRestarted):
+            await generation.checkpointer.shorten_log(most)
+
     async def pin_checkpoint(self, name: str, version: int) -> Kept | None:
         """Keep the checkpoint from which a version can be made, see `Checkpointer.pin`."""
         generation = await self._alive()

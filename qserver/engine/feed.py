@@ -24,7 +24,7 @@ import trio
 from qserver.durability.pauses import in_steps
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.yielding import yield_to_others
+from qserver.engine.yielding import Stint, yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.pieces import at_once
@@ -41,6 +41,10 @@ FILTERS_KEPT_MAX: Final = 8
 CHANGES_MADE_AT_ONCE: Final = 250
 """Changes of a version that are made and encoded without yielding: about a millisecond."""
 
+RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 250, 256 * 1024, 8
+"""Versions of the past that are made together for all readers, or until their records have so many
+bytes; and how many such runs are kept, if they are no larger."""
+
 
 class FedVersion:
     """One version: what has changed since the one before, and what was made of that."""
@@ -51,6 +55,7 @@ class FedVersion:
         "_encoded",
         "_lock",
         "_making",
+        "record_bytes",
         "size",
         "time",
         "version",
@@ -63,8 +68,11 @@ class FedVersion:
         writes: Writes,
         catalog_changes: Mapping[str, Definition | None],
         definitions: Sequence[Definitions] = (),
+        record_bytes: int = 0,
     ) -> None:
+        """`record_bytes` are those of its record in the log, if it comes from there."""
         self.version = snapshot.version
+        self.record_bytes = record_bytes
         self.time = snapshot.time
         self.size = 1 + count_changes(writes) + len(catalog_changes)
         made = Transaction(before)
@@ -121,6 +129,61 @@ class FedVersion:
 class Past(Protocol):
     def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
         """Yield the versions behind this one, in order; raise if they are no longer kept."""
+
+
+class SharedPast:
+    """Makes runs of versions of the past, one at a time, for all readers that need them.
+
+    Readers that come back together, as after a restart, begin at about the same version: the first
+    has a run made, and the others find it.
+    """
+
+    def __init__(self, past: Past) -> None:
+        self._past = past
+        self._runs: list[list[FedVersion]] = []
+        self._lock = trio.Lock()
+
+    async def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
+        """Yield what `past.after` does."""
+        while run := await self._run_of(version + 1):
+            for fed in run[version + 1 - run[0].version :]:
+                version = fed.version
+                yield fed
+
+    async def _run_of(self, version: int) -> list[FedVersion]:
+        """Return a run that has this version; an empty one if it is not durable."""
+        found = self._find(version)
+        if found is None:
+            async with self._lock:
+                found = self._find(version)
+                if found is None:
+                    found = await self._make(version)
+        return found
+
+    def _find(self, version: int) -> list[FedVersion] | None:
+        for index, run in enumerate(self._runs):
+            if run[0].version <= version <= run[-1].version:
+                self._runs.append(self._runs.pop(index))  # the one unused for longest goes first
+                return run
+        return None
+
+    async def _make(self, version: int) -> list[FedVersion]:
+        run: list[FedVersion] = []
+        size, stint = 0, Stint()
+        async with aclosing(self._past.after(version - 1)) as versions:
+            async for fed in versions:
+                run.append(fed)
+                size += fed.record_bytes
+                if len(run) >= RUN_VERSIONS or size >= RUN_BYTES:
+                    break
+                await stint.part_done()
+        if run and size <= 2 * RUN_BYTES:
+            self._runs.append(run)
+            del self._runs[:-RUNS_KEPT_MAX]
+        return run
+
+    def __repr__(self) -> str:
+        return f"{len(self._runs)} runs of versions"
 
 
 class FeedStatistics(msgspec.Struct, frozen=True):
@@ -215,7 +278,8 @@ class Feed:
                 await self._grown.wait()
             else:
                 began = since
-                async with aclosing(past.after(since)) as earlier:
+                shared = self.shared.setdefault(SharedPast, SharedPast(past))
+                async with aclosing(shared.after(since)) as earlier:
                     async for version in earlier:
                         assert version.version == since + 1, "the past leaves nothing out"
                         since = version.version

@@ -92,4 +92,5 @@ def _next_version(before: Snapshot, stored: StoredRecord) -> Steps[tuple[FedVers
     record, writes = yield from replay.apply(stored)
     after = yield from replay.in_pieces()
     changes = changes_from_plain(record.catalog_changes)
-    return FedVersion(before, after, writes, changes, record.definitions), after
+    fed = FedVersion(before, after, writes, changes, record.definitions, len(stored[1]))
+    return fed, after

@@ -15,6 +15,7 @@ This is how the promise is kept:
     take_nowait    hand ─► request
     take           state ─► hand ─► request; an ordinary transaction reserves the values that the
                    hand lacks, and none is given before that reservation is durable
+    fill_hands     state ─► hand, of many sequences at once
     give_back      request ─► hand, for values that no run has used, if none was drawn since
     write_back     hand ─► state, so that the state holds the value that was given last
     set            setval: a given state, and an empty hand
@@ -26,8 +27,9 @@ belong to; after a commit that gave the sequence another state, it gives none of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from collections.abc import Sequence as Many
+from contextlib import AsyncExitStack
 
 import trio
 
@@ -41,9 +43,10 @@ from qserver.engine.sequence_states import (
     set_state,
     write_back,
 )
-from qserver.errors import OutcomeUnknown, SequenceLimitExceeded
+from qserver.errors import OutcomeUnknown, SequenceLimitExceeded, UndefinedTable
 from qserver.limits import ROW_ID_BLOCK, SEQUENCE_BLOCK
 from qserver.storage.catalog import Catalog
+from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 
 
@@ -95,6 +98,24 @@ class Sequences:
                     break
             return hand.state, hand.take_many(count)
 
+    async def fill_hands(self, sequences: Iterable[Sequence]) -> None:
+        """Reserve a block of each of these sequences that has none in hand, in one transaction.
+
+        One that has no values left is passed over: whoever takes from it is told.
+        """
+        async with AsyncExitStack() as changing:
+            empty: list[Sequence] = []
+            for each in sorted(sequences, key=lambda each: each.id):
+                await changing.enter_async_context(self._hand(each).changing)
+                if not self.has_in_hand(each):
+                    empty.append(each)
+            try:
+                outcome = await self._transact(lambda transaction: _reserve_all(transaction, empty))
+            except (OutcomeUnknown, UndefinedTable):
+                return  # it left a gap at most
+            for reserved in outcome.result:
+                self._hand(reserved.sequence).add(reserved)
+
     def give_back(self, sequence: int, state: int, numbers: Many[int], before: int | None) -> None:
         """Take back values that were taken and not used; `before` is the value before them."""
         hand = self._hands.get(sequence)
@@ -145,6 +166,16 @@ class Sequences:
     def __repr__(self) -> str:
         in_hand = sum(hand.length for hand in self._hands.values())
         return f"{in_hand} numbers in hand of {len(self._hands)} sequences"
+
+
+def _reserve_all(transaction: Transaction, sequences: Iterable[Sequence]) -> list[Reserved]:
+    found = []
+    for each in sequences:
+        try:
+            found.append(reserve(transaction, each, SEQUENCE_BLOCK))
+        except SequenceLimitExceeded:
+            pass
+    return found
 
 
 class Hand:

@@ -8,9 +8,8 @@ it is durable exactly when the change is. Looking for it is a read like any othe
 footprint, and of two transactions that store an answer under one name the second conflicts, runs
 again, and finds the first one's.
 
-The name and the fingerprint are digests that the caller computes: who may ask for the answer, and
-which request it answers. The answer is bytes around the version, because only the coordinator knows
-the version.
+The name and the fingerprint are chosen by the caller: who may ask for the answer, and which request
+it answers. The answer is bytes around the version, because only the coordinator knows the version.
 
 The tree belongs to no table: no statement sees it, and no export, feed or diff has it. A backup
 has it, as it has the whole log.

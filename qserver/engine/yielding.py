@@ -24,6 +24,9 @@ import trio
 STEP_SECONDS_LONG: Final = 0.01
 """After a longer step comes a pass of the loop without one."""
 
+STINT_SECONDS: Final = 0.001
+"""How long a `Stint` goes on without yielding, or for one part of it."""
+
 
 class _Line:
     """The queue of tasks that wait for a step. `is_called`: a task takes one in the next pass."""
@@ -66,6 +69,18 @@ class _Line:
             trio.lowlevel.reschedule(self._waiting.popleft())
         else:
             self.is_called = False
+
+
+class Stint:
+    """Work in many small parts, which yields to others after each millisecond or so of them."""
+
+    def __init__(self) -> None:
+        self._began = trio.current_time()
+
+    async def part_done(self) -> None:
+        if trio.current_time() - self._began >= STINT_SECONDS:
+            await yield_to_others()
+            self._began = trio.current_time()
 
 
 _line: Final = trio.lowlevel.RunVar[_Line]("line")

@@ -7,7 +7,8 @@ both together stay within the memory of the service.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from qserver.errors import OutOfMemory
 from qserver.limits import MEMORY_BYTES_MAX
@@ -39,6 +40,18 @@ class MemoryPool:
     def give_back(self, count: int) -> None:
         self.held -= count
         assert self.held >= 0, "more was given back than taken"
+
+    @contextmanager
+    def holding(self, count: int, *, anyway: bool = False) -> Iterator[None]:
+        """Hold `count` bytes for the time of a block."""
+        if anyway:
+            self.take_anyway(count)
+        else:
+            self.take(count)
+        try:
+            yield
+        finally:
+            self.give_back(count)
 
     def __repr__(self) -> str:
         return f"{self.held} of {self.most} bytes are held"

@@ -28,7 +28,7 @@ class Once(msgspec.Struct, frozen=True):
     """What makes a request one that is applied once, see `once`."""
 
     name: bytes
-    """A digest: who sends it, and the key that they chose for it."""
+    """Who sends it, and the key that they chose for it."""
     fingerprint: bytes
     """A digest of the request."""
     seconds: float

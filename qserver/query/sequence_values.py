@@ -228,6 +228,27 @@ class SequenceValues:
         state, numbers = await self._sequences.take_of_state(sequence, count)
         drawn.begin_state(state)
         drawn.numbers += numbers
+        siblings = self._siblings(sequence)
+        if any(each.state in self._drawn for each in siblings):
+            await self._sequences.fill_hands(
+                [each for each in siblings if each.state not in self._drawn]
+            )
+
+    def _siblings(self, sequence: Sequence) -> list[Sequence]:
+        """Return the other sequences that were made for columns of the same table.
+
+        A row that draws from two of them draws from most: without this, each would be one more run.
+        """
+        if sequence.owner is None:
+            return []
+        return [
+            each
+            for each in self._catalog.others.values()
+            if isinstance(each, Sequence)
+            and each.owner is not None
+            and each.owner[0] == sequence.owner[0]
+            and each.id != sequence.id
+        ]
 
     # --- for definitions ---
 

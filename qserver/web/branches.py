@@ -8,6 +8,7 @@ import trio
 
 from qserver.control.plane import ControlPlane
 from qserver.control.records import Grant
+from qserver.engine.work import FOREVER, before, timed_out
 from qserver.query.sql_database import Options, Statement, TransactionResult
 
 
@@ -18,14 +19,23 @@ async def run_on_branch(
     statements: Sequence[Statement],
     options: Options,
 ) -> tuple[str, TransactionResult]:
-    """Return the name of the branch, and what the transaction came to; no branch if it failed."""
+    """Return the name of the branch, and what the transaction came to; no branch if it failed.
+
+    Making the branch counts toward the timeout.
+    """
+    deadline = FOREVER
+    if options.timeout_ms is not None:
+        deadline = trio.current_time() + options.timeout_ms / 1000
     branch = await plane.create_branch(grant, database)
     try:
-        with await plane.database(grant, branch.id) as opened:
+        with await before(deadline, plane.database, grant, branch.id) as opened:
+            left = deadline - trio.current_time()
+            if left <= 0:
+                raise timed_out()
             return branch.name, await opened.sql.transaction(
                 statements,
                 max_retries=options.max_retries,
-                timeout_ms=options.timeout_ms,
+                timeout_ms=None if deadline == FOREVER else left * 1000,
                 max_rows=options.max_rows,
                 cut_rows=options.cut_rows,
                 allowed=options.allowed,

@@ -26,6 +26,9 @@ DEPTH: Final = 4
 TOKENS_AT_ONCE: Final = 5000
 """Brackets and strings of a deeper object that are looked at before others run."""
 
+RUN_BYTES_MAX: Final = 256 * 1024
+"""Bytes in which whole objects are looked for at once."""
+
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _SPACE: Final = rb"[ \t\r\n]*+"
 
@@ -42,7 +45,8 @@ _OBJECT: Final = re.compile(_object(DEPTH), re.DOTALL)
 _RUN: Final = re.compile(
     rb"(?:%b%b%b,){0,%d}+" % (_SPACE, _OBJECT.pattern, _SPACE, ROWS_AT_ONCE), re.DOTALL
 )
-_TOKEN: Final = re.compile(_STRING + rb'|["{}\[\]]', re.DOTALL)
+_TOKEN: Final = re.compile(rb'[^"{}\[\]]*+(%b|["{}\[\]]|\Z)' % _STRING, re.DOTALL)
+"""A bracket or a string, or the end, with what lies before it: so no place is searched twice."""
 _BLANKS: Final = re.compile(_SPACE)
 
 _many: Final[msgspec.json.Decoder[list[dict[str, Any]]]] = decoder_of(list[dict[str, Any]])
@@ -78,7 +82,7 @@ class JsonArray:
                 self._awaits = "{" if sign == "," else " "
                 at += 1
                 continue
-            run = _RUN.match(text, at)
+            run = _RUN.match(text, at, at + RUN_BYTES_MAX)
             if run is not None and run.end() > at:
                 yield from self._decoded(text[at : run.end() - 1])
                 at, self._awaits = run.end(), "{"
@@ -116,6 +120,9 @@ class JsonArray:
         return self._batches.refuse(f"has {sign!r} before it, and not a comma")
 
     def _decoded(self, objects: bytes) -> Batches:
+        if len(objects) > RUN_BYTES_MAX:  # it is one
+            yield from self._batches.of_long(objects)
+            return
         try:
             found = _many.decode(b"[%b]" % objects)
         except NOT_JSON:
@@ -139,20 +146,20 @@ class JsonArray:
 
 def _end_of_object(text: bytes, start: int) -> Generator[None, None, int | None]:
     """Where the object ends that begins at `start`, or None. Yields now and then."""
-    whole = _OBJECT.match(text, start)
+    whole = _OBJECT.match(text, start, start + RUN_BYTES_MAX)
     if whole is not None:
         return whole.end()
     depth = 0
     for count, token in enumerate(_TOKEN.finditer(text, start), 1):
         if not count % TOKENS_AT_ONCE:
             yield None
-        sign = text[token.start() : token.start() + 1]
+        sign = text[token.start(1) : token.start(1) + 1]
         if sign in (b"{", b"["):
             depth += 1
         elif sign in (b"}", b"]"):
             depth -= 1
             if not depth:
                 return token.end()
-        elif token.end() - token.start() == 1:
-            return None  # a string that has not ended
+        elif token.end() - token.start(1) <= 1:
+            return None  # a string that has not ended, or the end
     return None

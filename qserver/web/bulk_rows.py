@@ -19,14 +19,20 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from qserver.errors import InvalidRequest
-from qserver.limits import BULK_ROW_BYTES_MAX
+from qserver.errors import InvalidRequest, ProgramLimitExceeded
+from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX
 from qserver.query.bulk import Batch
 from qserver.sql.value_rows import Row
+from qserver.web.long_bodies import decode_in_steps
 from qserver.web.requests import decoder_of
 
 ROWS_AT_ONCE: Final = 1000
 """Rows of one statement."""
+
+RECORD_LENGTH_SHORT: Final = 64 * 1024
+"""Characters of a CSV record, or of JSON, that are taken at once."""
+
+CELLS_AT_ONCE: Final = 4096
 
 Batches: TypeAlias = Generator[Batch | None, None, None]
 """None lets others run."""
@@ -53,6 +59,23 @@ class ObjectBatches:
                 yield Batch(names, rows[start : start + ROWS_AT_ONCE], self._count + start + 1)
             self._count += len(rows)
 
+    def of_long(self, text: bytes) -> Batches:
+        """Yield the batch of one object that is long, and decoded in steps."""
+        try:
+            _anything.decode(text)
+            yield None
+            found = yield from decode_in_steps(text, _values.decode)
+        except NOT_JSON as error:
+            raise self.refuse(f"is not a JSON object: {error}") from None
+        except ProgramLimitExceeded as error:
+            error.row = self._count + 1
+            raise
+        if type(found) is not dict:
+            raise self.refuse("is not a JSON object")
+        if len(found) > BULK_COLUMNS_MAX:
+            raise self.refuse(f"has more than {BULK_COLUMNS_MAX} members")
+        yield from self.of([found])
+
     def refuse(self, reason: str) -> InvalidRequest:
         """The error of the row after those that were yielded."""
         return refused_row(self._count + 1, reason)
@@ -75,10 +98,14 @@ class JsonLines:
                 raise self._batches.refuse(TOO_LONG)
             return
         lines = b"".join([*self._begun, data[:end]])
+        is_long = self._begun_bytes > RECORD_LENGTH_SHORT
         self._begun = [data[end:]]
         self._begun_bytes = len(data) - end
         if self._is_first:
             self._is_first, lines = False, lines.removeprefix(BOM)
+        if is_long:  # the first line, and no other
+            line, _, lines = lines.partition(b"\n")
+            yield from self._batches.of_long(line)
         try:
             objects = _objects.decode_lines(lines)
         except NOT_JSON:
@@ -131,14 +158,20 @@ class Csv:
                 raise self._refuse(TOO_LONG)
             return
         records = "".join([*self._begun, text[:end]])
+        is_long = self._begun_length > RECORD_LENGTH_SHORT
         self._begun = [text[end:]]
         self._begun_length = len(text) - end
+        if is_long:
+            records = yield from self._long_record(records)
         yield from self._batches(records)
         if last and self._header is None:
             raise InvalidRequest("the CSV has no header line")
 
     def _end_of_records(self, text: str) -> int:
-        """Where the last record ends that is complete: behind a line end outside of quotes."""
+        """Where a complete record ends, the last or nearly so: behind a line end outside of quotes.
+
+        A \\r at the end may be half of one.
+        """
         pieces = text.split('"')
         begin = len(text)
         end = 0
@@ -146,7 +179,7 @@ class Csv:
             piece = pieces[at]
             begin -= len(piece)
             if not (self._in_quotes + at) % 2:
-                line_end = piece.rfind("\n") + 1
+                line_end = piece.rfind("\n") + 1 or piece.rfind("\r", 0, -1) + 1
                 if line_end:
                     end = begin + line_end
                     break
@@ -154,13 +187,54 @@ class Csv:
         self._in_quotes = (self._in_quotes + len(pieces) - 1) % 2
         return end
 
+    def _long_record(self, records: str) -> Generator[Batch | None, None, str]:
+        """Take the first record, which is long, a few cells at a time; return what is behind it.
+
+        Only this record may be long, because whatever lies before a line end has been taken.
+        """
+        line = len(records) - len(records.lstrip("\r\n"))
+        if line:  # the end of a line, or empty ones
+            yield from self._batches(records[:line])
+            records = records[line:]
+            if not records:
+                return ""
+        most = BULK_COLUMNS_MAX if self._header is None else len(self._header)
+        cells: list[str | None] = []
+        at = 0
+        while True:
+            found = _CELL.match(records, at)
+            assert found is not None, "a cell may be empty"
+            quoted, plain = found.groups()
+            if not len(cells) % CELLS_AT_ONCE or found.end() - at > RECORD_LENGTH_SHORT:
+                yield None
+            cells.append((plain or None) if quoted is None else quoted.replace('""', '"'))
+            at = found.end()
+            if not records.startswith(",", at):
+                break
+            if len(cells) == most:
+                more = "" if self._header is None else ", as many as the header"
+                raise self._refuse(f"has more than {most} cells{more}")
+            at += 1
+        if not records.startswith(_LINE_ENDS, at) and at < len(records):
+            raise self._refuse(STRAY_QUOTE)
+        if self._header is None:
+            self._begin([each or "" for each in cells])
+            yield Batch(self._names, [], 1)
+        else:
+            if len(cells) < most:
+                raise self._refuse(_cells_differ(len(cells), most))
+            if self._places is not None:
+                cells = [cells[place] for place in self._places]
+            yield self._batch([tuple(cells)])
+        return records[at + (2 if records.startswith("\r\n", at) else 1) :]
+
     def _batches(self, records: str) -> Batches:
         trouble: str | None = None
-        if '"' in records:
+        if '"' in records and '"' in _QUOTED.sub("", records):
             outside = _QUOTED.sub(_fill, records)
             stray = outside.find('"')
             if stray >= 0:
-                trouble = "has a quote inside of a cell, or one that is not closed"
+                trouble = STRAY_QUOTE
                 line = max(outside.rfind("\n", 0, stray), outside.rfind("\r", 0, stray)) + 1
                 records = records[:line]
         has_empty = '""' in records
@@ -179,7 +253,7 @@ class Csv:
                     yield Batch(self._names, [], 1)
                     continue
                 if len(cells) != len(self._header):
-                    trouble = f"has {len(cells)} cells, and the header {len(self._header)}"
+                    trouble = _cells_differ(len(cells), len(self._header))
                     break
                 if self._places is not None:
                     cells = [cells[at] for at in self._places]
@@ -213,6 +287,8 @@ class Csv:
     def _begin(self, header: list[str]) -> None:
         self._header = header
         only = self._only
+        if len(header) > BULK_COLUMNS_MAX:
+            raise InvalidRequest(f"the header of the CSV has more than {BULK_COLUMNS_MAX} cells")
         if len(set(header)) < len(header):
             raise InvalidRequest("the header of the CSV has a name more than once")
         if only is None:
@@ -226,10 +302,19 @@ class Csv:
 
 
 TOO_LONG: Final = f"is longer than {BULK_ROW_BYTES_MAX} bytes, or does not end"
+STRAY_QUOTE: Final = "has a quote inside of a cell, or one that is not closed"
+_LINE_ENDS: Final = ("\r", "\n")
+_CELL: Final = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+)')
 _QUOTED: Final = re.compile(r'(?<![^,\r\n])"[^"]*+(?:""[^"]*+)*+"(?![^,\r\n])')
 """A cell in quotes."""
+_anything: Final = msgspec.json.Decoder(msgspec.Raw)
+_values: Final[msgspec.json.Decoder[Any]] = decoder_of(Any)
 _objects: Final[msgspec.json.Decoder[dict[str, Any]]] = decoder_of(dict[str, Any])
 NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _cells_differ(cells: int, columns: int) -> str:
+    return f"has {cells} cells, and the header {columns}"
 
 
 def _fill(cell: re.Match[str]) -> str:

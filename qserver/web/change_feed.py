@@ -170,7 +170,8 @@ class ChangesCall(KeyedCall):
         assert opened is not None and reader is not None
         database = opened.database
         reader.sent_at = -inf  # so that something is sent at once, and the head with it
-        parts = FeedParts(database.feed, database.past, asked.since, asked.wanted, reader)
+        pool = self.endpoint.service.memory
+        parts = FeedParts(database.feed, database.past, asked.since, asked.wanted, reader, pool)
         try:
             async with aclosing(parts.events(self._check_of(opened, reader))) as events:
                 async for part in events:

@@ -398,7 +398,8 @@ class QueryCall(HotCall):
             if not stream.committed:
                 await self.check_still_allowed()
 
-        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known)
+        pool = endpoint.service.memory
+        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known, pool)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
 
     def refuse_live(self, held: Held) -> Answer:
@@ -432,7 +433,8 @@ class QueryCall(HotCall):
             await self.check_still_allowed()
 
         every_seconds = self._every_seconds
-        parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader)
+        pool = endpoint.service.memory
+        parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader, pool)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
 
     async def check_still_allowed(self) -> None:

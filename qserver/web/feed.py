@@ -23,6 +23,7 @@ import msgspec
 import trio
 
 from qserver.engine.feed import FedVersion, Feed, Past
+from qserver.engine.yielding import Stint
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
@@ -31,6 +32,7 @@ from qserver.limits import (
     FEED_PAUSE_SECONDS,
     FEED_PAUSE_SECONDS_MAX,
 )
+from qserver.query.memory_pool import MemoryPool
 from qserver.storage.changes import Changes
 from qserver.web.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
 from qserver.web.json_values import encode_json
@@ -101,7 +103,7 @@ async def some_changes(
     `still_allowed` runs after each wait; an exception from it ends the call.
     """
     lines: list[bytes] = []
-    encoder = ChangeEncoder()
+    encoder, stint = ChangeEncoder(), Stint()
     size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
@@ -117,6 +119,7 @@ async def some_changes(
                     continue
                 version = await anext(versions)
                 more = (await lines_of(version, wanted, encoder)).lines
+                await stint.part_done()
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
@@ -198,8 +201,16 @@ class FeedParts:
     """The parts of a stream of changes."""
 
     def __init__(
-        self, feed: Feed, past: Past, since: int, wanted: TableFilter, reader: Reader
+        self,
+        feed: Feed,
+        past: Past,
+        since: int,
+        wanted: TableFilter,
+        reader: Reader,
+        pool: MemoryPool,
     ) -> None:
+        """What was made and not yet sent is held in the `pool`."""
+        self._pool = pool
         self._feed = feed
         self._past = past
         self._since = since
@@ -226,7 +237,8 @@ class FeedParts:
                     await reader.wait(partial(feed.wait, since + 1))
                 await still_allowed()
                 if part:
-                    yield part
+                    with self._pool.holding(len(part)):
+                        yield part
                     told, reader.sent_at = since, trio.current_time()
                     if since >= feed.newest():
                         await trio.sleep(_pause(reader.beside))
@@ -242,13 +254,14 @@ class FeedParts:
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
         """Return events of the past, until they are enough for a part or reach the window."""
         part: list[bytes] = []
-        encoder = ChangeEncoder()
+        encoder, stint = ChangeEncoder(), Stint()
         size, last = 0, since + VERSIONS_AT_ONCE
         async with aclosing(self._feed.after(since, self._past)) as versions:
             while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
                 version = await anext(versions)
                 part.append((await lines_of(version, self._wanted, encoder)).events)
                 since, size = version.version, size + len(part[-1])
+                await stint.part_done()
                 if self._feed.find(since + 1) is not None:
                     break
         return since, b"".join(part)

@@ -2,10 +2,15 @@
 
 An Idempotency-Key belongs to a database and to the API key or session that sent it. Two callers
 that choose the same key never meet.
+
+Answers are stored in order of their names. So a name ends with the key as it is: keys that a client
+counts, or that begin with a time, are neighbours, and those of one round are written into few
+pages. Random keys are scattered over all pages, and so is their cost.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -15,6 +20,9 @@ from qserver.limits import IDEMPOTENCY_KEY_BYTES_MAX
 from qserver.web.catalogue import ROUTES, Route
 
 REPLAYED: Final = (b"idempotency-replayed", b"true")
+
+KEY_WHOLE_BYTES_MAX: Final = 64
+"""Of a longer key the name has a digest: names are held in memory."""
 
 
 def name_of_answer(database_id: str, grant: Grant, key: bytes) -> bytes:
@@ -26,8 +34,15 @@ def name_of_answer(database_id: str, grant: Grant, key: bytes) -> bytes:
             f"an Idempotency-Key has at most {IDEMPOTENCY_KEY_BYTES_MAX} characters,"
             f" this one has {len(key)}"
         )
-    sender = grant.session_id or grant.key_id
-    return sha256(b"%b\0%b\0%b" % (database_id.encode(), sender.encode(), key)).digest()
+    whose = _digest_of_sender(database_id, grant.session_id or grant.key_id)
+    if len(key) > KEY_WHOLE_BYTES_MAX:
+        return b"%b#%b" % (whose, sha256(key).digest())
+    return b"%b=%b" % (whose, key)
+
+
+@lru_cache(maxsize=1024)
+def _digest_of_sender(database_id: str, sender: str) -> bytes:
+    return sha256(b"%b\0%b" % (database_id.encode(), sender.encode())).digest()[:16]
 
 
 def fingerprint_of(route: str, body: bytes) -> bytes:

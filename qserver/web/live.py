@@ -19,6 +19,7 @@ from qserver.errors import InvalidRequest, QserverError
 from qserver.limits import ANSWER_PART_BYTES, LIVE_EVERY_MS_MIN
 from qserver.query.kept_result import Line
 from qserver.query.live_query import Lines, LiveQuery
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
 from qserver.sql.execution import Rows
 from qserver.web.readers import Reader
@@ -93,8 +94,9 @@ class LiveParts(RowParts):
         known: Callable[[Exception], QserverError],
         every_seconds: float,
         reader: Reader,
+        pool: MemoryPool,
     ) -> None:
-        super().__init__(live.rows, form, request_id, lambda: 0, known)
+        super().__init__(live.rows, form, request_id, lambda: 0, known, pool)
         self._live = live
         self._every_seconds = every_seconds
         self._reader = reader
@@ -135,10 +137,12 @@ class LiveParts(RowParts):
                 async with aclosing(live.changes()) as changes:
                     async for deleted, inserted in changes:
                         for part in events.add(deleted, inserted):
-                            yield part
+                            with self._pool.holding(len(part)):
+                                yield part
                 last = events.end(live.version)
                 if last:
-                    yield last
+                    with self._pool.holding(len(last)):
+                        yield last
                     reader.sent_at = trio.current_time()
             elif reader.is_silent:
                 yield self._form.keep_alive

@@ -7,9 +7,11 @@ a second one    ─► at once
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import sys
 from pathlib import Path
+from typing import Final
 
 import trio
 
@@ -17,14 +19,24 @@ from qserver.config import Settings
 from qserver.errors import QserverError, first_of
 from qserver.http1 import Counters, ServerOptions
 from qserver.http1 import serve as serve_http
+from qserver.limits import DATABASES_OPEN_MAX
 from qserver.web.app import Application
 from qserver.web.create import create_application
 from qserver.web.welcome import welcome
+
+FILES_BESIDE: Final = 4 * DATABASES_OPEN_MAX
+"""Files that a process may want to open besides its connections: those of databases."""
 
 
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    files = allow_files(settings.connections_max)
+    if files <= settings.connections_max:
+        logging.getLogger("qserver").warning(
+            f"this process may open {files} files, fewer than the {settings.connections_max}"
+            " connections of QSERVER_CONNECTIONS_MAX: raise its limit (ulimit -n)"
+        )
     try:
         trio.run(_serve, settings)
     except Exception as error:
@@ -35,6 +47,18 @@ def serve(settings: Settings) -> int:
         sys.stderr.write(f"qserver: {problem.message}{hint}\n")
         return 1
     return 0
+
+
+def allow_files(connections: int) -> int:
+    """Raise this process's limit of open files for so many connections; return what it is then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + FILES_BESIDE
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
 
 
 async def _serve(settings: Settings) -> None:

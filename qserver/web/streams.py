@@ -19,6 +19,7 @@ import trio
 from qserver.errors import QserverError
 from qserver.http1 import AnswerCut
 from qserver.limits import KEEP_ALIVE_SECONDS
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
 from qserver.sql.execution import Rows
 from qserver.web.answers import error_event, error_object
@@ -187,7 +188,10 @@ class RowParts:
         request_id: str,
         elapsed_us: Callable[[], int],
         known: Callable[[Exception], QserverError],
+        pool: MemoryPool,
     ) -> None:
+        """What was made and not yet sent is held in the `pool`."""
+        self._pool = pool
         self._stream = stream
         self._form = form
         self._request_id = request_id
@@ -226,7 +230,8 @@ class RowParts:
                 first, self.count = self.count + 1, self.count + len(part)
                 data = form.rows(stream, first, part)
                 asked = trio.current_time()
-                yield data
+                with self._pool.holding(len(data), anyway=stream.committed):
+                    yield data
                 sent = self._sent(asked)
             if not page and trio.current_time() - sent > KEEP_ALIVE_SECONDS:
                 asked = trio.current_time()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.engine.feed import Feed
+from qserver.engine.feed import Feed, SharedPast
 from qserver.engine.past import LogPast
 from qserver.storage import changes
 from qserver.storage.transaction import Transaction
@@ -174,6 +174,19 @@ MUTANTS: Final = (
                 Tail._extended,
                 "del events[:forgotten]",
                 "del events[: forgotten - 1]",
+            ),
+        ),
+    ),
+    Mutant(
+        "begin_where_the_run_does",
+        "a reader that finds a run of the past made for others is told it from its beginning",
+        FEED,
+        (
+            edited(SharedPast.after, "run[version + 1 - run[0].version :]", "run"),
+            edited(
+                Feed.after,
+                'assert version.version == since + 1, "the past leaves nothing out"',
+                "pass",
             ),
         ),
     ),

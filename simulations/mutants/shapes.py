@@ -80,3 +80,19 @@ SYNCED_IN_BATCHES: Final[Shape] = (
     ("probabilities", {"sync_fails": 0.2, "process_crash": 0.01}),
 )
 """Commits that are written and synced before their batch ends, and syncs that fail there."""
+
+LOOKED_BACK: Final[Shape] = (
+    ("history", 1e9),
+    ("checkpoint_log_bytes", 500),
+    ("cache_bytes", 1 << 30),
+)
+"""Families that keep all versions, and checkpoints between them."""
+
+TRIMMED_WHILE_READ: Final[Shape] = (
+    ("history", 1e9),
+    ("checkpoint_log_bytes", 1),
+    ("sizes", SMALL),
+    ("cache_bytes", 1 << 30),
+    ("probabilities", {"pages_let_go": 0.5, "page_slow": 0.05}),
+)
+"""Families that keep all versions until they are told not to; pages are read when they are used."""

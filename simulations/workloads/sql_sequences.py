@@ -2,7 +2,7 @@
 
     tickets     nextval, one by one and hundreds at a time, beside ALTER SEQUENCE
     laps        the same beside RESTART and setval, each to a height that no other has
-    visits      a table with SERIAL: a transaction finds what it inserted
+    visits      a table with SERIAL columns: a transaction finds what it inserted
     others      made, filled and numbered by one transaction
 
 A third of all redefinitions are in a transaction that fails at its end, and must leave everything
@@ -26,10 +26,14 @@ FAIL: Final = Statement("SELECT 1 / (SELECT count(*) FROM generate_series(1, 0))
 
 DRAW: Final = "SELECT nextval('{name}') FROM generate_series(1, {count})"
 VISIT: Final = (
-    "INSERT INTO visits (number) VALUES ($1) RETURNING id",
+    "INSERT INTO visits (number) VALUES ($1) RETURNING id, second, third, fourth",
     "SELECT id FROM visits WHERE number = $1",
     "SELECT currval('visits_id_seq') FROM visits WHERE number = $1",
 )
+
+
+BESIDES: Final = ("second", "third", "fourth")
+"""The columns of a visit that are numbered beside its id: a row draws from four sequences."""
 
 
 class SqlSequences(SqlWorkload):
@@ -37,13 +41,15 @@ class SqlSequences(SqlWorkload):
     tables = (
         "CREATE SEQUENCE tickets",
         "CREATE SEQUENCE laps",
-        "CREATE TABLE visits (id serial PRIMARY KEY, number integer NOT NULL UNIQUE)",
+        "CREATE TABLE visits (id serial PRIMARY KEY, number integer NOT NULL UNIQUE,"
+        " second serial, third serial, fourth serial)",
     )
 
     async def setup(self, service: Service) -> None:
         self.tickets = NumbersChecker("tickets")
         self.laps = NumbersChecker("laps")
         self.visits = NumbersChecker("visits")
+        self.besides = [NumbersChecker(f"{each} of visits") for each in BESIDES]
         self.ids: dict[int, int] = {}
         await super().setup(service)
 
@@ -81,13 +87,17 @@ class SqlSequences(SqlWorkload):
         if self.is_long():
             statements.insert(1, PAUSE)
         asked = self.visits.ask()
+        asked_besides = [each.ask() for each in self.besides]
         done = await self.together(service, statements, number=number)
         if isinstance(done, TransactionResult):
             found = [result.rows for result in done.results if result.columns != ("count",)]
-            id_given = found[0][0][0]
-            self.expect(found == [[(id_given,)]] * 3, f"one transaction found its row as {found}")
+            id_given, *besides = found[0][0]
+            alike = found[1:] == [[(id_given,)]] * 2
+            self.expect(alike, f"one transaction found its row as {found}")
             self.ids[number] = id_given
             self.problems += self.visits.answer(asked, [id_given], number)
+            for checker, one, given in zip(self.besides, asked_besides, besides, strict=True):
+                self.problems += checker.answer(one, [given], number)
 
     # --- defining ---
 

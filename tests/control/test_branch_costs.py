@@ -6,9 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from qserver.control.branches import Origin
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.sqlite import SqliteLog
+from qserver.engine.checkpointer import Checkpointer
+from qserver.errors import LogFailed
 from tests.control.planes import Opened, opened_plane
 
 TABLE = "create table t (id integer primary key, n integer, text text)"
@@ -79,6 +83,41 @@ async def test_a_branch_of_a_large_database_takes_what_one_of_a_small_one_takes(
             ) == [(rows,)]
         (few, few_bytes), (many, many_bytes) = counts
         assert many <= few + 2 and many_bytes <= 1.2 * few_bytes
+
+
+async def test_branches_do_not_repeat_the_log_of_their_parent(tmp_path: Path) -> None:
+    folder = CountingFolder(tmp_path)
+    async with opened_plane(folder) as opened:
+        await opened.run(opened.grant, TABLE)
+        await opened.run(opened.grant, FILL.format(1, 20_000))
+        costs = []
+        for number in range(3):
+            folder.bytes = 0
+            made = await opened.plane.create_database(opened.grant, f"b{number}", Origin("main"))
+            costs.append(folder.bytes)
+            assert folder.size_bytes(made.id) < 200_000
+            rows = await opened.run(opened.grant, "select count(*), max(n) from t", made.name)
+            assert rows == [(20_000, 20_000)]
+        assert costs[0] > 1_000_000, "the parent had saved nothing"
+        assert max(costs[1:]) < 100_000
+
+
+async def test_a_parent_that_cannot_save_gets_branches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened_plane(DataFolder(tmp_path)) as opened:
+        await filled(opened, "main", 100)
+        await opened.run(opened.grant, FILL.format(101, 10_000))
+        with monkeypatch.context() as failing:
+            failing.setattr(Checkpointer, "save", _fails)
+            for number in range(2):  # the second finds that checkpoints fail
+                await opened.plane.create_database(opened.grant, f"b{number}", Origin("main"))
+                count = "select count(*) from t"
+                assert await opened.run(opened.grant, count, f"b{number}") == [(10_000,)]
+
+
+async def _fails(*_: Any) -> None:
+    raise LogFailed("no room")
 
 
 async def size_at_rest(opened: Opened, folder: DataFolder, name: str) -> int:

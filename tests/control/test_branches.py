@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,26 @@ async def test_a_deleted_parent_keeps_no_history(tmp_path: Path) -> None:
         assert await records_of(opened, main) == 2
         await plane.delete_database(grant, "main")
         assert await records_of(opened, main) == 0
+
+
+async def test_a_branch_keeps_history_as_its_parent_does(logs: Logs) -> None:
+    async with opened_plane(logs, history=60.0) as opened:
+        plane, grant = opened.plane, opened.grant
+        await branch(opened, "default")
+        await plane.keep_history(grant, "main", 3600.0)
+        await branch(opened, "longer")
+        await branch(opened, "of-that", "longer")
+        await plane.keep_history(grant, "longer", 0.0)
+        expected = {"default": 60, "main": 3600, "longer": 0, "of-that": 3600}
+        assert await histories(opened, expected) == expected
+    async with opened_plane(logs, history=60.0) as opened:
+        assert await histories(opened, expected) == expected
+
+
+async def histories(opened: Opened, names: Iterable[str]) -> dict[str, int]:
+    return {
+        name: (await opened.plane.find_database(opened.grant, name))[1].history for name in names
+    }
 
 
 async def test_a_deleted_branch_frees_what_only_it_needed(tmp_path: Path) -> None:

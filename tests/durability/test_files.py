@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from qserver.durability.data_file import make_if_absent
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.files import keep_private, make_folder
 from qserver.durability.folder import lock_folder
@@ -56,6 +57,17 @@ async def test_what_an_earlier_release_left_open_is_closed_to_others(tmp_path: P
             assert set(modes(folder).values()) == {0o600, 0o700}
 
 
+async def test_of_a_file_that_was_not_made_to_its_end_nothing_is_left(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    async with data.open("other"):
+        pass
+    before = modes(tmp_path)
+    for ending in (".new", ".new-journal"):  # a process that is killed in the middle leaves these
+        (tmp_path / f"one.qserver{ending}").write_bytes(b"half")
+    await data.remove("one")
+    assert modes(tmp_path) == before
+
+
 def test_a_folder_that_holds_other_things_is_left_as_it_is_and_told(tmp_path: Path) -> None:
     folder = tmp_path / "home"
     folder.mkdir(mode=0o755)
@@ -70,3 +82,9 @@ def test_a_mode_that_is_narrow_already_stays(tmp_path: Path) -> None:
     (tmp_path / "narrow").chmod(0o500)
     assert keep_private(tmp_path / "narrow")
     assert modes(tmp_path)["narrow"] == 0o500
+
+
+def test_a_new_data_file_has_its_journal_mode_and_nothing_beside_it(tmp_path: Path) -> None:
+    make_if_absent(tmp_path / "new.qserver")
+    assert [path.name for path in tmp_path.iterdir()] == ["new.qserver"]
+    assert (tmp_path / "new.qserver").read_bytes()[18:20] == b"\2\2", "SQLite's mark of WAL files"

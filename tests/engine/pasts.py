@@ -17,6 +17,7 @@ class NotedPast:
     def __init__(self) -> None:
         self.noted: dict[int, tuple[Snapshot, Append]] = {}
         self.reads = 0
+        self.made = 0
 
     def committed(self, before: Snapshot, append: Append) -> None:
         self.noted[append.snapshot.version] = (before, append)
@@ -33,4 +34,5 @@ class NotedPast:
             version += 1
             before, append = self.noted[version]
             await trio.lowlevel.checkpoint()
+            self.made += 1
             yield FedVersion(before, append.snapshot, append.writes, append.catalog_changes)

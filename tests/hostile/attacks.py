@@ -51,28 +51,40 @@ class Attacker:
         body = {"statements": statements, "timeout_ms": TIMEOUT_MS, "database": self._database}
         return self.post("/v1/transaction", encode(body))
 
-    def post(self, path: str, body: bytes) -> str:
+    def post(self, path: str, body: bytes, media_type: str = "application/json") -> str:
         """Send a request and read all of its answer; its error code, or "ok"."""
         with self.connect() as connected:
-            connected.sendall(self.head(path, len(body)) + body)
+            connected.sendall(self.head(path, len(body), media_type) + body)
             answer = b""
             while chunk := connected.recv(1 << 20):
-                answer = chunk if len(answer) > 1 << 22 else answer + chunk
+                answer += chunk[: max(0, 4096 - len(answer))]
         status, _, rest = answer.partition(b"\r\n")
         if b'"success":true' in rest[:3000]:
             return "ok"
         code = rest.partition(b'"code":"')[2][:5].decode()
         return code or status.decode("latin-1") or "closed"
 
+    def bulk(self, table: str, media_type: str, body: bytes) -> str:
+        """Send rows in bulk."""
+        path = f"/v1/tables/{table}/rows?database={self._database}"
+        return self.post(path, body, media_type)
+
     def connect(self) -> socket.socket:
         return socket.create_connection(self._address, timeout=120)
 
-    def head(self, path: str, length: int) -> bytes:
+    def head(
+        self,
+        path: str,
+        length: int,
+        media_type: str = "application/json",
+        method: str = "POST",
+    ) -> bytes:
+        """The head of a request; {} in the path is the database."""
         lines = (
-            f"POST {path} HTTP/1.1",
+            f"{method} {path.format(self._database)} HTTP/1.1",
             f"Host: {self._address[0]}:{self._address[1]}",
             f"Authorization: Bearer {self._key}",
-            "Content-Type: application/json",
+            f"Content-Type: {media_type}",
             f"Content-Length: {length}",
             "Connection: close",
             "\r\n",
@@ -223,11 +235,38 @@ def _half_requests(attacker: Attacker) -> str:
     return "left"
 
 
+def _dry_run(sql: str) -> Callable[[Attacker], str]:
+    return lambda attacker: attacker.query(sql, dry_run=True)
+
+
+def _diff(attacker: Attacker) -> str:
+    """What two versions differ in, of which one changed all rows."""
+    attacker.query("update many set a = repeat(a, 30)")
+    with attacker.connect() as connected:
+        connected.sendall(
+            attacker.head("/v1/databases/{}/diff?from=5&limit=10000", 0, method="GET")
+        )
+        answer = b""
+        while chunk := connected.recv(1 << 20):
+            answer = answer or chunk
+    return answer[9:12].decode("latin-1")
+
+
+def _bulk(media_type: str, body: bytes) -> Callable[[Attacker], str]:
+    return lambda attacker: attacker.bulk("few", media_type, body)
+
+
 def _large_body(attacker: Attacker) -> str:
     rows = ", ".join(f"({n}, 'x')" for n in range(400_000))
     sql = f"insert into few (id, a) values {rows}"
     return attacker.query(sql[:4_000_000].rpartition(",")[0])
 
+
+def _members(count: int) -> Iterator[bytes]:
+    return (b'"k%d":1,' % n for n in range(count))
+
+
+_LINES: Final = "application/x-ndjson"
 
 SERVICE: Final = (
     Attack("parameters", _parameters),
@@ -249,6 +288,25 @@ SERVICE: Final = (
     Attack("streams that nobody reads", _unread(10_000_000, "/*+ STREAM */")),
     Attack("half requests", _half_requests),
     Attack("a large body", _large_body, changes=True),
+    Attack("dry run: update", _dry_run("update many set a = repeat(a, 50)")),
+    Attack("dry run: delete", _dry_run("delete from many")),
+    Attack("diff of versions", _diff, changes=True),
+    Attack(
+        "csv: names", _bulk("text/csv", b",".join(b"c%d" % n for n in range(900_000)) + b"\n1\n")
+    ),
+    Attack("csv: commas", _bulk("text/csv", b"id,a\n" + b"," * 7_000_000)),
+    Attack("csv: empty texts", _bulk("text/csv", b"id,a\n" + b'"",' * 2_500_000)),
+    Attack("csv: quotes", _bulk("text/csv", b'id,a\nx,"' + b'""' * 3_500_000 + b'"\n')),
+    Attack("csv: lines", _bulk("text/csv", b'id,a\nx,"' + b"x\n" * 3_500_000 + b'"\n')),
+    Attack("lines: numbers", _bulk(_LINES, b'{"id":[%b1]}\n' % (b"1," * 3_500_000))),
+    Attack("lines: points", _bulk(_LINES, b'{"id":[%b1]}\n' % (b"1.5," * 1_900_000))),
+    Attack("lines: objects", _bulk(_LINES, b'{"id":[%b1]}\n' % (b'{"a":1},' * 900_000))),
+    Attack("lines: names", _bulk(_LINES, b'{%b"a":1}\n' % b"".join(_members(500_000)))),
+    Attack("lines: empty objects", _bulk(_LINES, b"{}\n" * 2_500_000)),
+    Attack("lines: digits", _bulk(_LINES, b'{"id":%b}\n' % (b"9" * 7_000_000))),
+    Attack("lines: escapes", _bulk(_LINES, b'{"id":"%b"}\n' % (rb"\u00e9" * 1_200_000))),
+    Attack("array: numbers", _bulk("application/json", b'[{"id":[%b1]}]' % (b"1," * 3_500_000))),
+    Attack("array: names", _bulk("application/json", b'[{%b"a":1}]' % b"".join(_members(500_000)))),
 )
 
 

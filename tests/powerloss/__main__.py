@@ -13,11 +13,15 @@ from typing import Final
 
 from tests.powerloss.bugs import BUGS
 from tests.powerloss.campaign import Campaign, Report
+from tests.powerloss.family import audit_family
 from tests.powerloss.journal import build_library
 
 LIVES: Final = ("first", "second", "third")
 AGAIN, KILLS, ERRORS = 4, 6, 4
 """Starts, kills and failing operations of a round."""
+FAMILY_EVERY: Final = (10, 25)
+"""Of so many operations on branches one meets a power failure: each takes a start of all of it."""
+FAMILY_KILLS: Final = 3
 
 
 def main() -> int:
@@ -61,6 +65,19 @@ def rounds(library: Path, place: Path, chance: Random, bug: str | None) -> Itera
             failing = Campaign(library, place, bug=bug, lucks=("nothing", number))
             yield failing.run(LIVES, fail_at=chance.randrange(1, lives.report.operations))
         yield Campaign(library, place, bug=bug, lucks=lucks).run(["backup", "copy"])
+        branches = Campaign(
+            library,
+            place,
+            bug=bug,
+            lucks=("nothing", number),
+            audit=audit_family,
+            every=chance.randint(*FAMILY_EVERY),
+        )
+        yield branches.run(["family"])
+        for _ in range(FAMILY_KILLS):
+            killed = Campaign(library, place, bug=bug, audit=audit_family)
+            at = chance.randrange(1, branches.report.operations)
+            yield killed.run_killed(["family"], at, chance.random() < 0.5)
         longer = Campaign(library, place, bug=bug, lucks=("nothing", number))
         yield longer.run([f"long-{number}", "again"])
 

@@ -13,6 +13,7 @@ from qserver.durability.recovery import recover
 from qserver.durability.sqlite import open_log
 from qserver.errors import QserverError
 from qserver.storage.snapshot import Snapshot
+from tests.powerloss.family import Family
 from tests.powerloss.worker import FILLING
 
 
@@ -25,6 +26,7 @@ class Promises:
     leaving: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     copies: set[str] = field(default_factory=set)
+    family: Family = field(default_factory=Family)
     count: int = 0
 
     def hear(self, text: str) -> None:
@@ -41,6 +43,8 @@ class Promises:
                 case ["removed", name]:
                     self.leaving.discard(name)
                     self.gone.add(name)
+                case ["family", *words]:
+                    self.family.hear(words)
                 case ["copied"] | ["restored"]:
                     self.copies.add(line)
                 case _:

@@ -116,6 +116,31 @@ def read_without_making_durable() -> None:
     sqlite_file._make_durable = lambda connection, path: None
 
 
+def leave_pins_unsynced() -> None:
+    """What a branch needs of its parent is pinned, and the pin is not synced."""
+    change = SqliteFile._change
+    change_checkpoints = SqliteFile.change_checkpoints
+
+    def unsynced(file: SqliteFile, *arguments: Any) -> None:
+        SqliteFile._change = _change_without_sync  # type: ignore[method-assign, assignment]
+        try:
+            change_checkpoints(file, *arguments)
+        finally:
+            SqliteFile._change = change  # type: ignore[method-assign]
+
+    SqliteFile.change_checkpoints = unsynced  # type: ignore[method-assign, assignment]
+
+
+def _change_without_sync(file: SqliteFile, work: Callable[[sqlite3.Connection], Any]) -> Any:
+    def change(connection: sqlite3.Connection) -> Any:
+        connection.execute("BEGIN IMMEDIATE")
+        result = work(connection)
+        connection.execute("COMMIT")
+        return result
+
+    return file._run(change)
+
+
 BUGS: Final[dict[str, Callable[[], None]]] = {
     "normal": sync_less_often,
     "off": never_sync,
@@ -125,4 +150,5 @@ BUGS: Final[dict[str, Callable[[], None]]] = {
     "content": leave_content_unsynced,
     "early": acknowledge_early,
     "believe": read_without_making_durable,
+    "pins": leave_pins_unsynced,
 }

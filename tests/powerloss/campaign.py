@@ -15,10 +15,10 @@ import errno
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -32,6 +32,9 @@ PROBLEMS_MAX: Final = 5
 CHANGES: Final = frozenset("CDWTRUE")
 """Operations after which a power failure may leave something else than before them."""
 KILLED: Final = 137
+
+Audit: TypeAlias = Callable[[Path, Promises], Awaitable[list[str]]]
+"""Tells what is wrong with a folder, after these promises."""
 
 
 @dataclass(slots=True)
@@ -71,13 +74,18 @@ class Campaign:
         lucks: Sequence[int | str] = ("nothing", "all", 1),
         problems_most: int = PROBLEMS_MAX,
         tell: Callable[[str], None] | None = None,
+        audit: Audit = audit,
+        every: int = 1,
     ) -> None:
+        """Let the power fail before each operation, or before one in so many (`every`)."""
         self._library = library
         self._place = place
         self._bug = bug
         self._lucks = lucks
         self._problems_most = problems_most
         self._tell = tell or (lambda line: None)
+        self._audit = audit
+        self._every = every
         self._seen: set[int] = set()
         self.left: list[tuple[Survivors, Promises]] = []
         """The folders that were tried, and what had been promised by then."""
@@ -111,7 +119,7 @@ class Campaign:
         for operation in recorder.operations():
             if operation.kind == "A":
                 promises.hear(operation.data.decode())
-        problems = trio.run(audit, recorder.root, promises)
+        problems = trio.run(self._audit, recorder.root, promises)
         self.report.problems += [f"killed at operation {kill_at}: {each}" for each in problems]
         self.report.kills += 1
         recorder.control.close()
@@ -132,12 +140,13 @@ class Campaign:
         return recorder
 
     async def _fail_everywhere(self, recorder: Recorder, disk: Disk, promises: Promises) -> None:
-        news = True
+        news, left = True, 0
         for number, operation in enumerate(recorder.operations()):
             self.report.operations += 1
             if operation.kind in CHANGES and news:
-                await self._fail_here(disk, promises, number, operation)
-                news = False
+                if left == 0:
+                    await self._fail_here(disk, promises, number, operation)
+                news, left = False, (left or self._every) - 1
             if operation.kind == "A":
                 promises.hear(operation.data.decode())
                 self.report.promises += 1
@@ -170,7 +179,7 @@ class Campaign:
         folder = self._place / "left"
         shutil.rmtree(folder, ignore_errors=True)
         put_down(left, folder)
-        return await audit(folder, promises)
+        return await self._audit(folder, promises)
 
 
 def run_worker(recorder: Recorder, phase: str, bug: str | None = None) -> int:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.powerloss.__main__ import LIVES, memory
 from tests.powerloss.campaign import Campaign
+from tests.powerloss.family import audit_family
 from tests.powerloss.journal import COMPILER, build_library
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
@@ -39,6 +40,28 @@ def test_a_power_failure_at_any_operation_loses_nothing_that_was_promised(
     left, promises = campaign.left[len(campaign.left) // 2]
     again = Campaign(library, place, lucks=("nothing", 1)).run_again(left, promises)
     assert again.problems == []
+
+
+def test_branches_are_what_they_were_promised_to_be_whenever_the_power_fails(
+    library: Path, place: Path
+) -> None:
+    campaign = Campaign(library, place, lucks=("nothing",), audit=audit_family, every=120)
+    report = campaign.run(["family"])
+    assert report.problems == []
+    assert report.failures > 5 and report.promises > 40
+
+
+def test_a_pin_that_is_not_synced_is_found(library: Path, place: Path) -> None:
+    campaign = Campaign(
+        library,
+        place,
+        bug="pins",
+        lucks=("nothing",),
+        problems_most=1,
+        audit=audit_family,
+        every=70,
+    )
+    assert campaign.run(["family"]).problems != []
 
 
 def test_a_backup_is_whole_or_not_there_and_what_was_restored_stays(

@@ -7,6 +7,7 @@ It runs under the preloaded library. Each line on standard output is a promise:
     made one          the database is there            removing one    from here on it may be gone
     row one 17        transaction 17 is committed      removed one     it is gone, and stays so
     copied            a backup is whole                restored        so is what was made of it
+    family …          branches, see `family`
 
 A transaction writes a row into each of two tables, and counts itself in a third. The phases are
 lives of one folder. The first ends by dying, the others are stopped as a server is. A life begins
@@ -247,11 +248,20 @@ def main() -> int:
     if options.phase == "copy":
         return _copy(options.folder)
     with lock_folder(folder, "for a test"):
-        if options.phase.startswith("long-"):
+        if options.phase == "family":
+            _live_as_family(folder)
+        elif options.phase.startswith("long-"):
             trio.run(long, Life(folder), int(options.phase.removeprefix("long-")))
         else:
             trio.run(PHASES[options.phase], Life(folder))
     return 0
+
+
+def _live_as_family(folder: Path) -> None:
+    """Branches, by the control plane; it takes as long to import as all the rest."""
+    from tests.powerloss.family import live
+
+    trio.run(live, folder, promise)
 
 
 def _copy(folder: Path) -> int:

@@ -334,6 +334,7 @@ STATEMENTS = {
     " AS s(i) ON CONFLICT (id) DO UPDATE SET b = many.b + 1",
     "update of all": "UPDATE many SET b = b + 1",
     "update to a long text": f"UPDATE many SET a = '{'x' * 20_000}'",
+    "update that returns all": "UPDATE many SET a = repeat(a, 100) RETURNING *",
     "update of keys": "UPDATE many SET id = -id",
     "delete of all": "DELETE FROM many WHERE id % 2 = 0",
     "merge": "MERGE INTO many USING generate_series(50000, 150000) AS s(i) ON many.id = s.i"

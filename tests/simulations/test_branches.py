@@ -19,9 +19,11 @@ from qserver.engine.database import Database
 from qserver.storage.pieces import at_once
 from qserver.storage.writes import SEQUENCES_TREE
 from simulations.branches import Process, simulate_family
-from simulations.mutants.mutant import edited
+from simulations.mutants.branches import BRANCH_MUTANTS, hunt_in_families
+from simulations.mutants.mutant import Mutant, edited
+from simulations.mutants.shapes import TRIMMED_WHILE_READ
 
-SEEDS = 10
+SEEDS = 24
 SEEDS_UNTIL_CAUGHT = 40
 
 
@@ -31,6 +33,17 @@ def test_branches_hold_what_they_must_whatever_fails() -> None:
     assert sum(run.crashes for run in runs) > 2 * SEEDS
     assert sum(run.made for run in runs) > 4 * SEEDS and sum(run.deleted for run in runs) > SEEDS
     assert sum(run.emptied for run in runs) > 0 and sum(run.looked_back for run in runs) > SEEDS
+
+
+@pytest.mark.parametrize("seed", [25, 28])
+def test_a_checkpoint_that_was_saved_after_the_branch_is_not_read_with_its_pages(seed: int) -> None:
+    assert simulate_family(seed, **dict(TRIMMED_WHILE_READ)).problems == []
+
+
+@pytest.mark.parametrize("mutant", BRANCH_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_bug_of_the_common_past_is_caught(mutant: Mutant) -> None:
+    family, runs = hunt_in_families(mutant, range(SEEDS_UNTIL_CAUGHT))
+    assert family is not None, f"{mutant.explanation}: not noticed in {runs} runs"
 
 
 def forget_what_a_branch_needs(plant: pytest.MonkeyPatch) -> None:

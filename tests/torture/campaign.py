@@ -30,14 +30,14 @@ from typing import Final
 import trio
 
 from qserver.client import ConnectionFailed, ConnectionLost, TrioClient
-from qserver.durability.data_folder import DataFolder
+from qserver.durability.folder import LOCK_FILE
 from qserver.errors import QserverError
 from tests.torture.branching import BranchingClient, problems_of_files
 from tests.torture.clients import ACCOUNTS, SETUP, TorturedClient
 from tests.torture.deaths import STEPS
 from tests.torture.looking import look, sweep_if_large
 from tests.torture.model import Model
-from tests.torture.processes import KEY, ServerProcess, running_server
+from tests.torture.processes import KEY, Nest, ServerProcess, opened_nest
 
 ENDS: Final[Mapping[str, int]] = {"answer": 35, "moment": 20, "drain": 10, "step": 25, "start": 10}
 CLIENTS: Final = 6
@@ -87,6 +87,8 @@ class Report:
 class Campaign:
     """Lives of one folder, until enough deaths were died or a problem was found."""
 
+    _nest: Nest
+
     def __init__(
         self,
         folder: Path,
@@ -113,6 +115,10 @@ class Campaign:
         self.report = Report(seed)
 
     async def run(self) -> Report:
+        async with opened_nest() as self._nest:
+            return await self._run()
+
+    async def _run(self) -> Report:
         report = self.report
         await self._set_up()
         while report.killed < self._kills and not report.problems:
@@ -141,10 +147,10 @@ class Campaign:
         """One life, and its end."""
         die = self._step() if end == "step" else None
         began = trio.current_time()
-        async with running_server(self._folder, die, self._bug) as server:
+        async with self._nest.running_server(self._folder, die, self._bug) as server:
             with trio.move_on_after(HANG_SECONDS) as scope:
                 if end == "start":
-                    await trio.sleep(self._chance.uniform(0.2, START_SECONDS_MAX))
+                    await trio.sleep(START_SECONDS_MAX * self._chance.random() ** 2)
                     server.kill()
                 await server.has_spoken.wait()
                 if server.url is not None:
@@ -156,7 +162,7 @@ class Campaign:
             names = [name for family in self._families for name in family.files]
             self._model.problems += await problems_of_files(self._folder, names)
         # One that had drained before it could be killed has died in peace, and does not count.
-        self.report.kills[end] += server.process.returncode == -signal.SIGKILL
+        self.report.kills[end] += server.returncode == -signal.SIGKILL
 
     def _step(self) -> str:
         step = self._chance.choice(STEPS)
@@ -187,16 +193,16 @@ class Campaign:
             await self._model.wait_for_answers(self._chance.randint(1, ANSWERS_MAX), server.kill)
         elif end == "step":
             with trio.move_on_after(LIFE_SECONDS_LIMIT):
-                await server.process.wait()
+                await server.wait()
         else:
             await trio.sleep(self._chance.uniform(0.01, LIFE_SECONDS_MAX))
             if end == "drain":
-                server.process.send_signal(signal.SIGTERM)
+                server.send_signal(signal.SIGTERM)
                 await trio.sleep(self._chance.uniform(0, 0.3))
         server.kill()
 
     def _expect_killed(self, server: ServerProcess) -> None:
-        code = server.process.returncode
+        code = server.returncode
         if code not in (0, -signal.SIGKILL):
             self._model.problems.append(f"a server ended with {code}; it said: {server.said[-3:]}")
         self._model.problems += [f"a server said: {line}" for line in server.bugs]
@@ -216,19 +222,21 @@ class Campaign:
                 await family.delete_all(client)
             names = {CONTROL, *(each["id"] for each in await client.databases())}
         self._model.problems += await problems_of_files(self._folder, at_rest=True)
-        left = set(DataFolder(self._folder).names()) ^ names
-        if left:
-            self._model.problems.append(f"files without a database, or the reverse: {left}")
+        files = [each.name for each in sorted(self._folder.iterdir()) if each.name != LOCK_FILE]
+        there = {name.partition(".")[0] for name in files}
+        if there != names:
+            problem = f"files without a database, or the reverse: {there ^ names}"
+            self._model.problems.append(problem)
 
     @asynccontextmanager
     async def _in_peace(self) -> AsyncIterator[TrioClient]:
         """A server that nobody kills, and that is stopped in the ordinary way."""
-        async with running_server(self._folder) as server:
+        async with self._nest.running_server(self._folder) as server:
             await server.has_spoken.wait()
             async with self._connected(server) as client:
                 yield client
-            server.process.send_signal(signal.SIGTERM)
-            await server.process.wait()
+            server.send_signal(signal.SIGTERM)
+            await server.wait()
 
     def _connected(self, server: ServerProcess) -> TrioClient:
         assert server.url is not None, f"the server did not start; it said: {server.said[-3:]}"

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import InvalidRequest
-from qserver.limits import BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX
+from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX
+from qserver.web import bulk_rows
 from qserver.web.bulk_array import DEPTH, JsonArray
-from qserver.web.bulk_rows import Csv, JsonLines
+from qserver.web.bulk_rows import CELLS_AT_ONCE, RECORD_LENGTH_SHORT, Csv, JsonLines
 
 NAMES = ("a", "b", "c")
 TEXTS = st.text(alphabet='x",\n\r ü\\', max_size=6)
@@ -24,10 +25,13 @@ CUTS = st.lists(st.integers(0, 200), max_size=6)
 
 
 def decoded(
-    decoder: Csv | JsonLines | JsonArray, body: bytes, cuts: list[int]
+    decoder: Csv | JsonLines | JsonArray,
+    body: bytes,
+    cuts: list[int],
+    found: list[tuple[int, Any]] | None = None,
 ) -> list[tuple[int, Any]]:
     """The rows as pairs of name and value, with their numbers."""
-    found = []
+    found = [] if found is None else found
     places = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     for begin, end in pairwise(places):
         for batch in filter(None, decoder.feed(body[begin:end], last=False)):
@@ -79,6 +83,46 @@ def test_what_csv_refuses_does_not_depend_on_the_pieces(text: str, cuts: list[in
             return error.row, error.message
 
     assert outcome(cuts) == outcome([])
+
+
+@given(st.text(alphabet='x",\n\r', max_size=14), CUTS, st.sampled_from(("a\n", "a,b\r\n")))
+def test_a_long_record_means_what_a_short_one_does(text: str, cuts: list[int], head: str) -> None:
+    body = (head + text).encode()
+
+    def outcome() -> Any:
+        found: list[Any] = []
+        try:
+            return decoded(Csv(None), body, cuts, found), None
+        except InvalidRequest as error:
+            return found, error.row
+
+    short = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk_rows, "RECORD_LENGTH_SHORT", 0)
+        patch.setattr(bulk_rows, "CELLS_AT_ONCE", 1)
+        assert outcome() == short
+
+
+def test_a_long_record_is_taken_a_few_cells_at_a_time() -> None:
+    names = ",".join(f"column_{n}" for n in range(BULK_COLUMNS_MAX))
+    cells = ",".join(["12345"] * BULK_COLUMNS_MAX)
+    body = f"{names}\n{cells}\n{cells},1\n".encode()
+    decoder, steps, rows = Csv(None), 0, 0
+    with pytest.raises(InvalidRequest, match=f"row 2 has more than {BULK_COLUMNS_MAX} cells") as no:
+        for at in range(0, len(body), RECORD_LENGTH_SHORT // 4):
+            for batch in decoder.feed(body[at : at + RECORD_LENGTH_SHORT // 4]):
+                steps += 1
+                rows += 0 if batch is None else len(batch.rows)
+    assert rows == 1 and no.value.row == 2
+    assert steps > BULK_COLUMNS_MAX // CELLS_AT_ONCE
+
+
+@pytest.mark.parametrize("pieces", [1, 40])
+def test_a_header_of_too_many_cells_is_refused(pieces: int) -> None:
+    body = ",".join(f"c{n}" for n in range(BULK_COLUMNS_MAX + 1)).encode() + b"\n"
+    cuts = [len(body) * piece // pieces for piece in range(pieces)]
+    with pytest.raises(InvalidRequest, match=f"has more than {BULK_COLUMNS_MAX} cells"):
+        decoded(Csv(("c1",)), body, cuts)
 
 
 def test_a_long_cell_passes() -> None:

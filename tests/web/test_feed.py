@@ -14,6 +14,7 @@ import trio.lowlevel
 
 from qserver.engine import feed as engine_feed
 from qserver.engine.feed import Feed
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.changes import net_changes
 from qserver.web import feed as web_feed
@@ -152,7 +153,7 @@ def stream(
     feed: Feed, past: NotedPast, since: int, wanted: TableFilter = ALL
 ) -> AsyncGenerator[bytes, None]:
     reader = Readers("feeds", lambda: 1).open("o")
-    return FeedParts(feed, past, since, wanted, reader).events(allowed)
+    return FeedParts(feed, past, since, wanted, reader, MemoryPool()).events(allowed)
 
 
 async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
@@ -242,11 +243,46 @@ async def test_a_version_is_encoded_once_for_each_filter(monkeypatch: pytest.Mon
             assert [kind for kind, _ in events] == ["change", "version"]
 
 
+@pytest.mark.parametrize("streams", [True, False])
+async def test_readers_that_catch_up_together_have_the_past_made_once(
+    monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
+    monkeypatch.setattr(engine_feed, "RUN_VERSIONS", 7)
+    async with fed() as (database, feed, past):
+        for number in range(40):
+            await database.execute("INSERT INTO a VALUES ($1, 1)", [number])
+        newest, seen = feed.newest(), list[list[int]]()
+
+        async def follow(since: int) -> None:
+            versions: list[int] = []
+            while not versions or versions[-1] < newest:
+                at = versions[-1] if versions else since
+                if not streams:
+                    answer = await read(feed, past, at, limit=9)
+                    versions += [each["version"] for each in answer["changes"]]
+                    continue
+                async with aclosing(stream(feed, past, at)) as parts:
+                    found = parsed([await anext(parts)])
+                versions += [data["version"] for kind, data in found if kind == "version"]
+            seen.append(versions)
+
+        feed.open()  # somebody reads all the time
+        async with trio.open_nursery() as nursery:
+            for number in range(30):
+                nursery.start_soon(follow, 2 + number % 3)
+        assert sorted(map(len, seen)) == [38] * 10 + [39] * 10 + [40] * 10
+        assert all(each == [*range(each[0], newest + 1)] for each in seen)
+        assert past.made <= 2 * 40, "each version once or twice, not for each of thirty readers"
+        feed.close()
+        assert not feed.shared
+
+
 async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
     async with fed() as (database, feed, past):
         reader = Readers("feeds", lambda: 1).open("o")
         wanted = TableFilter(frozenset({"b"}))
-        events = FeedParts(feed, past, feed.newest(), wanted, reader).events(allowed)
+        parts = FeedParts(feed, past, feed.newest(), wanted, reader, MemoryPool())
+        events = parts.events(allowed)
         async with aclosing(events):
             async with trio.open_nursery() as nursery:
 

@@ -13,6 +13,7 @@ from trio.testing import MockClock
 from qserver.errors import DivisionByZero, QserverError
 from qserver.http1 import AnswerCut
 from qserver.limits import KEEP_ALIVE_SECONDS
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
 from qserver.values.types import INTEGER
 from qserver.web.rows import RowEncoder
@@ -37,7 +38,7 @@ class FakeStream(RowStream):
     def __init__(self, steps: Sequence[Step]) -> None:
         self.columns, self.types, self.version = COLUMNS, TYPES, 7
         self.affected_rows = 0
-        self.ended = self.closed = False
+        self.ended = self.closed = self.committed = False
         self._steps = list(steps)
 
     async def step(self) -> Any:
@@ -74,7 +75,7 @@ class FakeServer:
     async def run(self, *steps: Step, form_class: Form = EventStream) -> FakeStream:
         stream = FakeStream(steps)
         form = form_class(RowEncoder(COLUMNS, TYPES))
-        rows = RowParts(stream, form, "request-1", lambda: 0, _known)
+        rows = RowParts(stream, form, "request-1", lambda: 0, _known, MemoryPool())
         parts = AnswerParts(rows.parts(trio.lowlevel.checkpoint), stream.aclose)
         if self._leaves_at != 0:
             async for part in parts:
@@ -153,7 +154,8 @@ async def test_time_that_the_reader_takes_is_not_the_statement_s(autojump_clock:
     stream = FakeStream([[(1,)], [(2,)]])
     away: list[float] = []
     stream.reader_was_away = away.append  # type: ignore[assignment,method-assign]
-    rows = RowParts(stream, EventStream(RowEncoder(COLUMNS, TYPES)), "id", lambda: 0, _known)
+    form = EventStream(RowEncoder(COLUMNS, TYPES))
+    rows = RowParts(stream, form, "id", lambda: 0, _known, MemoryPool())
     async for _ in rows.parts(trio.lowlevel.checkpoint):
         await trio.sleep(5)
     assert away == [5.0, 5.0, 5.0], "the head and two pages"

@@ -19,8 +19,12 @@ _STEP: Final = math.log(1.02)
 class Histogram:
     """The measurements of one workload."""
 
-    def __init__(self, workload: str, rows: int = 1, plain: str | None = None) -> None:
-        """Each request reads or writes `rows`; `plain` is the workload to compare with."""
+    def __init__(
+        self, workload: str, rows: int = 1, plain: str | None = None, steps: int = 1
+    ) -> None:
+        """Each request reads or writes `rows`. `plain` is the workload to compare with: one request
+        of it does what `steps` do here."""
+        self.steps = steps
         self.workload = workload
         self.rows = rows
         self.plain = plain
@@ -76,7 +80,8 @@ def report(histograms: Sequence[Histogram]) -> str:
     rates = {each.workload: each.per_second for each in histograms}
     for each in histograms:
         if each.plain is not None and rates.get(each.plain):
-            text += f"{each.workload}: {each.per_second / rates[each.plain]:.2f} of {each.plain}\n"
+            part = each.per_second / each.steps / rates[each.plain]
+            text += f"{each.workload}: {part:.2f} of {each.plain}\n"
     for each in histograms:
         for code, count in each.errors.most_common():
             text += f"{each.workload}: {count:,} × {code}\n"

@@ -37,7 +37,7 @@ class Load:
         self._workload = workload
         self._address = address
         self._clients = clients
-        self._histogram = Histogram(workload.name, workload.rows, workload.plain)
+        self._histogram = Histogram(workload.name, workload.rows, workload.plain, workload.steps)
         self._is_measuring = False
         self._is_over = False
         self._failure: ConnectionFailed | None = None
@@ -84,7 +84,7 @@ class Load:
             return ()
         connection = Connection(self._address)
         try:
-            await connection.ask(next(self._workload.requests(random.Random(0))))
+            await connection.ask(next(self._workload.requests(random.Random(0), connection)))
         finally:
             connection.close()
         version = _VERSION.search(connection.head)
@@ -104,7 +104,7 @@ class Load:
     async def _client(self, chance: random.Random, scope: trio.CancelScope) -> None:
         connection = Connection(self._address)
         try:
-            for request in self._workload.requests(chance):
+            for request in self._workload.requests(chance, connection):
                 await self._ask(connection, request)
                 if self._is_over:
                     break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +19,8 @@ from qserver.cli.bench.wire import Address, Connection
 ACCOUNTS: Final = 10_000
 SCAN_ROWS: Final = 10_000
 BULK_ROWS: Final = 10_000
-LIVE_QUERIES: Final = 900
-"""Each on a connection of its own; a server has 1,000 by default."""
+LIVE_QUERIES: Final = 1000
+"""Each on a connection of its own: what an organization may have."""
 FIRST_ONCE: Final = 1_000_000_000
 """Rows that are inserted once have higher numbers than others."""
 READERS_OF_CHANGES: Final = 100
@@ -27,6 +28,7 @@ _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 _LINES: Final = "application/x-ndjson"
 _NOTE_LENGTH: Final = 75
+_TRANSACTION: Final = re.compile(rb'"(txn_[0-9a-z_]+)"')
 
 assert SCAN_ROWS <= ACCOUNTS
 
@@ -56,18 +58,21 @@ def tables_of(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`requests` yields the requests of one client, without end; each reads or writes `rows`.
+    """`requests` yields the requests of one client, without end; each reads or writes `rows`. The
+    next one may depend on the last answer, which its connection has.
 
     Beside them each of `streams`, from a version on, is followed on a connection of its own.
-    `plain` names the workload to compare with: the same without what this one adds.
+    `plain` names the workload to compare with: the same without what this one adds. It does with
+    one request what this one does with `steps`.
     """
 
     name: str
-    requests: Callable[[random.Random], Iterator[bytes]]
+    requests: Callable[[random.Random, Connection], Iterator[bytes]]
     succeeded: Callable[[Connection], bool]
     rows: int = 1
     streams: Callable[[int], Sequence[bytes]] | None = None
     plain: str | None = None
+    steps: int = 1
 
 
 def workload_of(name: str, target: Target) -> Workload:
@@ -77,36 +82,41 @@ def workload_of(name: str, target: Target) -> Workload:
     match name:
         case "point":
             template = _query(target, f"SELECT id, owner, balance FROM {accounts} WHERE id = ?")
-            return Workload(name, lambda chance: _points(template, chance), _answered)
+            return Workload(name, lambda chance, _: _points(template, chance), _answered)
         case "insert":
             template = _query(target, f"INSERT INTO {target.entries} VALUES (?, 'entry')")
-            return Workload(name, lambda chance: (template.filled(n) for n in fresh), _answered)
+            return Workload(name, lambda chance, _: (template.filled(n) for n in fresh), _answered)
         case "transfer":
             template = _transfer(target)
-            return Workload(name, lambda chance: _transfers(template, chance), _answered, 2)
+            return Workload(name, lambda chance, _: _transfers(template, chance), _answered, 2)
+        case "pair":
+            template = _pair(target)
+            return Workload(name, lambda chance, _: _points_twice(template, chance), _answered)
+        case "open":
+            return Workload(name, partial(_opens, target), _answered, plain="pair", steps=4)
         case "scan":
             whole = _query(target, _scan(accounts), "").filled()
-            return Workload(name, lambda chance: itertools.repeat(whole), _answered, SCAN_ROWS)
+            return Workload(name, lambda chance, _: itertools.repeat(whole), _answered, SCAN_ROWS)
         case "stream":
             whole = _query(target, _scan(accounts), "", _EVENTS).filled()
-            return Workload(name, lambda chance: itertools.repeat(whole), _streamed, SCAN_ROWS)
+            return Workload(name, lambda chance, _: itertools.repeat(whole), _streamed, SCAN_ROWS)
         case "once":
             template = _once(target)
             made = (template.filled(n, FIRST_ONCE + n) for n in fresh)
-            return Workload(name, lambda chance: made, _answered, plain="insert")
+            return Workload(name, lambda chance, _: made, _answered, plain="insert")
         case "update" | "live" | "feed":
             template = _query(target, _update(accounts), "%d,%d")
             streams = {"live": _live_queries, "feed": _readers_of_changes}.get(name)
             return Workload(
                 name,
-                lambda chance: _updates(template, chance),
+                lambda chance, _: _updates(template, chance),
                 _answered,
                 streams=None if streams is None else partial(streams, target),
                 plain=None if name == "update" else "update",
             )
         case "bulk":
             template = _bulk(target)
-            return Workload(name, lambda chance: _bulks(template, fresh), _answered, BULK_ROWS)
+            return Workload(name, lambda chance, _: _bulks(template, fresh), _answered, BULK_ROWS)
     raise AssertionError(f"the command line lets no workload {name!r} through")
 
 
@@ -180,6 +190,45 @@ def _transfer(target: Target) -> Template:
     return _template(target, "/v1/transaction", f'"statements":[{statements}]', _JSON)
 
 
+def _pair(target: Target) -> Template:
+    """A transaction that reads an account and changes it."""
+    read, write = _read_and_write(target)
+    statements = f'{{"sql":"{read}","params":[%d]}},{{"sql":"{write}","params":[%d]}}'
+    return _template(target, "/v1/transaction", f'"statements":[{statements}]', _JSON)
+
+
+def _read_and_write(target: Target) -> tuple[str, str]:
+    accounts = target.accounts
+    return (
+        f"SELECT balance FROM {accounts} WHERE id = ?",
+        f"UPDATE {accounts} SET balance = balance + 1 WHERE id = ?",
+    )
+
+
+def _points_twice(template: Template, chance: random.Random) -> Iterator[bytes]:
+    while True:
+        account = int(chance.random() * ACCOUNTS)
+        yield template.filled(account, account)
+
+
+def _opens(target: Target, chance: random.Random, connection: Connection) -> Iterator[bytes]:
+    """The same in a transaction that is opened, used twice and committed."""
+    opening = _template(target, "/v1/transaction/open", "", _JSON)
+    opening = Template(opening.head, opening.body.replace(b"{,", b"{"))
+    uses = [_query(target, sql) for sql in _read_and_write(target)]
+    while True:
+        yield opening.filled()
+        opened = _TRANSACTION.search(connection.head)
+        if opened is None:
+            continue  # it is counted as an error
+        account = int(chance.random() * ACCOUNTS)
+        for use in uses:
+            head = use.head.replace(b"Content-Length: ", b"X-Transaction: %b\r\nContent-Length: ")
+            yield Template(head.replace(b"%b", opened[1]), use.body).filled(account)
+        path = f"/v1/transaction/{opened[1].decode()}/commit"
+        yield _head(target, path, _JSON, _JSON) % 0
+
+
 def _bulk(target: Target) -> Template:
     """Rows whose ids are below 0: above are those of the workload of inserts."""
     database = f"?database={target.database}" if target.database else ""
@@ -213,7 +262,9 @@ def _transfers(template: Template, chance: random.Random) -> Iterator[bytes]:
 
 def _answered(connection: Connection) -> bool:
     head = connection.head
-    return connection.status == 200 and (b'"success":true' in head or b'"success": true' in head)
+    return connection.status in (200, 201) and (
+        b'"success":true' in head or b'"success": true' in head
+    )
 
 
 def _streamed(connection: Connection) -> bool:

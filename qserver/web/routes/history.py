@@ -6,8 +6,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import trio
 
 from qserver.control.databases import OpenDatabase
@@ -31,7 +32,8 @@ from qserver.values.sizes import size_of
 from qserver.web import shapes
 from qserver.web.admission import Admission
 from qserver.web.as_of import as_of_given
-from qserver.web.changes import ChangeEncoder
+from qserver.web.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
+from qserver.web.json_values import encode_json
 from qserver.web.routes.bodies import body_of
 from qserver.web.service import Service
 
@@ -73,26 +75,29 @@ class HistoryRoutes:
         given = admission.queries()
         start = None if "cursor" not in given else _decoded(given["cursor"])
         limit = _limit(admission, HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX)
+        deadline = _deadline()
         async with self._opened(admission, database) as opened:
             first = await self._snapshot(opened, given, "from")
             last = await self._snapshot(opened, given, "to")
             tables = _tables(given.get("tables"), first, last)
             encoder, size = ChangeEncoder(), 0
-            changes: list[shapes.RowChange] = []
+            changes: list[msgspec.Raw] = []
             cursor: str | None = None
             place: tuple[str, Key | None] = ("", None)
             for found in snapshot_changes(first, last, tables, start):
+                if found is None or not (len(changes) + 1) % CHANGES_ENCODED_AT_ONCE:
+                    await before(deadline, yield_to_others)
                 if found is None:
-                    await before(_deadline(), yield_to_others)
                     continue
                 if len(changes) >= limit or size > DIFF_BYTES_MAX:
                     cursor = _encoded(*place)
                     break
                 name, key, change = found
                 place = name, key
-                changes.append(encoder.encoded(change))
+                changes.append(msgspec.Raw(encode_json(encoder.encoded(change))))
                 size += sum(map(size_of, (*(change.before or ()), *(change.after or ()))))
-            return shapes.DiffAnswer(True, first.version, last.version, changes, cursor)
+            listed = cast(list[shapes.RowChange], changes)  # which are encoded already
+            return shapes.DiffAnswer(True, first.version, last.version, listed, cursor)
 
     async def post_v1_databases_database_restore(
         self, admission: Admission, database: str

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from qserver.cli import main
 from qserver.cli.bench import workloads
 from qserver.cli.bench.histogram import Histogram, report
-from qserver.cli.bench.wire import Address
+from qserver.cli.bench.wire import Address, Connection
 from qserver.cli.bench.workloads import BULK_ROWS, FIRST_ONCE, Target, workload_of
 from qserver.cli.command_line import WORKLOADS
 from tests.client.fake_server import (
@@ -50,10 +50,14 @@ def stage(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.route("POST", "/v1/databases", _made)
     respond = server.respond
 
-    def bulk(received: Received) -> Answer:
-        return changed(0) if received.path.startswith("/v1/tables/") else respond(received)
+    def more(received: Received) -> Answer:
+        if received.path == "/v1/transaction/open":
+            return Answer({"success": True, "transaction": {"id": "txn_0_1"}}, 201)
+        if received.path.startswith(("/v1/tables/", "/v1/transaction/")):
+            return changed(0)
+        return respond(received)
 
-    server.respond = bulk  # type: ignore[method-assign]
+    server.respond = more  # type: ignore[method-assign]
 
 
 def _made(received: Received) -> Answer:
@@ -122,7 +126,7 @@ def test_errors_are_counted_by_code_and_no_success_is_a_failure(
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_requests_are_whole_http(name: str) -> None:
     target = Target(Address.of("http://h:1/100%25"), "svc_k_a", "bench_1", "bench_1")
-    requests = workload_of(name, target).requests(random.Random(1))
+    requests = workload_of(name, target).requests(random.Random(1), Connection(target.address))
     seen: list[Any] = []
     for _ in range(3):
         head, _, body = next(requests).partition(b"\r\n\r\n")
@@ -144,9 +148,31 @@ def test_requests_are_whole_http(name: str) -> None:
         assert [each["params"] for each in seen] == [[above + n] for n in (1, 2, 3)]
 
 
+def test_an_open_transaction_is_opened_used_twice_and_committed() -> None:
+    target = Target(Address.of("http://h:1/100%25"), "svc_k_a", "bench_1", "bench_1")
+    connection = Connection(target.address)
+    workload = workload_of("open", target)
+    requests = workload.requests(random.Random(1), connection)
+    assert next(requests).startswith(b"POST /100%25/v1/transaction/open HTTP/1.1\r\n")
+    connection.head = b'{"success":true,"transaction":{"id":"txn_0a_1b","database":"bench_1"'
+    read, write, commit, again = (next(requests) for _ in range(4))
+    for request, verb in ((read, b"SELECT"), (write, b"UPDATE")):
+        assert b"\r\nX-Transaction: txn_0a_1b\r\n" in request and verb in request
+    assert commit.startswith(b"POST /100%25/v1/transaction/txn_0a_1b/commit HTTP/1.1\r\n")
+    assert commit.endswith(b"Content-Length: 0\r\n\r\n") and b"/open " in again
+    connection.head = b'{"success":false}'
+    assert b"/open " in next(requests), "one that was not opened is not used"
+    histograms = [Histogram("pair"), Histogram("open", 1, "pair", workload.steps)]
+    for each, count in zip(histograms, (1000, 1000), strict=True):
+        each.seconds = 1.0
+        for _ in range(count):
+            each.add(0.001)
+    assert "open: 0.25 of pair" in report(histograms)
+
+
 def test_an_insert_with_a_key_names_each_once() -> None:
     target = Target(Address.of("http://h:1"), "svc_k_a", None, "bench_1")
-    requests = workload_of("once", target).requests(random.Random(1))
+    requests = workload_of("once", target).requests(random.Random(1), Connection(target.address))
     names = [
         re.findall(rb"\r\nIdempotency-Key: ([^\r]+)\r\nContent-Length: ", next(requests))
         for _ in range(3)
