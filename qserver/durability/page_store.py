@@ -29,6 +29,23 @@ from qserver.storage.page import Branch, BranchEntries, Key, Leaf, LeafEntries, 
 from qserver.storage.snapshot import Lease
 
 
+def _ignore(*_: object) -> None:
+    """What nobody wants to be told."""
+
+
+class ClosedLog:
+    """What is left of a log for the snapshots that outlive their database."""
+
+    def __init__(self, borrowed: Leases) -> None:
+        self.borrowed = borrowed
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        raise LogFailed("the database was closed meanwhile", hint="Send the request again.")
+
+    def __repr__(self) -> str:
+        return "a log that was closed"
+
+
 class LoggedPages:
     """Implements the store of `storage.page`."""
 
@@ -36,9 +53,9 @@ class LoggedPages:
         self,
         log: Log,
         cache: PageCache | None = None,
-        report: Callable[[str, Exception], None] = lambda text, error: None,
+        report: Callable[[str, Exception], None] = _ignore,
     ) -> None:
-        self.log = log
+        self._log: Log | ClosedLog = log
         self.cache = PageCache() if cache is None else cache
         self.trouble: DataCorrupted | PageUnreadable | None = None
         """Why the last load failed, until one succeeds; damage stays until the process ends."""
@@ -46,7 +63,7 @@ class LoggedPages:
         """Entries of saved leaves that were copied to unsaved ones."""
         self.loads = 0
         """Pages loaded, of this database."""
-        self.trim: Callable[[int], None] = lambda log_start: None
+        self.trim: Callable[[int], None] = _ignore
         """Told before which version there is no history any more."""
         self.ahead = 0
         """The last page that this process has saved ahead of a checkpoint."""
@@ -57,7 +74,7 @@ class LoggedPages:
 
     def load(self, pages: Sequence[Tree]) -> None:
         try:
-            found = self.log.load([page.number for page in pages])
+            found = self._log.load([page.number for page in pages])
             entries = [_checked(page, found.get(page.number)) for page in pages]
         except DataCorrupted as error:
             self._note(error)
@@ -140,15 +157,23 @@ class LoggedPages:
 
     def is_read_between(self, after: int, before: int) -> bool:
         """Return whether a snapshot is alive, here or in a branch, that may need such pages."""
-        return self._leases.are_between(after, before) or self.log.borrowed.are_between(
+        return self._leases.are_between(after, before) or self._log.borrowed.are_between(
             after, before
         )
 
     def close(self) -> None:
+        """Stop caring for the pages, and let go of the database and its log.
+
+        Pages know their store, and the cyclic collector does not know the pages: with a way back to
+        them from here, such as an error with the frames of its traceback, they would stay for ever.
+        """
         self.cache.close(self)
+        self.trim = self._report = _ignore
+        self.trouble = None
+        self._log = ClosedLog(self._log.borrowed)
 
     def __repr__(self) -> str:
-        return f"the pages of {self.log!r}"
+        return f"the pages of {self._log!r}"
 
 
 def _checked(page: Tree, data: bytes | None) -> bytes | BranchEntries:
