@@ -22,7 +22,7 @@ from qserver.web.shapes import ErrorAnswer, ErrorObject, Timings
 Write = Callable[[RowEncoder, Rows], bytes]
 WRITERS: Final[dict[str, Write]] = {"objects": RowEncoder.objects, "arrays": RowEncoder.arrays}
 
-_TRUNCATED: Final = b',"truncated":true'
+TRUNCATED: Final = b',"truncated":true'
 
 
 Encoded = tuple[RowEncoder, Rows]
@@ -89,7 +89,7 @@ def query_tail(
         encoder.types_json,
         version,
         retries,
-        _TRUNCATED if result.truncated else b"",
+        TRUNCATED if result.truncated else b"",
     )
 
 
@@ -98,7 +98,7 @@ def query_around_version(
 ) -> tuple[bytes, bytes]:
     """A query's answer before and after its version."""
     head = _TO_VERSION % (result.affected_rows, total_us, exec_us, encoder.types_json)
-    tail = _FROM_RETRIES % (retries, _TRUNCATED if result.truncated else b"")
+    tail = _FROM_RETRIES % (retries, TRUNCATED if result.truncated else b"")
     return encoder.query_head + rows + head, tail
 
 
@@ -109,7 +109,7 @@ def result_tail(result: Result, encoder: RowEncoder) -> bytes:
         result.exec_us,
         result.exec_us,
         encoder.types_json,
-        _TRUNCATED if result.truncated else b"",
+        TRUNCATED if result.truncated else b"",
     )
 
 

@@ -392,14 +392,15 @@ class QueryCall(HotCall):
     def _streams(self, stream: RowStream) -> Response:
         endpoint = self.endpoint
         encoder = endpoint.encoders.find(stream.columns, stream.types)
-        form = (endpoint.form or EventStream)(encoder)
+        form = (endpoint.form or EventStream)(encoder, as_arrays=self._form == "arrays")
 
         async def check() -> None:
             if not stream.committed:
                 await self.check_still_allowed()
 
         pool = endpoint.service.memory
-        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known, pool)
+        most = self._options.cut_rows
+        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known, pool, most)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
 
     def refuse_live(self, held: Held) -> Answer:
@@ -412,10 +413,11 @@ class QueryCall(HotCall):
         self._opened = opened
         self._reader = self.endpoint.service.live_queries.open(self.grant.organization_id)
         (statement,), options = self._statements, self._options
+        find, as_arrays = self.endpoint.encoders.find, self._form == "arrays"
         beginning = opened.sql.live(
             statement.sql,
             statement.parameters,
-            lines_of=lambda plan: lines_with(self.endpoint.encoders.find(plan.columns, plan.types)),
+            lines_of=lambda plan: lines_with(find(plan.columns, plan.types), as_arrays=as_arrays),
             timeout_ms=options.timeout_ms,
             allowed=options.allowed,
         )
@@ -425,7 +427,8 @@ class QueryCall(HotCall):
         endpoint, reader, opened = self.endpoint, self._reader, self._opened
         assert reader is not None and opened is not None
         reader.wake = live.wake
-        form = LiveEvents(endpoint.encoders.find(live.columns, live.types), live)
+        encoder = endpoint.encoders.find(live.columns, live.types)
+        form = LiveEvents(encoder, live, as_arrays=self._form == "arrays")
 
         async def check() -> None:
             reader.check()

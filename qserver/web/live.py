@@ -55,13 +55,14 @@ def checked_live(request: QueryRequest, form: Form | None) -> float:
     return (request.every_ms or LIVE_EVERY_MS_MIN) / 1000
 
 
-def lines_with(encoder: RowEncoder) -> Lines:
+def lines_with(encoder: RowEncoder, *, as_arrays: bool) -> Lines:
     """The encoder of rows as lines of JSON."""
+    encode = encoder.array_lines if as_arrays else encoder.lines
 
     def lines(rows: Rows) -> list[Line]:
         found: list[Line] = []
         for part, _ in encoder.cut(rows):
-            found += encoder.lines(part).split(b"\n")
+            found += encode(part).split(b"\n")
             found.pop()  # what follows the last line
         return found
 
@@ -71,15 +72,17 @@ def lines_with(encoder: RowEncoder) -> Lines:
 class LiveEvents(EventStream):
     """The events of the first result, whose rows the live query takes note of."""
 
-    def __init__(self, encoder: RowEncoder, live: LiveQuery) -> None:
-        super().__init__(encoder)
+    def __init__(self, encoder: RowEncoder, live: LiveQuery, *, as_arrays: bool) -> None:
+        super().__init__(encoder, as_arrays=as_arrays)
         self._live = live
 
     def row_events(self, stream: RowStream, first: int, lines: list[bytes]) -> bytes:
         self._live.first(lines)
         return super().row_events(stream, first, lines)
 
-    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
+    def done(
+        self, stream: RowStream, count: int, total_us: int, exec_us: int, truncated: bool = False
+    ) -> bytes:
         return b'event: ready\ndata: {"version":%d,"row_count":%d}\n\n' % (stream.version, count)
 
 

@@ -104,6 +104,10 @@ class RowEncoder:
         """A JSON object for each row, each on a line of its own."""
         return encode_lines(self._objects(rows))
 
+    def array_lines(self, rows: Rows) -> bytes:
+        """A JSON array for each row, each on a line of its own."""
+        return encode_lines(list(self._converted(rows)) if self._convert else rows)
+
     def _objects(self, rows: Rows) -> list[Any]:
         if not self._convert:
             return list(starmap(self._make, rows))

@@ -22,7 +22,7 @@ from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
 from qserver.sql.execution import Rows
-from qserver.web.answers import error_event, error_object
+from qserver.web.answers import TRUNCATED, error_event, error_object
 from qserver.web.csv_rows import CsvEncoder
 from qserver.web.json_values import encode_json
 from qserver.web.rows import RowEncoder
@@ -45,7 +45,9 @@ class Format(Protocol):
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes: ...
 
-    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes: ...
+    def done(
+        self, stream: RowStream, count: int, total_us: int, exec_us: int, truncated: bool = False
+    ) -> bytes: ...
 
     def error(self, error: QserverError, request_id: str) -> bytes: ...
 
@@ -55,8 +57,9 @@ class EventStream:
     keep_alive = b": keep-alive\n\n"
     cuts = False
 
-    def __init__(self, encoder: RowEncoder) -> None:
+    def __init__(self, encoder: RowEncoder, *, as_arrays: bool = False) -> None:
         self.encoder = encoder
+        self._lines = encoder.array_lines if as_arrays else encoder.lines
 
     def head(self, stream: RowStream) -> bytes:
         return b'event: columns\ndata: {"columns":%b,"types":%b,"version":%d}\n\n' % (
@@ -66,7 +69,7 @@ class EventStream:
         )
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
-        lines = self.encoder.lines(rows).split(b"\n")
+        lines = self._lines(rows).split(b"\n")
         lines.pop()  # what follows the last line
         return self.row_events(stream, first, lines)
 
@@ -74,11 +77,20 @@ class EventStream:
         event = b"event: row\nid: %d:%%d\ndata: %%b\n\n" % stream.version
         return b"".join(map(event.__mod__, enumerate(lines, first)))
 
-    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
+    def done(
+        self, stream: RowStream, count: int, total_us: int, exec_us: int, truncated: bool = False
+    ) -> bytes:
         return (
             b'event: done\ndata: {"success":true,"row_count":%d,"affected_rows":%d,"version":%d,'
-            b'"timings":{"total_us":%d,"exec_us":%d}}\n\n'
-        ) % (count, stream.affected_rows, stream.version, total_us, exec_us)
+            b'"timings":{"total_us":%d,"exec_us":%d}%b}\n\n'
+        ) % (
+            count,
+            stream.affected_rows,
+            stream.version,
+            total_us,
+            exec_us,
+            TRUNCATED if truncated else b"",
+        )
 
     def error(self, error: QserverError, request_id: str) -> bytes:
         return error_event(error, request_id)
@@ -94,16 +106,19 @@ class JsonLines:
     keep_alive = b"\n"
     cuts = False
 
-    def __init__(self, encoder: RowEncoder) -> None:
+    def __init__(self, encoder: RowEncoder, *, as_arrays: bool = False) -> None:
         self.encoder = encoder
+        self._lines = encoder.array_lines if as_arrays else encoder.lines
 
     def head(self, stream: RowStream) -> bytes:
         return b""
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
-        return self.encoder.lines(rows)
+        return self._lines(rows)
 
-    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
+    def done(
+        self, stream: RowStream, count: int, total_us: int, exec_us: int, truncated: bool = False
+    ) -> bytes:
         return b""
 
     def error(self, error: QserverError, request_id: str) -> bytes:
@@ -111,14 +126,16 @@ class JsonLines:
 
 
 class Silent:
-    """A format without words for anything but rows."""
+    """A format without words for anything but rows, which has one form for them."""
 
     cuts = True
 
-    def __init__(self, encoder: RowEncoder) -> None:
+    def __init__(self, encoder: RowEncoder, *, as_arrays: bool = False) -> None:
         self.encoder = encoder
 
-    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
+    def done(
+        self, stream: RowStream, count: int, total_us: int, exec_us: int, truncated: bool = False
+    ) -> bytes:
         return b""
 
     def error(self, error: QserverError, request_id: str) -> bytes:
@@ -131,7 +148,7 @@ class CsvLines(Silent):
     content_type = CSV + b"; charset=utf-8; header=present"
     keep_alive = b""
 
-    def __init__(self, encoder: RowEncoder) -> None:
+    def __init__(self, encoder: RowEncoder, *, as_arrays: bool = False) -> None:
         super().__init__(encoder)
         self._csv = CsvEncoder(encoder.columns, encoder.types)
 
@@ -155,7 +172,9 @@ class JsonArray(Silent):
         objects = self.encoder.objects(rows)[1:-1]
         return objects if first == 1 else b",\n" + objects
 
-    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
+    def done(
+        self, stream: RowStream, count: int, total_us: int, exec_us: int, truncated: bool = False
+    ) -> bytes:
         return b"]\n"
 
 
@@ -189,15 +208,17 @@ class RowParts:
         elapsed_us: Callable[[], int],
         known: Callable[[Exception], QserverError],
         pool: MemoryPool,
+        most: int | None = None,
     ) -> None:
-        """What was made and not yet sent is held in the `pool`."""
+        """What was made and not yet sent is held in the `pool`; of the rows, `most` are sent."""
         self._pool = pool
         self._stream = stream
         self._form = form
         self._request_id = request_id
         self._elapsed_us = elapsed_us
         self._known = known
-        self.count, self.seconds = 0, 0.0
+        self._most = most
+        self.count, self.seconds, self.truncated = 0, 0.0, False
 
     async def parts(
         self, still_allowed: Callable[[], Awaitable[None]]
@@ -211,7 +232,8 @@ class RowParts:
             yield self.failure(error)
         else:
             exec_us = int(self.seconds * 1_000_000)
-            yield self._form.done(self._stream, self.count, self._elapsed_us(), exec_us)
+            times = self._elapsed_us(), exec_us
+            yield self._form.done(self._stream, self.count, *times, self.truncated)
 
     async def rows(
         self, still_allowed: Callable[[], Awaitable[None]]
@@ -221,11 +243,13 @@ class RowParts:
         asked = trio.current_time()
         yield form.head(stream)
         sent = self._sent(asked)
-        while not stream.ended:
+        while not stream.ended and not self.truncated:
             began = trio.current_time()
             page = await stream.step()
             self.seconds += trio.current_time() - began
             await still_allowed()
+            if self._most is not None and page and self.count + len(page) > self._most:
+                page, self.truncated = page[: self._most - self.count], True
             for part, _ in form.encoder.cut(page) if page else ():
                 first, self.count = self.count + 1, self.count + len(part)
                 data = form.rows(stream, first, part)

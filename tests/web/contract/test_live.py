@@ -106,6 +106,16 @@ def test_changes_in_between_are_merged(fresh: Client) -> None:
         assert len(live.versions) < 10
 
 
+def test_rows_of_a_live_query_may_be_arrays(fresh: Client) -> None:
+    fresh.query("create table notes (id integer primary key, text text)")
+    fresh.query("insert into notes values (1, 'one')")
+    with LiveResult(fresh, "select id, text from notes", format="arrays") as live:
+        assert live.result == multiset([[1, "one"]])
+        version = fresh.query("update notes set text = 'two'")["version"]
+        live.until(version)
+        assert live.result == multiset([[1, "two"]])
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -96,6 +96,36 @@ def test_ndjson_ends_with_an_error_line_where_the_statement_fails(admin: Client)
     assert json.loads(last)["error"]["code"] == "22012"
 
 
+@pytest.mark.parametrize(
+    ("most", "rows", "truncated"),
+    [(0, 0, True), (1, 1, True), (4999, 4999, True), (5000, 5000, None), (9999, 5000, None)],
+)
+def test_of_a_stream_max_rows_are_sent(
+    admin: Client, most: int, rows: int, truncated: bool | None
+) -> None:
+    body = {"sql": "select n from generate_series(1, 5000) as n", "max_rows": most}
+    _, *found, done = parse_events(admin.post("/v1/query", body, headers=EVENTS).text)
+    assert [each.data["n"] for each in found] == list(range(1, rows + 1))
+    assert (done.data["row_count"], done.data.get("truncated")) == (rows, truncated)
+    assert len(admin.post("/v1/query", body, headers=LINES).text.splitlines()) == rows
+
+
+def test_max_rows_cut_what_is_shown_and_not_what_is_changed(fresh: Client) -> None:
+    fresh.query("create table t (a int)")
+    sql = HINT + "insert into t select generate_series(1, 3000) returning a"
+    answer = fresh.post("/v1/query", {"sql": sql, "max_rows": 2})
+    *_, done = parse_events(answer.text)
+    assert (done.data["row_count"], done.data["affected_rows"]) == (2, 3000)
+    assert fresh.value("select count(*) from t") == 3000
+
+
+def test_rows_of_a_stream_may_be_arrays(admin: Client) -> None:
+    body = {"sql": "select 1 as a, null as b, date '2024-02-29' as c", "format": "arrays"}
+    columns, row, _ = parse_events(admin.post("/v1/query", body, headers=EVENTS).text)
+    assert (columns.data["columns"], row.data) == (["a", "b", "c"], [1, None, "2024-02-29"])
+    assert admin.post("/v1/query", body, headers=LINES).text == '[1,null,"2024-02-29"]\n'
+
+
 def test_params_and_duplicate_names_work_in_streams_too(admin: Client) -> None:
     answer = admin.query_response(HINT + "select ?::int as a, 2 as a", [1])
     columns, row, _ = parse_events(answer.text)
