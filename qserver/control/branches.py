@@ -7,6 +7,9 @@ The pin has the id of the branch as its name, so each step can be repeated. The 
 before the pin and goes after it: a crash leaves a record that says what to undo, never a pin that
 nobody knows of, and never a branch without its pin.
 
+A version from before the parent was made, of the parent's own parent, is in that one's log. Then
+the branch is one of that one, and its record says so before anything is pinned there.
+
 A parent that is deleted before its branches keeps its file, with the pages that they need and no
 others: it is emptied by a commit that drops everything, and a checkpoint forgets what only it had.
 Its bytes go on counting for its organization. The last branch takes it along.
@@ -62,17 +65,36 @@ class Branches:
 
     async def fill(self, record: DatabaseRecord, origin: Origin) -> None:
         """Make the log of a branch whose record is there."""
-        assert record.parent_id is not None
-        with await self._databases.use(record.parent_id) as parent:
-            wanted = None
-            if origin.as_of is not None:
+        parent_id, wanted = record.parent_id, None
+        assert parent_id is not None
+        if origin.as_of is not None:
+            with await self._databases.use(parent_id) as parent:
                 wanted = (await parent.database.snapshot_at(origin.as_of)).version
-            version = await self._written(record.id, parent, wanted)
-        await self._store.write(
-            Statement(
-                "update databases set branch_version = $2 where id = $1", [record.id, version]
-            )
+        version = None
+        while version is None:
+            try:
+                with await self._databases.use(parent_id) as parent:
+                    version = await self._written(record.id, parent, wanted)
+            except HistoryTooOld:
+                elder = None if wanted is None else await self._parent_of(parent_id, wanted)
+                if elder is None:
+                    raise
+                parent_id = elder
+                await self._set(record.id, "branch_of", elder)
+        await self._set(record.id, "branch_version", version)
+
+    async def _set(self, branch_id: str, column: str, value: str | int) -> None:
+        statement = f"update databases set {column} = $2 where id = $1"
+        await self._store.write(Statement(statement, [branch_id, value]))
+
+    async def _parent_of(self, branch_id: str, version: int) -> str | None:
+        """Return of what a branch was made, if that was after a version: then they share it."""
+        rows = await self._store.rows(
+            "select branch_of from databases where id = $1 and branch_version >= $2",
+            branch_id,
+            version,
         )
+        return rows[0][0] if rows else None
 
     async def _written(self, branch_id: str, parent: OpenDatabase, wanted: int | None) -> int:
         if wanted is None:

@@ -173,16 +173,24 @@ class DatabaseRecords:
                 raise AlreadyExists(f"there is a database {name!r} already") from None
             self._under_way.add(record.id)
         try:
-            if origin is not None:
+            if parent is not None and origin is not None:
                 await self._branches.fill(record, origin)
+                record = await self._read_again(record)
+                if record.parent_id != parent.id:
+                    await self._remove_needless(parent.id)
             if record.history is not None:
                 self._databases.keep_history(record.id, record.history)
             return await self._finish_creation(record)
         except QserverError:
-            await self._delete(record)
+            await self._delete(await self._read_again(record))
             raise
         finally:
             self._under_way.remove(record.id)
+
+    async def _read_again(self, record: DatabaseRecord) -> DatabaseRecord:
+        """Return a record as it is now; a branch may have got another parent."""
+        rows = await self._store.rows(f"select {_COLUMNS} {_FROM} where d.id = $1", record.id)
+        return record_of(rows[0])
 
     async def _check_room(self, grant: Grant) -> None:
         count = await self._store.count(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from qserver.control.branches import Origin
+from qserver.control.branches import Branches, Origin
 from qserver.control.logs import Logs, MemoryLogs
 from qserver.durability.data_folder import DataFolder
-from qserver.errors import AlreadyExists, Forbidden, NotFound
+from qserver.errors import AlreadyExists, Forbidden, HistoryTooOld, NotFound
 from tests.control.planes import Opened, opened_plane
 
 TABLE = "create table t (id integer primary key, n integer)"
@@ -143,6 +144,56 @@ async def histories(opened: Opened, names: Iterable[str]) -> dict[str, int]:
     return {
         name: (await opened.plane.find_database(opened.grant, name))[1].history for name in names
     }
+
+
+async def test_a_branch_of_a_branch_begins_before_that_was_made(logs: Logs) -> None:
+    async with opened_plane(logs, history=3600.0) as opened:
+        run, grant, plane = opened.run, opened.grant, opened.plane
+        await run(grant, TABLE)
+        await run(grant, FILL.format(1, 100))
+        with await plane.database(grant, "main") as used:
+            old = (await used.database.wait_durable_snapshot()).version
+        first = await run(grant, SUM)
+        await checkpoint(opened)
+        await run(grant, FILL.format(101, 300))
+        await checkpoint(opened)
+        await branch(opened, "middle")
+        await run(grant, "delete from t", "middle")
+        record = await plane.create_database(grant, "late", Origin("middle", old))
+        assert (record.branch_of, record.branch_version) == ("main", old), "who has that version"
+        assert await run(grant, SUM, "late") == first
+        await plane.delete_database(grant, "middle")
+        await run(grant, "insert into t values (5000, 7)", "late")
+        await close(opened, "late")
+        assert await run(grant, "select count(*) from t", "late") == [(101,)]
+        await plane.delete_database(grant, "late")
+        assert [each.name for each in (await plane.list_databases(grant))[0]] == ["main"]
+
+
+async def test_a_version_that_only_the_branch_had_is_not_taken_from_its_parent(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Branches._written
+
+    async def trimmed_meanwhile(self: Branches, branch: str, parent: Any, wanted: Any) -> int:
+        if parent.id == middle:
+            raise HistoryTooOld("the version is no longer kept")
+        return await written(self, branch, parent, wanted)
+
+    async with opened_plane(logs, history=3600.0) as opened:
+        run, grant, plane = opened.run, opened.grant, opened.plane
+        await run(grant, TABLE)
+        middle = await branch(opened, "middle")
+        for number in range(3):
+            await run(grant, f"insert into t values ({number}, 1)")
+            await run(grant, f"insert into t values ({number}, 2)", "middle")
+        with await plane.database(grant, "middle") as used:
+            newest = (await used.database.wait_durable_snapshot()).version
+        monkeypatch.setattr(Branches, "_written", trimmed_meanwhile)
+        with pytest.raises(HistoryTooOld):
+            await plane.create_database(grant, "late", Origin("middle", newest - 1))
+        names = {each.name for each in (await plane.list_databases(grant))[0]}
+        assert names == {"main", "middle"}
 
 
 async def test_a_deleted_branch_frees_what_only_it_needed(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class BranchingClient(BusyClient):
             return await self._delete()
         parent = await self._any_member()
         older = self._chance.random() < 0.4
-        version = self._old_version(parent, parent.base) if older else parent.newest
+        version = self._old_version(parent) if older else parent.newest
         member = parent.branch(f"{self._prefix}{self._model.next_number()}", version)
         self._members.append(member)
         as_of = version if older else None
@@ -170,11 +170,9 @@ class BranchingClient(BusyClient):
         after = {**member.content, **dict.fromkeys(keys, value)}
         return after, Statement(_WRITE, [value, keys])
 
-    def _old_version(self, member: Member, since: int = 0) -> int:
+    def _old_version(self, member: Member) -> int:
         """A version that had the table; recent ones are more often still there."""
-        versions = sorted(
-            each for each, held in member.versions.items() if held is not None and each >= since
-        )
+        versions = sorted(each for each, held in member.versions.items() if held is not None)
         return self._chance.choice(versions[-12:] if self._chance.random() < 0.7 else versions)
 
     async def _make(self, member: Member, send: Callable[[], Awaitable[Any]]) -> None:
