@@ -301,8 +301,8 @@ larger round all live queries that read the tree look for themselves, each in it
 
 # --- the service ---------------------------------------------------------------------------------
 
-REQUEST_BODY_BYTES_MAX = 8 * 1024 * 1024
-"""Bytes of a request's body."""
+REQUEST_BODY_BYTES_MAX, BODIES_BYTES_MAX = 8 * 1024 * 1024, 256 * 1024 * 1024
+"""Bytes of a request's body; and of all that are arriving, past which the next is error 53200."""
 
 ANONYMOUS_BODY_BYTES_MAX = 16 * 1024
 """Bytes of a body where no key is asked for."""
@@ -584,7 +584,7 @@ assert OPEN_TRANSACTION_BYTES_MAX <= MEMORY_BYTES_MAX and VALUE_BYTES_MAX <= TEX
 assert BULK_ROW_BYTES_MAX <= VALUE_BYTES_MAX < BULK_BYTES_MAX
 assert STATEMENT_SECONDS_MAX < OPEN_IDLE_SECONDS <= OPEN_IDLE_SECONDS_MAX < OPEN_SECONDS_MAX
 assert OPEN_SWEEP_SECONDS < OPEN_IDLE_SECONDS and OPEN_IDLE_SECONDS_MAX <= COMMIT_ANSWER_SECONDS
-assert ANONYMOUS_BODY_BYTES_MAX <= REQUEST_BODY_BYTES_MAX <= VALUE_BYTES_MAX, "it is a value"
+assert ANONYMOUS_BODY_BYTES_MAX <= REQUEST_BODY_BYTES_MAX <= min(VALUE_BYTES_MAX, BODIES_BYTES_MAX)
 assert VALUE_BYTES_MAX <= ROW_BYTES_MAX <= STATEMENT_MEMORY_BYTES_MAX <= MEMORY_BYTES_MAX
 assert COMPRESSED_BYTES_MIN <= COMPRESSED_AT_ONCE_BYTES <= ANSWER_PART_BYTES <= ANSWER_BYTES_WHOLE
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"

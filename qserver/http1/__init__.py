@@ -25,11 +25,13 @@ from qserver.http1.application import (
     Application,
     Client,
     Endpoint,
+    Hold,
     IncomingBody,
     Parts,
     Request,
     Respond,
     Response,
+    hold_anything,
 )
 from qserver.http1.counters import Counters, ServerStatistics
 from qserver.http1.errors import AnswerCut, BodyRefused, ClientGone, InvalidAnswer
@@ -48,6 +50,7 @@ __all__ = [
     "Counters",
     "Endpoint",
     "Headers",
+    "Hold",
     "IncomingBody",
     "InvalidAnswer",
     "Parts",
@@ -56,5 +59,6 @@ __all__ = [
     "Response",
     "ServerOptions",
     "ServerStatistics",
+    "hold_anything",
     "serve",
 ]

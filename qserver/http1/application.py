@@ -78,12 +78,21 @@ False: the client is gone. The caller then closes a coroutine that it passed.
 """
 
 
+Hold: TypeAlias = Callable[[int], None]
+
+
+def hold_anything(count: int) -> None:
+    """Let a body have any part of its size."""
+
+
 class IncomingBody(Protocol):
     """A request body that had not fully arrived with its head."""
 
-    async def read(self, most: int | None = None) -> bytes:
+    async def read(self, most: int | None = None, hold: Hold = hold_anything) -> bytes:
         """Wait for the whole body, at most `most` bytes. Raises ClientGone if it does not arrive,
         and BodyRefused if the server refuses it.
+
+        `hold` is told the bytes of each part, and may raise.
         """
 
     async def receive_some(self) -> bytes:

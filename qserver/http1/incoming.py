@@ -16,6 +16,7 @@ import trio
 
 from qserver import limits
 from qserver.http1.answer import CONTINUE
+from qserver.http1.application import Hold, hold_anything
 from qserver.http1.body import ChunkedBody, OversizedBody, SizedBody
 from qserver.http1.errors import BodyRefused, ClientGone
 from qserver.http1.head import Head, body_too_large
@@ -74,7 +75,7 @@ class ArrivingBody:
         short = missing is not None and missing <= limits.BODY_UNREAD_BYTES_MAX
         return self.complete or (short and not self.continue_owed and self.refusal is None)
 
-    async def read(self, most: int | None = None) -> bytes:
+    async def read(self, most: int | None = None, hold: Hold = hold_anything) -> bytes:
         """Wait for the whole body. Raises ClientGone if it does not arrive."""
         parts, self.arrived = [self.arrived], b""
         size = len(parts[0])
@@ -86,6 +87,7 @@ class ArrivingBody:
                     break
                 parts.append(await self.receive())
                 size += len(parts[-1])
+                hold(len(parts[-1]))
         except Refusal as refusal:
             self._refuse(refusal)
         self._raise_refusal()

@@ -2,7 +2,8 @@
 
 Each statement has its own bound; the pool bounds many at once. The pool holds a count, not memory,
 so it is exact only as far as its users count. Pages make room for what statements hold, so that
-both together stay within the memory of the service.
+both together stay within the memory of the service. Another pool bounds what has arrived of
+requests.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ from qserver.limits import MEMORY_BYTES_MAX
 
 
 class MemoryPool:
-    __slots__ = ("held", "make_room", "most")
+    __slots__ = ("_hint", "_who", "held", "make_room", "most")
 
-    def __init__(self, most: int = MEMORY_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        most: int = MEMORY_BYTES_MAX,
+        who: str = "statements",
+        hint: str = "Try again later, or have the rows streamed.",
+    ) -> None:
         self.most = most
+        self._who, self._hint = who, hint
         self.held = 0
         self.make_room: Callable[[], None] | None = None
 
@@ -26,8 +33,8 @@ class MemoryPool:
         if self.held + count > self.most:
             raise OutOfMemory(
                 "the service needs more memory than it may have",
-                detail=f"All statements together hold {self.held} bytes; the limit is {self.most}.",
-                hint="Try again later, or have the rows streamed.",
+                detail=f"All {self._who} together hold {self.held} bytes, {self.most} at most.",
+                hint=self._hint,
             )
         self.held += count
         if self.make_room is not None:
@@ -52,6 +59,21 @@ class MemoryPool:
             yield
         finally:
             self.give_back(count)
+
+    @contextmanager
+    def growing(self) -> Iterator[Callable[[int], None]]:
+        """Hold what the block takes with the function that it is given."""
+        held = 0
+
+        def hold(count: int) -> None:
+            nonlocal held
+            self.take(count)
+            held += count
+
+        try:
+            yield hold
+        finally:
+            self.give_back(held)
 
     def __repr__(self) -> str:
         return f"{self.held} of {self.most} bytes are held"

@@ -27,9 +27,11 @@ from qserver.http1 import (
     AnswerCut,
     BodyRefused,
     ClientGone,
+    Hold,
     Parts,
     Request,
     Response,
+    hold_anything,
 )
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
 from qserver.limits import (
@@ -154,11 +156,12 @@ class ReceivedBody:
             raise BodyRefused(f"the body is larger than {most} bytes", 413)
         return part
 
-    async def read(self, most: int | None = None) -> bytes:
+    async def read(self, most: int | None = None, hold: Hold = hold_anything) -> bytes:
         most = self.most if most is None else most
         parts = []
         while self._more:
             parts.append(await self._next(most))
+            hold(len(parts[-1]))
         return b"".join(parts)
 
     async def receive_some(self) -> bytes:

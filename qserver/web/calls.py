@@ -325,7 +325,11 @@ class KeyedCall(Call):
 
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         """Wait for the body, at most `most` bytes."""
-        return self.after(body.read(most), self._arrived)
+        return self.after(self._whole(body, most), self._arrived)
+
+    async def _whole(self, body: IncomingBody, most: int | None) -> bytes:
+        with self.endpoint.service.bodies.growing() as hold:
+            return await body.read(most, hold)
 
     def _arrived(self, body: bytes) -> Answer:
         self.started = perf_counter()

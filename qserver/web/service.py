@@ -36,7 +36,7 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.http1 import Counters
-from qserver.limits import COLUMN_VECTORS_BYTES_MAX, FEED_READERS_MAX
+from qserver.limits import BODIES_BYTES_MAX, COLUMN_VECTORS_BYTES_MAX, FEED_READERS_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.storage.columns import VECTORS
@@ -81,6 +81,11 @@ class Service:
         self.pages = PageCache(settings.memory or half_of_memory())
         self.memory = MemoryPool(min(settings.memory_bytes_max, self.pages.most // 2))
         self.memory.make_room = self.pages.make_room
+        self.bodies = MemoryPool(
+            min(BODIES_BYTES_MAX, self.memory.most),
+            "requests that are arriving",
+            "Try again later, or send rows in bulk, which are read as they arrive.",
+        )
         self.pages.users.append(self.memory)
         VECTORS.bytes_max = min(COLUMN_VECTORS_BYTES_MAX, self.pages.most // 4)
         self.pages.others.append(VECTORS)

@@ -20,7 +20,7 @@ from typing import Any, Final
 import trio
 
 from qserver.errors import Applied, QserverError
-from qserver.http1 import PENDING, Answer, ClientGone, Request, Response
+from qserver.http1 import PENDING, Answer, ClientGone, Hold, Request, Response, hold_anything
 from simulations.web.front import Front
 
 SERVER_NOTICES: Final = 0.5
@@ -70,8 +70,9 @@ class LateBody:
         self._seconds = seconds
         self.client_left = False
 
-    async def read(self, most: int | None = None) -> bytes:
+    async def read(self, most: int | None = None, hold: Hold = hold_anything) -> bytes:
         await self._wait()
+        hold(len(self._body))
         return self._body
 
     async def receive_some(self) -> bytes:

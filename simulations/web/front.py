@@ -87,8 +87,9 @@ class Front:
             problems.append(f"{self.under_way} requests have not been answered")
         if self._opened.users:
             problems.append(f"{self._opened.users} requests have not given back the database")
-        if self.service.memory.held:
-            problems.append(f"{self.service.memory.held} bytes have not been given back")
+        for pool in (self.service.memory, self.service.bodies):
+            if pool.held:
+                problems.append(f"{pool.held} bytes have not been given back")
         if self.service.metrics.internal_errors:
             problems.append(f"{self.service.metrics.internal_errors} requests met a bug")
         return problems
