@@ -60,6 +60,7 @@ class Member:
             version,
             versions={each: held for each, held in self.versions.items() if each <= version},
             ended={each: when for each, when in self.ended.items() if each < version},
+            history=list(self.history),
         )
 
     def begin_change(self, after: Content, now: float) -> None:
