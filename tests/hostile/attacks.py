@@ -167,14 +167,18 @@ def _times(attacker: Attacker) -> str:
     return attacker.query(f"select 1 where now() in ({places})", times)
 
 
-def _raw(params: bytes, path: str = "/v1/query") -> Callable[[Attacker], str]:
+def _raw(params: Callable[[], bytes], path: str = "/v1/query") -> Callable[[Attacker], str]:
     """A body that is built by hand: there are numbers that Python would not write."""
-    sql = b'"sql":"select length($1::jsonb::text)","params":[%b]' % params
-    timeout = b'"timeout_ms":%d' % TIMEOUT_MS
-    body = b"{%b,%b}" % (sql, timeout)
-    if path != "/v1/query":
-        body = b'{"statements":[{%b}],%b}' % (sql, timeout)
-    return lambda attacker: attacker.post(path, body)
+
+    def send(attacker: Attacker) -> str:
+        sql = b'"sql":"select length($1::jsonb::text)","params":[%b]' % params()
+        timeout = b'"timeout_ms":%d' % TIMEOUT_MS
+        body = b"{%b,%b}" % (sql, timeout)
+        if path != "/v1/query":
+            body = b'{"statements":[{%b}],%b}' % (sql, timeout)
+        return attacker.post(path, body)
+
+    return send
 
 
 def _any_of_parameters(attacker: Attacker) -> str:
@@ -252,8 +256,8 @@ def _diff(attacker: Attacker) -> str:
     return answer[9:12].decode("latin-1")
 
 
-def _bulk(media_type: str, body: bytes) -> Callable[[Attacker], str]:
-    return lambda attacker: attacker.bulk("few", media_type, body)
+def _bulk(media_type: str, body: Callable[[], bytes]) -> Callable[[Attacker], str]:
+    return lambda attacker: attacker.bulk("few", media_type, body())
 
 
 def _large_body(attacker: Attacker) -> str:
@@ -271,13 +275,15 @@ _LINES: Final = "application/x-ndjson"
 SERVICE: Final = (
     Attack("parameters", _parameters),
     Attack("parameters that are times", _times),
-    Attack("parameter: numbers with a point", _raw(b"[%b1]" % (b"1.5," * 1_900_000))),
-    Attack("parameter: lists", _raw(b"[%b1]" % (b"[]," * 2_600_000))),
-    Attack("parameter: objects", _raw(b"[%b1]" % (b'{"a":1},' * 900_000))),
-    Attack("parameter: exponents", _raw(b"[%b1]" % (b"1e130000," * 800_000))),
-    Attack("parameter: escapes", _raw(b'"%b"' % (rb"\u00e9" * 1_300_000))),
-    Attack("parameter: digits", _raw(b"[%b1]" % ((b"9" * 4000 + b",") * 1900))),
-    Attack("parameter: a transaction", _raw(b"[%b1]" % (b"1," * 3_500_000), "/v1/transaction")),
+    Attack("parameter: numbers with a point", _raw(lambda: b"[%b1]" % (b"1.5," * 1_900_000))),
+    Attack("parameter: lists", _raw(lambda: b"[%b1]" % (b"[]," * 2_600_000))),
+    Attack("parameter: objects", _raw(lambda: b"[%b1]" % (b'{"a":1},' * 900_000))),
+    Attack("parameter: exponents", _raw(lambda: b"[%b1]" % (b"1e130000," * 800_000))),
+    Attack("parameter: escapes", _raw(lambda: b'"%b"' % (rb"\u00e9" * 1_300_000))),
+    Attack("parameter: digits", _raw(lambda: b"[%b1]" % ((b"9" * 4000 + b",") * 1900))),
+    Attack(
+        "parameter: a transaction", _raw(lambda: b"[%b1]" % (b"1," * 3_500_000), "/v1/transaction")
+    ),
     Attack("statements without end", lambda attacker: attacker.transaction(*[""] * 2_000_000)),
     Attack("any of parameters", _any_of_parameters),
     Attack("nested parameters", _nested_parameters),
@@ -292,21 +298,27 @@ SERVICE: Final = (
     Attack("dry run: delete", _dry_run("delete from many")),
     Attack("diff of versions", _diff, changes=True),
     Attack(
-        "csv: names", _bulk("text/csv", b",".join(b"c%d" % n for n in range(900_000)) + b"\n1\n")
+        "csv: names",
+        _bulk("text/csv", lambda: b",".join(b"c%d" % n for n in range(900_000)) + b"\n1\n"),
     ),
-    Attack("csv: commas", _bulk("text/csv", b"id,a\n" + b"," * 7_000_000)),
-    Attack("csv: empty texts", _bulk("text/csv", b"id,a\n" + b'"",' * 2_500_000)),
-    Attack("csv: quotes", _bulk("text/csv", b'id,a\nx,"' + b'""' * 3_500_000 + b'"\n')),
-    Attack("csv: lines", _bulk("text/csv", b'id,a\nx,"' + b"x\n" * 3_500_000 + b'"\n')),
-    Attack("lines: numbers", _bulk(_LINES, b'{"id":[%b1]}\n' % (b"1," * 3_500_000))),
-    Attack("lines: points", _bulk(_LINES, b'{"id":[%b1]}\n' % (b"1.5," * 1_900_000))),
-    Attack("lines: objects", _bulk(_LINES, b'{"id":[%b1]}\n' % (b'{"a":1},' * 900_000))),
-    Attack("lines: names", _bulk(_LINES, b'{%b"a":1}\n' % b"".join(_members(500_000)))),
-    Attack("lines: empty objects", _bulk(_LINES, b"{}\n" * 2_500_000)),
-    Attack("lines: digits", _bulk(_LINES, b'{"id":%b}\n' % (b"9" * 7_000_000))),
-    Attack("lines: escapes", _bulk(_LINES, b'{"id":"%b"}\n' % (rb"\u00e9" * 1_200_000))),
-    Attack("array: numbers", _bulk("application/json", b'[{"id":[%b1]}]' % (b"1," * 3_500_000))),
-    Attack("array: names", _bulk("application/json", b'[{%b"a":1}]' % b"".join(_members(500_000)))),
+    Attack("csv: commas", _bulk("text/csv", lambda: b"id,a\n" + b"," * 7_000_000)),
+    Attack("csv: empty texts", _bulk("text/csv", lambda: b"id,a\n" + b'"",' * 2_500_000)),
+    Attack("csv: quotes", _bulk("text/csv", lambda: b'id,a\nx,"' + b'""' * 3_500_000 + b'"\n')),
+    Attack("csv: lines", _bulk("text/csv", lambda: b'id,a\nx,"' + b"x\n" * 3_500_000 + b'"\n')),
+    Attack("lines: numbers", _bulk(_LINES, lambda: b'{"id":[%b1]}\n' % (b"1," * 3_500_000))),
+    Attack("lines: points", _bulk(_LINES, lambda: b'{"id":[%b1]}\n' % (b"1.5," * 1_900_000))),
+    Attack("lines: objects", _bulk(_LINES, lambda: b'{"id":[%b1]}\n' % (b'{"a":1},' * 900_000))),
+    Attack("lines: names", _bulk(_LINES, lambda: b'{%b"a":1}\n' % b"".join(_members(500_000)))),
+    Attack("lines: empty objects", _bulk(_LINES, lambda: b"{}\n" * 2_500_000)),
+    Attack("lines: digits", _bulk(_LINES, lambda: b'{"id":%b}\n' % (b"9" * 7_000_000))),
+    Attack("lines: escapes", _bulk(_LINES, lambda: b'{"id":"%b"}\n' % (rb"\u00e9" * 1_200_000))),
+    Attack(
+        "array: numbers", _bulk("application/json", lambda: b'[{"id":[%b1]}]' % (b"1," * 3_500_000))
+    ),
+    Attack(
+        "array: names",
+        _bulk("application/json", lambda: b'[{%b"a":1}]' % b"".join(_members(500_000))),
+    ),
 )
 
 
@@ -324,8 +336,8 @@ def parameters() -> Iterator[Attack]:
         yield Attack(f"parameter: {name}", partial(_query, sql, given))
 
 
-def _query(sql: str, given: list[Any], attacker: Attacker) -> str:
-    return attacker.query(sql, given)
+def _query(sql: str, given: Callable[[], list[Any]], attacker: Attacker) -> str:
+    return attacker.query(sql, given())
 
 
 def _of_statement(name: str, sql: str, *, changes: bool = False) -> Attack:

@@ -8,6 +8,7 @@ between two beats, which another process cannot stretch.
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -368,40 +369,46 @@ HELD = {
 """Statements that hold much memory until they end, or are refused for it."""
 
 
-_NESTED: list[Any] = [[[1] * 100 for _ in range(100)] for _ in range(300)]
+def _nested() -> list[Any]:
+    return [[[1] * 100 for _ in range(100)] for _ in range(300)]
 
-PARAMETERS: dict[str, tuple[str, list[Any]]] = {
-    "integers": ("SELECT cardinality($1::integer[])", [[1] * 3_500_000]),
-    "integers within the limit": ("SELECT cardinality($1::integer[])", [[1] * 900_000]),
-    "numerics": ("SELECT cardinality($1::numeric[])", [[Decimal("1.5")] * 1_500_000]),
-    "doubles": ("SELECT cardinality($1::float[])", [[Decimal("1.5")] * 900_000]),
-    "empty texts": ("SELECT cardinality($1::text[])", [[""] * 1_500_000]),
-    "texts": ("SELECT cardinality($1::text[])", [["äöü"] * 700_000]),
-    "dates": ("SELECT cardinality($1::date[])", [["2024-02-29"] * 600_000]),
-    "intervals": ("SELECT cardinality($1::interval[])", [["1 day"] * 600_000]),
-    "json values": ("SELECT cardinality($1::jsonb[])", [[{"a": [1]}] * 300_000]),
-    "dimensions": ("SELECT cardinality($1::integer[])", [_NESTED]),
-    "not rectangular": ("SELECT cardinality($1::integer[])", [[*_NESTED, [[1]]]]),
-    "an array in a text": ("SELECT cardinality($1::integer[])", ["{" + "1," * 3_000_000 + "1}"]),
-    "any of many": ("SELECT count(*) FROM many WHERE id = ANY($1)", [list(range(900_000))]),
-    "a list that is json": ("SELECT length($1::jsonb::text)", [[1] * 3_500_000]),
-    "a list of unknown type": ("SELECT $1", [[1] * 3_500_000]),
-    "a list that is a number": ("SELECT $1::integer", [[1] * 3_500_000]),
-    "a list that is a text": ("SELECT length($1::text)", [[1] * 3_500_000]),
-    "an object": ("SELECT length($1::jsonb::text)", [{f"k{n}": n for n in range(500_000)}]),
-    "an object of unknown type": ("SELECT $1", [{f"k{n}": n for n in range(500_000)}]),
-    "objects": ("SELECT length($1::json::text)", [[{}] * 2_500_000]),
-    "long numbers in json": ("SELECT length($1::jsonb::text)", [[10**4000] * 1900]),
-    "long numbers": ("SELECT cardinality($1::numeric[])", [[10**4000] * 1900]),
-    "json in a text": ("SELECT length($1::jsonb::text)", ["[" + "1," * 3_500_000 + "1]"]),
-    "escapes": ("SELECT length($1::jsonb::text)", ['"' + "\\u00e9" * 1_200_000 + '"']),
-    "a numeric of many digits": ("SELECT $1::numeric", ["9" * 7_000_000]),
-    "an integer of many digits": ("SELECT $1::integer", ["9" * 7_000_000]),
-    "an interval of many parts": ("SELECT $1::interval", ["1 day " * 1_000_000]),
-    "bytes": ("SELECT length($1::bytea)", ["abcd" * 1_900_000]),
-    "long texts, compared": ("SELECT count(*) FROM long WHERE u > $1", ["x" * 3_000_000]),
+
+PARAMETERS: dict[str, tuple[str, Callable[[], list[Any]]]] = {
+    "integers": ("SELECT cardinality($1::integer[])", lambda: [[1] * 3_500_000]),
+    "integers within the limit": ("SELECT cardinality($1::integer[])", lambda: [[1] * 900_000]),
+    "numerics": ("SELECT cardinality($1::numeric[])", lambda: [[Decimal("1.5")] * 1_500_000]),
+    "doubles": ("SELECT cardinality($1::float[])", lambda: [[Decimal("1.5")] * 900_000]),
+    "empty texts": ("SELECT cardinality($1::text[])", lambda: [[""] * 1_500_000]),
+    "texts": ("SELECT cardinality($1::text[])", lambda: [["äöü"] * 700_000]),
+    "dates": ("SELECT cardinality($1::date[])", lambda: [["2024-02-29"] * 600_000]),
+    "intervals": ("SELECT cardinality($1::interval[])", lambda: [["1 day"] * 600_000]),
+    "json values": ("SELECT cardinality($1::jsonb[])", lambda: [[{"a": [1]}] * 300_000]),
+    "dimensions": ("SELECT cardinality($1::integer[])", lambda: [_nested()]),
+    "not rectangular": ("SELECT cardinality($1::integer[])", lambda: [[*_nested(), [[1]]]]),
+    "an array in a text": (
+        "SELECT cardinality($1::integer[])",
+        lambda: ["{" + "1," * 3_000_000 + "1}"],
+    ),
+    "any of many": ("SELECT count(*) FROM many WHERE id = ANY($1)", lambda: [list(range(900_000))]),
+    "a list that is json": ("SELECT length($1::jsonb::text)", lambda: [[1] * 3_500_000]),
+    "a list of unknown type": ("SELECT $1", lambda: [[1] * 3_500_000]),
+    "a list that is a number": ("SELECT $1::integer", lambda: [[1] * 3_500_000]),
+    "a list that is a text": ("SELECT length($1::text)", lambda: [[1] * 3_500_000]),
+    "an object": ("SELECT length($1::jsonb::text)", lambda: [{f"k{n}": n for n in range(500_000)}]),
+    "an object of unknown type": ("SELECT $1", lambda: [{f"k{n}": n for n in range(500_000)}]),
+    "objects": ("SELECT length($1::json::text)", lambda: [[{}] * 2_500_000]),
+    "long numbers in json": ("SELECT length($1::jsonb::text)", lambda: [[10**4000] * 1900]),
+    "long numbers": ("SELECT cardinality($1::numeric[])", lambda: [[10**4000] * 1900]),
+    "json in a text": ("SELECT length($1::jsonb::text)", lambda: ["[" + "1," * 3_500_000 + "1]"]),
+    "escapes": ("SELECT length($1::jsonb::text)", lambda: ['"' + "\\u00e9" * 1_200_000 + '"']),
+    "a numeric of many digits": ("SELECT $1::numeric", lambda: ["9" * 7_000_000]),
+    "an integer of many digits": ("SELECT $1::integer", lambda: ["9" * 7_000_000]),
+    "an interval of many parts": ("SELECT $1::interval", lambda: ["1 day " * 1_000_000]),
+    "bytes": ("SELECT length($1::bytea)", lambda: ["abcd" * 1_900_000]),
+    "long texts, compared": ("SELECT count(*) FROM long WHERE u > $1", lambda: ["x" * 3_000_000]),
 }
-"""What a request may bring along: each is a statement and its parameters, of 8 MB as JSON."""
+"""What a request may bring along: each is a statement and its parameters, of 8 MB as JSON. They are
+made when they are wanted: the collector would look at all of them in every test of the process."""
 
 
 async def _devour() -> None:

@@ -53,7 +53,8 @@ async def test_parameters_let_the_heart_beat_and_end(in_a_transaction: bool) -> 
         for name, (sql, parameters) in PARAMETERS.items():
             if in_a_transaction:
                 sql = f"INSERT INTO sink {sql}"
-            end, beats[name] = await explode(database, sql, 2_000, parameters)
+            given = parameters()
+            end, beats[name] = await explode(database, sql, 2_000, given)
             code = end.split(" ")[0]
             assert code in {"finished", "57014", "54000", "53200", *WRONG}, f"{name}: {end}"
     worst = max(beats, key=beats.__getitem__)
