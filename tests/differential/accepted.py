@@ -43,6 +43,10 @@ PRINTED_CHAR: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """JSON of a text that is cast to CHAR, or that an aggregate or a window function shows."""
+JOINED_CHAR: Final = re.compile(
+    r"(?=.*\bconcat(?:_ws)?\()(?=.*\b(?:min|max)\(.*::char\b)", re.IGNORECASE | re.DOTALL
+)
+"""A text that concat makes of the least or greatest CHAR."""
 OUT_OF_MEMORY: Final = "53200"
 SHIFTED: Final = re.compile(r"\bto_char\(.*'[^']*V[^']*'", re.IGNORECASE | re.DOTALL)
 PARTIAL_INDEX: Final = re.compile(
@@ -224,6 +228,8 @@ def _char_blanks(difference: Difference) -> bool:
     expected, found, step = difference.expected, difference.found, difference.step
     if PRINTED_CHAR.match(step.sql) is not None:
         expected, found = _without_json_blanks(expected), _without_json_blanks(found)
+    elif JOINED_CHAR.match(step.sql) is not None:
+        expected, found = _without_text_blanks(expected), _without_text_blanks(found)
     elif "char" not in "".join(expected.types):
         return False
     return same_rows(_stripped(expected), _stripped(found), step.ordered_by)
@@ -234,6 +240,17 @@ def _without_json_blanks(outcome: Outcome) -> Outcome:
     rows = tuple(
         tuple(
             re.sub(' +"', '"', value) if value is not None and name in JSONS else value
+            for value, name in zip(row, outcome.types, strict=True)
+        )
+        for row in outcome.rows
+    )
+    return replace(outcome, rows=rows)
+
+
+def _without_text_blanks(outcome: Outcome) -> Outcome:
+    rows = tuple(
+        tuple(
+            value.replace(" ", "") if value is not None and name == "text" else value
             for value, name in zip(row, outcome.types, strict=True)
         )
         for row in outcome.rows
@@ -424,7 +441,7 @@ RULES: Final = (
         "char_blanks",
         "a value of char(n) comes without the blanks that fill it up where its expression does not"
         " tell n: greatest of a char(3) and a char(5), a function or an aggregate of one, or an"
-        " array of both; and so does JSON that is made of it",
+        " array of both; and so does JSON that is made of it, or a text by concat",
         _char_blanks,
     ),
     Rule(

@@ -92,6 +92,13 @@ def test_blanks_of_char_are_accepted_in_json_and_other_blanks_are_not() -> None:
     assert rule_for(rows('["a  "]'), rows('["a"]'), made) is None
 
 
+def test_blanks_of_the_greatest_char_are_accepted_in_a_text() -> None:
+    one, other = rows("a  ", type_name="text"), rows("a", type_name="text")
+    assert rule_for(one, other, "SELECT concat(max('a'::char(3)))") == "char_blanks"
+    assert rule_for(one, other, "SELECT concat('a'::char(3))") is None
+    assert rule_for(one, rows("b", type_name="text"), "SELECT concat(max('a'::char(3)))") is None
+
+
 def test_only_zones_with_daylight_saving_time_or_of_a_day_may_be_refused() -> None:
     def refused(zone: str) -> Outcome:
         return Outcome(error="22023", message=f'time zone "{zone}" not recognized')
