@@ -303,8 +303,7 @@ class Family:
             own[:] = [name for name in own if self.members.get(name, Member()).state == "ready"]
 
     def _explains(self, error: QserverError) -> bool:
-        short = self.profile.cache_bytes < 1 << 30 and isinstance(error, OutOfMemory)
-        return short or isinstance(error, HistoryTooOld) or self.world.explains(error)
+        return isinstance(error, HistoryTooOld) or self.world.explains(error)
 
     async def _step(
         self, chance: Random, number: int, own: list[str], value: int, process: Process

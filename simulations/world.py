@@ -28,6 +28,7 @@ from qserver.errors import (
     DataCorrupted,
     LogFailed,
     LogTaken,
+    OutOfMemory,
     PageUnreadable,
     QserverError,
 )
@@ -147,6 +148,8 @@ class SimulatedWorld:
             return self._has_damage(error)
         if isinstance(error, PageUnreadable):
             return True
+        if isinstance(error, OutOfMemory):  # a transaction gets a share of the memory for pages
+            return self.profile.cache_bytes < 1 << 30
         return error.applied is Applied.UNKNOWN or error.retryable
 
     def _has_damage(self, error: DataCorrupted) -> bool:

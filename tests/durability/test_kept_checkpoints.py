@@ -72,6 +72,8 @@ class Machine:
 
     async def do(self, what: str, how: Any) -> None:
         history, saved = self.history, self.saved
+        if what in ("pin", "unpin", "read an old one"):
+            await self._resolve()  # as the checkpointer does
         if what in ("write", "delete"):
             lease = history.snapshot.lease
             run_step(history, ("t", how, "rows" if what == "delete" else "nothing"))
