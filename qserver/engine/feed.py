@@ -41,9 +41,13 @@ FILTERS_KEPT_MAX: Final = 8
 CHANGES_MADE_AT_ONCE: Final = 250
 """Changes of a version that are made and encoded without yielding: about a millisecond."""
 
+RUN_VERSIONS_FIRST: Final = 8
+"""Versions of the past that are made together for a reader that begins: it may want no more. Each
+further run is twice as long."""
+
 RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 250, 256 * 1024, 8
-"""Versions of the past that are made together for all readers, or until their records have so many
-bytes; and how many such runs are kept, if they are no larger."""
+"""How long a run becomes at most, in versions, or until their records have so many bytes; and how
+many runs are kept for other readers, if they are no larger."""
 
 
 class FedVersion:
@@ -135,29 +139,39 @@ class SharedPast:
     """Makes runs of versions of the past, one at a time, for all readers that need them.
 
     Readers that come back together, as after a restart, begin at about the same version: the first
-    has a run made, and the others find it.
+    has a run made, and the others find it. Runs go with the last reader of the past: versions that
+    nobody has looked at yet hold their snapshots, and with them pages that history could forget.
     """
 
     def __init__(self, past: Past) -> None:
         self._past = past
         self._runs: list[list[FedVersion]] = []
+        self._readers = 0
         self._lock = trio.Lock()
 
     async def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
         """Yield what `past.after` does."""
-        while run := await self._run_of(version + 1):
-            for fed in run[version + 1 - run[0].version :]:
-                version = fed.version
-                yield fed
+        self._readers += 1
+        most = min(RUN_VERSIONS_FIRST, RUN_VERSIONS)
+        try:
+            while run := await self._run_of(version + 1, most):
+                most = min(2 * most, RUN_VERSIONS)
+                for fed in run[version + 1 - run[0].version :]:
+                    version = fed.version
+                    yield fed
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self._runs.clear()
 
-    async def _run_of(self, version: int) -> list[FedVersion]:
+    async def _run_of(self, version: int, most: int) -> list[FedVersion]:
         """Return a run that has this version; an empty one if it is not durable."""
         found = self._find(version)
         if found is None:
             async with self._lock:
                 found = self._find(version)
                 if found is None:
-                    found = await self._make(version)
+                    found = await self._make(version, most)
         return found
 
     def _find(self, version: int) -> list[FedVersion] | None:
@@ -167,14 +181,14 @@ class SharedPast:
                 return run
         return None
 
-    async def _make(self, version: int) -> list[FedVersion]:
+    async def _make(self, version: int, most: int) -> list[FedVersion]:
         run: list[FedVersion] = []
         size, stint = 0, Stint()
         async with aclosing(self._past.after(version - 1)) as versions:
             async for fed in versions:
                 run.append(fed)
                 size += fed.record_bytes
-                if len(run) >= RUN_VERSIONS or size >= RUN_BYTES:
+                if len(run) >= most or size >= RUN_BYTES:
                     break
                 await stint.part_done()
         if run and size <= 2 * RUN_BYTES:

@@ -277,6 +277,19 @@ async def test_readers_that_catch_up_together_have_the_past_made_once(
         assert not feed.shared
 
 
+async def test_a_reader_of_few_versions_has_few_made_and_leaves_none() -> None:
+    async with fed() as (database, feed, past):
+        for number in range(100):
+            await database.execute("INSERT INTO a VALUES ($1, 1)", [number])
+        feed.open()  # somebody reads all the time
+        answer = await read(feed, past, 2, limit=3)
+        assert [each["version"] for each in answer["changes"]] == [3, 4, 5]
+        assert past.made <= 10, "not all that it might ask for next"
+        shared = feed.shared[engine_feed.SharedPast]
+        assert repr(shared) == "0 runs of versions", "they would hold snapshots, and so pages"
+        feed.close()
+
+
 async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
     async with fed() as (database, feed, past):
         reader = Readers("feeds", lambda: 1).open("o")
