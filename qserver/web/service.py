@@ -86,7 +86,8 @@ class Service:
             "requests that are arriving",
             "Try again later, or send rows in bulk, which are read as they arrive.",
         )
-        self.pages.users.append(self.memory)
+        self.bodies.make_room = self.pages.make_room
+        self.pages.users += [self.memory, self.bodies]
         VECTORS.bytes_max = min(COLUMN_VECTORS_BYTES_MAX, self.pages.most // 4)
         self.pages.others.append(VECTORS)
         self.databases = Databases(
