@@ -22,12 +22,6 @@ from qserver.values.sizes import size_of
 RUN_MEMBERS: Final = 256
 """Members of a list or object decoded at once."""
 
-STEP_BYTES: Final = 2 * RUN_MEMBERS - 1
-"""So much text is decoded before others run, where no member is longer: a run of digits."""
-
-BRACKET_BYTES: Final = 8
-"""Text that takes as long as a bracket."""
-
 CONTAINER_BYTES: Final = 64
 """The charge for a member of an object, besides its value; a list or object costs twice this."""
 
@@ -46,7 +40,7 @@ def decode_in_steps(text: bytes, decode: Decode) -> Generator[None, None, Any]:
         return decode(text)
     container: Any = [] if text[:1] == b"[" else {}
     around: list[Any] = []
-    at, total, work = 1, 0, 0
+    at, total = 1, 0
     while True:
         if total > ROW_BYTES_MAX:
             raise refuse_size(total, ROW_BYTES_MAX)
@@ -58,10 +52,7 @@ def decode_in_steps(text: bytes, decode: Decode) -> Generator[None, None, Any]:
         members = (part[1] if is_nested else part[0]).rstrip(b", \t\r\n")
         if members:
             total += _add(container, members, decode)
-        work += len(members) + BRACKET_BYTES
-        if work > STEP_BYTES:
-            work = 0
-            yield None
+        yield None
         at = end + 1
         if is_nested:
             total += 2 * CONTAINER_BYTES
