@@ -403,13 +403,7 @@ class SqlDatabase:
         if options.dry_run:
             reads, request.dry_run = False, True
         if options.if_version is not None and reads:
-            try:
-                check_reads(options.if_version, found, snapshot)
-            except SerializationFailure as error:
-                if writer is not None:
-                    yield partial(writer.explain, error)
-                    yield partial(writer.check_kept, options.if_version)
-                raise
+            yield from self._check_reads(options.if_version, found, snapshot, writer)
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if refused is not None:
@@ -445,6 +439,19 @@ class SqlDatabase:
         finally:
             if request.drawn:
                 request.give_back_unused(everything=options.dry_run)
+
+    @staticmethod
+    def _check_reads(
+        version: int, found: list[Found], snapshot: Snapshot, writer: WritableDatabase | None
+    ) -> Generator[Step, Any, None]:
+        """Raise SerializationFailure, with its reason, if what is read has changed since."""
+        try:
+            check_reads(version, found, snapshot)
+        except SerializationFailure as error:
+            if writer is not None:
+                yield partial(writer.explain, error)
+                yield partial(writer.check_kept, version)
+            raise
 
     def _transact(
         self,
