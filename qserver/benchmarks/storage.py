@@ -239,7 +239,7 @@ class Bench:
     def _conflict_time(self, snapshot: Snapshot, transaction: Transaction) -> float:
         """Test all parts, against a change of the second key."""
         changes: Writes = {TREE: {self.keys[1]: make_row(-1)}}
-        trees = written(snapshot, snapshot.catalog, changes).tree(TREE)
+        trees = at_once(written(snapshot, snapshot.catalog, changes)).tree(TREE)
         now = dict(zip(trees.ranges, trees.roots, strict=True))
         parts = at_once(parts_of(transaction, 0, snapshot))
 
@@ -265,7 +265,7 @@ def make_row(number: int) -> Value:
 def snapshot_of(keys: Sequence[Key], values: Sequence[Value]) -> Snapshot:
     """A snapshot whose tree 1 holds the entries."""
     empty = empty_snapshot(SHARDS)
-    trees = written(empty, empty.catalog, {TREE: dict(zip(keys, values, strict=True))})
+    trees = at_once(written(empty, empty.catalog, {TREE: dict(zip(keys, values, strict=True))}))
     return Snapshot(1, 0.0, empty.catalog, trees, SHARDS)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from qserver.storage.pieces import Made, Steps
+from qserver.storage.pieces import Made, Steps, noting
 
 
 async def in_steps(
@@ -17,10 +17,7 @@ async def in_steps(
     An actor does not queue for its steps, because every commit waits for it; long work of a request
     does, and gives the pause that queues.
     """
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
+    made: list[Made] = []
+    for _ in noting(steps, made):
         await pause()
+    return made[0]

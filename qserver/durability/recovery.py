@@ -40,7 +40,7 @@ from qserver.limits import CHECKPOINT_PAGES_AT_ONCE, PAGE_ENTRIES_MAX
 from qserver.storage.catalog import changes_from_plain
 from qserver.storage.pieces import Steps, at_once
 from qserver.storage.ranges import Trees
-from qserver.storage.routing import written_in_pieces
+from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Moment, Writes, merge_writes_in_pieces
 
@@ -280,7 +280,7 @@ class Replay:
                 keys = sorted(entries)
                 for first in range(0, len(keys), most):
                     some = {key: entries[key] for key in keys[first : first + most]}
-                    trees = yield from written_in_pieces(
+                    trees = yield from written(
                         self.base, self._catalog, {tree: some}, (), self._moments
                     )
                     self.base = self._on_base(self.base.version, trees)
@@ -297,7 +297,5 @@ class Replay:
         base = self.base
         if self.version == base.version:
             return base
-        trees = yield from written_in_pieces(
-            base, self._catalog, self._writes, self._dropped, self._moments
-        )
+        trees = yield from written(base, self._catalog, self._writes, self._dropped, self._moments)
         return self._on_base(self.version, trees)

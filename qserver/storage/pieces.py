@@ -1,7 +1,7 @@
 """Long work in pieces: a generator yields now and then, so that others can run.
 
-Whoever runs it decides what happens in between: nothing, if the work is known to be short; a pause,
-if it may be long.
+Whoever runs it decides what happens in between: nothing, if the work is known to be short
+(`at_once`); a pause, if it may be long (`durability.pauses`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ Steps: TypeAlias = Generator[None, None, Made]
 """Yields now and then, so that others can run; returns the result."""
 
 
+def noting(steps: Steps[Made], made: list[Made]) -> Steps[None]:
+    """Take the steps, and note their result, for a loop that would lose it."""
+    made.append((yield from steps))
+
+
 def at_once(steps: Steps[Made]) -> Made:
     """Return the result of few steps without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
+    made: list[Made] = []
+    for _ in noting(steps, made):
+        pass
+    return made[0]

@@ -22,7 +22,7 @@ import msgspec
 
 from qserver.storage.catalog import Catalog
 from qserver.storage.page import Key, Tree, Value
-from qserver.storage.pieces import Steps, at_once
+from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
@@ -144,22 +144,11 @@ def written(
     writes: Writes,
     dropped: Collection[int] = (),
     moments: Mapping[int, Moment] = MappingProxyType({}),
-) -> Trees:
+) -> Steps[Trees]:
     """Return a snapshot's trees with writes made, without shards: for recovery.
 
     `moments`: when each of the trees was last written.
     """
-    return at_once(written_in_pieces(snapshot, catalog, writes, dropped, moments))
-
-
-def written_in_pieces(
-    snapshot: Snapshot,
-    catalog: Catalog,
-    writes: Writes,
-    dropped: Collection[int] = (),
-    moments: Mapping[int, Moment] = MappingProxyType({}),
-) -> Steps[Trees]:
-    """Do the same; yield now and then, so that others can run."""
     trees: dict[int, RangedTree] = {}
     for number, changes in writes.items():
         before = snapshot.trees.tree(number)

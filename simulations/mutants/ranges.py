@@ -138,7 +138,7 @@ def _lay_the_first_bound_too_high(original: Any) -> Any:
 
 
 def _file_a_bound_to_the_left(original: Any) -> Any:
-    def written_in_pieces(*arguments: Any) -> Steps[Trees]:
+    def written(*arguments: Any) -> Steps[Trees]:
         module: Any = routing
         kept = module.bisect_right
         module.bisect_right = bisect_left
@@ -148,7 +148,7 @@ def _file_a_bound_to_the_left(original: Any) -> Any:
             module.bisect_right = kept
         return trees
 
-    return written_in_pieces
+    return written
 
 
 def _look_left_of_a_bound(original: Any) -> Any:
@@ -302,7 +302,7 @@ MUTANTS: Final = (
         "file_a_bound_to_the_left",
         "recovery files an entry that lies on a bound in the range before it",
         ("bank", "registers", "list_append"),
-        ((recovery, "written_in_pieces", _file_a_bound_to_the_left),),
+        ((recovery, "written", _file_a_bound_to_the_left),),
         shape=WITH_RANGES,
     ),
     Mutant(

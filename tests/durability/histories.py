@@ -8,6 +8,7 @@ from qserver.durability.port import Log, StoredRecord
 from qserver.durability.records import FORMAT, LogRecord, encode_record, encode_trees
 from qserver.durability.saved_pages import SavedPages
 from qserver.storage.catalog import changes_to_plain
+from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
@@ -43,7 +44,7 @@ class History:
         before = self.snapshot
         version, time = before.version + 1, 10.0 * (before.version + 1)
         writes, dropped = transaction.writes, transaction.dropped
-        trees = written(before, transaction.catalog, writes, dropped)
+        trees = at_once(written(before, transaction.catalog, writes, dropped))
         self.snapshot = Snapshot(version, time, transaction.catalog, trees, before.shards)
         data = stored(
             version,

@@ -12,6 +12,7 @@ from qserver.engine.feed import FedVersion
 from qserver.engine.past import LogPast
 from qserver.errors import ReaderTooSlow
 from qserver.query.sql_database import SqlDatabase
+from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from tests.sql.databases import opened_sql
@@ -53,7 +54,7 @@ async def _begin(_: int) -> Snapshot:
 def _snapshot_behind(version: FedVersion) -> Snapshot:
     made = version._making
     assert made is not None
-    trees = written(made.snapshot, made.catalog, made.writes)
+    trees = at_once(written(made.snapshot, made.catalog, made.writes))
     return Snapshot(version.version, version.time, made.catalog, trees, 4)
 
 

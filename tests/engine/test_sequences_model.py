@@ -16,6 +16,7 @@ from qserver.engine.sequence_states import drop_state, put_state, state_of
 from qserver.engine.sequences import Sequences
 from qserver.errors import OutcomeUnknown
 from qserver.limits import SEQUENCE_BLOCK
+from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
@@ -45,7 +46,7 @@ class Store:
     def commit(self, work: Callable[[Transaction], Any]) -> Any:
         transaction = Transaction(self.snapshot)
         result = work(transaction)
-        trees = written(self.snapshot, transaction.catalog, transaction.writes)
+        trees = at_once(written(self.snapshot, transaction.catalog, transaction.writes))
         self.snapshot = Snapshot(self.snapshot.version + 1, 0.0, transaction.catalog, trees, 2)
         return result
 

@@ -54,7 +54,7 @@ def database(shards: int, tables: Iterable[Table] = (PLAIN, PEOPLE)) -> Snapshot
 def view_with(entries: Mapping[Key, Value], shards: int, tree: int = 1) -> Snapshot:
     """A database one of whose trees holds the entries."""
     snapshot = database(shards)
-    trees = written(snapshot, snapshot.catalog, {tree: dict(entries)})
+    trees = at_once(written(snapshot, snapshot.catalog, {tree: dict(entries)}))
     return Snapshot(1, 0.0, snapshot.catalog, trees, shards)
 
 
@@ -63,7 +63,7 @@ def commit(transaction: Transaction) -> Snapshot:
     snapshot, catalog = transaction.snapshot, transaction.snapshot.catalog
     if transaction.changes_catalog:
         catalog = catalog.changed(transaction.catalog_changes, transaction.catalog.trees_used)
-    trees = written(snapshot, catalog, transaction.writes, transaction.dropped)
+    trees = at_once(written(snapshot, catalog, transaction.writes, transaction.dropped))
     return Snapshot(snapshot.version + 1, 0.0, catalog, trees, snapshot.shards)
 
 

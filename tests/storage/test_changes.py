@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from qserver.storage.catalog import Catalog
 from qserver.storage.changes import Change, net_changes
+from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Trees
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot
@@ -36,7 +37,7 @@ def snapshot_of(rows: list[dict[int, str]]) -> Snapshot:
     for table, of_table in zip(TABLES, rows, strict=True):
         for key, text in of_table.items():
             transaction.insert(table, (key, text))
-    return Snapshot(1, 0.0, CATALOG, written(empty, CATALOG, transaction.writes), 2)
+    return Snapshot(1, 0.0, CATALOG, at_once(written(empty, CATALOG, transaction.writes)), 2)
 
 
 def apply(transaction: Transaction, state: list[dict[int, str]], steps: list[Any]) -> None:

@@ -137,7 +137,7 @@ def test_writes_without_shards_make_the_same_trees(
 ) -> None:
     snapshot = view_with(model, shards, TREE)
     for made in rounds:
-        trees = written(snapshot, snapshot.catalog, {TREE: made})
+        trees = at_once(written(snapshot, snapshot.catalog, {TREE: made}))
         snapshot, model = (
             Snapshot(1, 0.0, snapshot.catalog, trees, shards),
             changed_model(model, made),
@@ -174,7 +174,9 @@ def test_a_table_that_the_transaction_makes_is_on_the_shard_where_others_will_lo
 def test_a_dropped_table_concerns_all_shards_that_have_or_may_get_a_range_of_it() -> None:
     rows: Writes = {TREE: {(at,): (at,) for at in range(20)}}
     snapshot = database(4)
-    newest = Snapshot(1, 0.0, snapshot.catalog, written(snapshot, snapshot.catalog, rows), 4)
+    newest = Snapshot(
+        1, 0.0, snapshot.catalog, at_once(written(snapshot, snapshot.catalog, rows)), 4
+    )
     dropper = Transaction(newest)
     dropper.drop_table("plain")
     parts = at_once(parts_of(dropper, 0, newest))

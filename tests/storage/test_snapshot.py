@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qserver.storage.page import Key, Value
+from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Writes
@@ -79,7 +80,7 @@ def test_get_looks_in_the_range_that_has_the_key(
 def test_an_old_snapshot_is_as_it_was() -> None:
     old = view_with({(at,): (at,) for at in range(30)}, shards=2)
     writes: Writes = {1: {(at,): None for at in range(30)}}
-    new = Snapshot(2, 0.0, old.catalog, written(old, old.catalog, writes), 2)
+    new = Snapshot(2, 0.0, old.catalog, at_once(written(old, old.catalog, writes)), 2)
     assert (old.count(1), new.count(1)) == (30, 0)
     assert old.get_entry(1, (7,)) == (7,)
 
