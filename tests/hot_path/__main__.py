@@ -9,9 +9,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-import trio
-
-from tests.hot_path.counting import counts
+from tests.hot_path.counting import counted_alone
 from tests.hot_path.recorded import RECORD, differences, record, recorded
 from tests.hot_path.syscalls import StraceUnusable, calls_of_commit
 
@@ -20,7 +18,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.hot_path")
     parser.add_argument("--look", action="store_true", help="print the counts, record nothing")
     options = parser.parse_args()
-    found = trio.run(counts)
+    found = counted_alone()
     calls = None
     try:
         with tempfile.TemporaryDirectory() as folder:

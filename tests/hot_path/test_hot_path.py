@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import trio
 
-from tests.hot_path.counting import counts
+from tests.hot_path.counting import counted_alone
 from tests.hot_path.recorded import ADVICE, PYTHON, SLACK, differences, recorded
 from tests.hot_path.syscalls import StraceUnusable, calls_of_commit
 
@@ -23,7 +22,7 @@ same_python = pytest.mark.skipif(
 
 @same_python
 def test_a_request_takes_what_is_recorded() -> None:
-    found = differences(recorded()["requests"], trio.run(counts))
+    found = differences(recorded()["requests"], counted_alone())
     assert not found, "\n" + "\n".join(found) + "\n" + ADVICE
 
 
