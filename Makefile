@@ -28,6 +28,8 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests start hundreds of processes; without bytecode each would compile the whole program.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALLED := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 CODE := qserver simulations tests docs

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.util import cache_from_source
+from pathlib import Path
 from typing import Any
 
 from lark import Lark
@@ -110,13 +112,16 @@ class _Feed(Lexer):
 
 @cache
 def _lark() -> Lark:
+    tables = Path(cache_from_source(__file__) + ".tables")
+    with suppress(OSError):  # the folder is missing where Python writes no bytecode
+        tables.parent.mkdir(parents=True, exist_ok=True)
     return Lark(
         grammar_text(),
         parser="lalr",
         lexer=_Feed,
         start=["start", "expression_alone"],
         transformer=Builder(),
-        cache=cache_from_source(__file__) + ".tables",
+        cache=str(tables),
     )
 
 
