@@ -28,6 +28,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any, Final
 
@@ -36,15 +37,10 @@ import trio
 from qserver.control.reset import wipe
 from qserver.durability.branch_log import begin_branch
 from qserver.durability.kept import decode_outline
-from qserver.durability.open_logs import OpenLogs
-from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
-from qserver.engine.mailbox import Mailbox
 from qserver.errors import (
     Applied,
-    DatabaseUnavailable,
     HistoryTooOld,
-    LogFailed,
     OutOfMemory,
     QserverError,
     first_of,
@@ -53,18 +49,17 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 from simulations.branch_members import KEYS, Member, changed, create, entries
+from simulations.branch_process import FamilyWorld, Process, ProcessCrashed
 from simulations.determinism import Exhausted, run_repeatably
-from simulations.disk import Disk, DiskHandle
+from simulations.disk import Disk
 from simulations.faults import Faults, Profile, make_profile
 from simulations.inspection import page_numbers
 from simulations.pages import FickleCache
 from simulations.sizes import sized
 from simulations.trace import Trace
-from simulations.world import ACTOR, SimulatedWorld
 
 MAIN: Final = "main"
 CLIENTS: Final = 3
-STEPS: Final = 14
 STEPS_TAKEN: Final = (
     "write",
     "write",
@@ -82,97 +77,15 @@ STEPS_TAKEN: Final = (
 )
 CHAOS_SECONDS: Final = 60.0
 HELD_SECONDS: Final = 3.0
+PAST_SECONDS: Final = 1.0
+NEXT_TO_GO: Final = 4
+"""Of a long past, so many of the oldest versions are read or trimmed first."""
 LISTED_MOST: Final = 1000
 EVER: Final = 1 << 60
 SECONDS_MAX: Final = 400.0
 STEPS_MAX: Final = 600_000
 LEFT_OUT: Final = ("page_torn", "log_taken", "clock_jumps", "client_pauses", "client_leaves")
 """Faults of the other runs that mean nothing here, or would excuse every loss."""
-
-
-class FamilyWorld(SimulatedWorld):
-    def mailbox(self, name: str, capacity: int) -> Any:
-        return Mailbox[Any](name, capacity)
-
-    async def stand_at_await_point(self) -> None:
-        if ACTOR.get() in self._actors:
-            await super().stand_at_await_point()
-        else:  # a client pins, unpins or copies
-            self.let_pages_go()
-            await trio.lowlevel.checkpoint()
-
-
-class ProcessCrashed(Exception):
-    """The process that a client has used is gone."""
-
-
-class Process:
-    """One life: logs that are open, and databases that run on them."""
-
-    def __init__(self, family: Family) -> None:
-        self.family = family
-        self.handles: list[tuple[Disk, DiskHandle]] = []
-        self.scope = trio.CancelScope()
-        self.requests: set[trio.CancelScope] = set()
-        self.up = trio.Event()
-        self.databases: dict[str, Database] = {}
-        self.opening: dict[str, trio.Event] = {}
-        """Set when it is open, or could not be opened."""
-        self.endings: dict[str, tuple[trio.CancelScope, trio.Event]] = {}
-        self.logs = OpenLogs(self._open_one, self._close_one)
-        self.nursery: trio.Nursery | None = None
-
-    async def _open_one(self, name: str, may_make: bool) -> DiskHandle:
-        await trio.lowlevel.checkpoint()
-        disk = self.family.disk(name, may_make)
-        handle = disk.connect()
-        self.handles.append((disk, handle))
-        return handle
-
-    async def _close_one(self, name: str, handle: DiskHandle) -> None:
-        """Leave the disk to the next handle, whose operations wait for those under way."""
-        await trio.lowlevel.checkpoint()
-
-    async def open(self, name: str) -> Database:
-        if name not in self.opening:
-            assert self.nursery is not None
-            self.opening[name] = trio.Event()
-            self.nursery.start_soon(self._host, name, self.opening[name])
-        await self.opening[name].wait()
-        if name not in self.databases:
-            raise DatabaseUnavailable(f"{name} could not be opened")
-        return self.databases[name]
-
-    async def _host(self, name: str, opened: trio.Event) -> None:
-        profile, world = self.family.profile, self.family.world
-        scope, ended = self.endings[name] = (trio.CancelScope(), trio.Event())
-        policy = CheckpointPolicy(
-            profile.checkpoint_log_bytes,
-            profile.checkpoint_seconds,
-            profile.checkpoint_pages_at_once,
-            history=0.0 if self.family.members[name].state == "deleted" else profile.history,
-        )
-        try:
-            with scope:
-                async with self.logs.open(name) as log:
-                    database = self.databases[name] = Database(
-                        log, world, name=name, shards=2, policy=policy, cache=world.cache
-                    )
-                    opened.set()
-                    await database.run()
-        except LogFailed:
-            pass  # the next who wants it tries again
-        finally:
-            self.databases.pop(name, None)
-            del self.opening[name]
-            opened.set()
-            ended.set()
-
-    async def close(self, name: str) -> None:
-        if name in self.databases:
-            scope, ended = self.endings[name]
-            scope.cancel()
-            await ended.wait()
 
 
 class Family:
@@ -184,7 +97,7 @@ class Family:
         self.members: dict[str, Member] = {}
         self.problems: list[str] = []
         self.crashes = self.made = self.deleted = self.read = 0
-        self.looked_back = self.emptied = 0
+        self.looked_back = self.emptied = self.outlived = 0
         self._disks: dict[str, Disk] = {}
         self._nursery: trio.Nursery | None = None
         self._process: Process | None = None
@@ -220,7 +133,7 @@ class Family:
 
     async def _processes(self) -> None:
         while True:
-            process = Process(self)
+            process = Process(self.profile, self.world, self.members, self.disk)
             self.world.cache = FickleCache(self.profile.cache_bytes)
             self._process = process
             with process.scope:
@@ -285,13 +198,23 @@ class Family:
             database = await process.open(MAIN)
             await database.transact(create)
             await database.checkpoint()
+            await self._lay_down_a_past(process)
 
         await self._within(begin)
+
+    async def _lay_down_a_past(self, process: Process) -> None:
+        """Write one version after the other, and see and save each."""
+        chance = Random(f"past {self.seed}")
+        for version in range(self.profile.past):
+            await self._read(process, MAIN)
+            await trio.sleep(PAST_SECONDS)
+            await self._write(process, chance, MAIN, -1000 * version)
+            await (await process.open(MAIN)).checkpoint()
 
     async def _client(self, number: int) -> None:
         chance = Random(f"family {self.seed} {number}")
         own = [MAIN] if number == 0 else []
-        for step in range(STEPS):
+        for step in range(self.profile.steps):
             value = 1 + number * 1_000_000 + step * 1000
             try:
                 await self._within(partial(self._step, chance, number, own, value))
@@ -308,7 +231,7 @@ class Family:
     async def _step(
         self, chance: Random, number: int, own: list[str], value: int, process: Process
     ) -> None:
-        what = chance.choice(STEPS_TAKEN)
+        what = chance.choice(self.profile.steps_taken or STEPS_TAKEN)
         if number and (what == "branch" or not own):
             name = f"b{number}-{value}"
             own.append(name)
@@ -324,13 +247,15 @@ class Family:
         elif what == "tell":
             await self._tell(process, chance, chance.choice([MAIN, *own]))
         elif what == "trim":
-            await self._trim(process, name)
+            await self._trim(process, chance, name)
         elif what == "draw":
             await self._draw(process, name)
         elif what == "checkpoint":
             await (await process.open(name)).checkpoint()
             if chance.random() < 0.3:
                 await process.close(name)
+        elif what == "close":
+            await process.close(name)
         else:
             self.members[name].state = "deleted" if self._has_branches(name) else "deleting"
             await self._finish(process, name)
@@ -389,10 +314,12 @@ class Family:
         time = member.times.get(version) if chance.random() < 0.3 else None
         database = await process.open(name)
         snapshot = await self._as_of(database, name, version, time)
+        kept = self._must_keep(name, snapshot.version)
         if hold:
             await trio.sleep(chance.uniform(0.0, HELD_SECONDS))
         if process.databases.get(name) is database:  # else it was closed, and nobody may read it
             self._compare(name, snapshot.version, entries(snapshot))
+            self.outlived += kept and not self._must_keep(name, snapshot.version)
         self.looked_back += 1
 
     def _seen_version(self, chance: Random, name: str, share: float = 0.7) -> int | None:
@@ -400,6 +327,8 @@ class Family:
         member = self.members[name]
         older = [version for version in member.seen if version < member.base]
         seen = sorted(older if older and chance.random() < share else member.seen)
+        if self.profile.past:
+            seen = [version for version in seen if self._must_keep(name, version)][:NEXT_TO_GO]
         return chance.choice(seen) if seen else None
 
     async def _as_of(
@@ -448,17 +377,22 @@ class Family:
             lost = range(first + 1, listed[-1])
             self.problems += [f"version {each} of {name} is not listed" for each in lost]
 
-    async def _trim(self, process: Process, name: str) -> None:
-        """Have a database forget its history, once."""
+    async def _trim(self, process: Process, chance: Random, name: str) -> None:
+        """Have a database forget its history, once; of a long one, the first part."""
         member, database = self.members[name], await process.open(name)
         await database.wait_durable_snapshot()
+        times = [time for version, time in member.times.items() if version >= member.kept_from]
         before, member.kept_from = member.kept_from, EVER
-        database.keep_history(0.0)
+        bite = times[:NEXT_TO_GO] if self.profile.past else []
+        seconds = self.world.now() - chance.choice(bite) if bite else 0.0
+        database.keep_history(seconds)
         try:
             await database.checkpoint()
         finally:
             database.keep_history(self.profile.history)
-            member.kept_from = max(before, database.feed.newest())
+            horizon = self.world.now() - (seconds or -inf)
+            kept = [version for version, time in member.times.items() if time >= horizon]
+            member.kept_from = max(before, min(kept, default=database.feed.newest()))
 
     async def _draw(self, process: Process, name: str) -> None:
         """Take numbers of the sequence: none that was given before, here or in the parent."""

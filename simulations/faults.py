@@ -46,6 +46,12 @@ class Profile:
     """Whether the disk begins an append when it is called, or when it is awaited."""
     all_here: bool = False
     """Whether all that may be done where it is asked for is done there, whatever the seed says."""
+    past: int = 0
+    """How many versions a family of branches has when its clients begin, each with a checkpoint."""
+    steps: int = 14
+    """How many steps each client of a family takes."""
+    steps_taken: tuple[str, ...] = ()
+    """Which they are, if not all that there are."""
     sizes: Sizes = field(default_factory=Sizes)
     probabilities: dict[str, float] = field(default_factory=dict)
 

@@ -113,11 +113,13 @@ class Checkpointer:
         self.cache.note_unsaved(self, self._unsaved())
         while True:
             await self._wait_until_due()
+            counted = self.logged, self.saved.store.copied
+            await self.versions.wait_durable(self.versions.newest.version)  # all that is counted
             asked = self._asked.copy()
             first = self.versions.durable.version
             self.versions.renew(self.saved.store.new_lease(first))
             try:
-                await self.checkpoint(self.versions.durable)
+                await self.checkpoint(self.versions.durable, *counted)
             except (LogFailed, DataCorrupted) as error:
                 self._failures += 1
                 self._trouble = error
@@ -197,11 +199,13 @@ class Checkpointer:
 
     # --- one checkpoint ---
 
-    async def checkpoint(self, snapshot: Snapshot) -> None:
-        """Save a durable snapshot, and forget what neither it nor history needs."""
+    async def checkpoint(self, snapshot: Snapshot, logged: int, copied: int) -> None:
+        """Save a durable snapshot, and forget what neither it nor history needs.
+
+        `logged`, `copied`: what was counted of the log and the entries that it has.
+        """
         await self._end_doubt()
         store = self.saved.store
-        logged, copied = self.logged, store.copied
         if snapshot.version > self.saved.version:
             await self.save(self.saved.begin(snapshot), logged)
             self._checkpoints += 1

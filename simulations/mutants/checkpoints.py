@@ -19,9 +19,9 @@ from simulations.mutants.shapes import SAVES_FAIL, SYNCS_FAIL
 
 
 def _cut_before_durable(original: Any) -> Any:
-    async def checkpoint(self: Checkpointer, snapshot: Snapshot) -> None:
+    async def checkpoint(self: Checkpointer, snapshot: Snapshot, *counted: int) -> None:
         await self.log.forget(snapshot.version, [])
-        await original(self, snapshot)
+        await original(self, snapshot, *counted)
 
     return checkpoint
 

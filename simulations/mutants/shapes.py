@@ -96,3 +96,11 @@ TRIMMED_WHILE_READ: Final[Shape] = (
     ("probabilities", {"pages_let_go": 0.5, "page_slow": 0.05}),
 )
 """Families that keep all versions until they are told not to; pages are read when they are used."""
+
+TRIMMED_UNDER_BRANCHES: Final[Shape] = (
+    *TRIMMED_WHILE_READ,
+    ("past", 24),
+    ("steps", 24),
+    ("steps_taken", ("hold", "hold", "look back", "trim", "close", "branch")),
+)
+"""Families with a long past, which main forgets bit by bit while branches read it."""

@@ -19,7 +19,7 @@ from qserver.engine.database import Database, State
 from qserver.errors import LogFailed, OutcomeUnknown
 from qserver.limits import CHECKPOINT_RETRY_SECONDS
 from tests.engine import counters
-from tests.engine.fakes import Laboratory, Observed, until_restarted
+from tests.engine.fakes import HeldLog, Laboratory, Observed, until_restarted
 
 NEVER = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)
 
@@ -89,6 +89,20 @@ async def test_enough_log_makes_a_checkpoint_due_and_it_cuts_the_log() -> None:
         assert found.version > 2 and found.log_bytes < 2000 and found.trouble is None
         first, *_ = [version for version, _ in await log.read(0, 10_000)] or [found.version + 1]
         assert first == found.version + 1, "the log begins behind the checkpoint"
+
+
+async def test_log_that_is_not_durable_yet_still_counts_after_a_checkpoint() -> None:
+    log = HeldLog()
+    async with opened(log, CheckpointPolicy(log_bytes=1000, seconds=1e9)) as database:
+        await database.transact(counters.create(5))
+        log.hold()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(database.transact, counters.create(100, "large"))
+            await wait_all_tasks_blocked()
+            assert log.versions == 1, "the large commit is on its way"
+            log.release()
+        await wait_all_tasks_blocked()
+        assert statistics(database).version == 2, "it alone makes a checkpoint due"
 
 
 async def test_time_makes_a_checkpoint_due_if_anything_was_committed(

