@@ -18,7 +18,8 @@ from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
 from qserver.storage.pieces import at_once
 from qserver.storage.writes import SEQUENCES_TREE
-from simulations.branches import Process, simulate_family
+from simulations.branch_process import Process
+from simulations.branches import simulate_family
 from simulations.mutants.borrowed import BORROWED_MUTANTS
 from simulations.mutants.branches import BRANCH_MUTANTS, hunt_in_families
 from simulations.mutants.mutant import Mutant, edited
