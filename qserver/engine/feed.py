@@ -14,8 +14,16 @@ twice, wherever each comes from.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, closing
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -45,9 +53,16 @@ RUN_VERSIONS_FIRST: Final = 8
 """Versions of the past that are made together for a reader that begins: it may want no more. Each
 further run is twice as long."""
 
-RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 250, 256 * 1024, 8
+RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 500, 256 * 1024, 8
 """How long a run becomes at most, in versions, or until their records have so many bytes; and how
 many runs are kept for other readers, if they are no larger."""
+
+
+def keep(made: dict[Hashable, object], key: Hashable, found: object) -> None:
+    """Keep what was made for a filter; there may be many."""
+    if len(made) >= FILTERS_KEPT_MAX:
+        made.clear()
+    made[key] = found
 
 
 class FedVersion:
@@ -114,17 +129,13 @@ class FedVersion:
         if key not in self._encoded:
             changes = await self.changes()
             if self.size <= CHANGES_MADE_AT_ONCE:
-                self._keep(key, at_once(encode(changes)))
+                keep(self._encoded, key, at_once(encode(changes)))
             else:
                 async with self._lock:
                     if key not in self._encoded:
-                        self._keep(key, await in_steps(encode(changes), yield_to_others))
+                        made = await in_steps(encode(changes), yield_to_others)
+                        keep(self._encoded, key, made)
         return self._encoded[key]  # type: ignore[return-value]
-
-    def _keep(self, key: Hashable, made: object) -> None:
-        if len(self._encoded) >= FILTERS_KEPT_MAX:
-            self._encoded.clear()
-        self._encoded[key] = made
 
     def __repr__(self) -> str:
         return f"version {self.version} of a feed"
@@ -135,37 +146,67 @@ class Past(Protocol):
         """Yield the versions behind this one, in order; raise if they are no longer kept."""
 
 
+class Run:
+    """Versions of the past, one after the other, and what readers have made of them together."""
+
+    __slots__ = ("_lock", "_made", "first", "last", "versions")
+
+    def __init__(self, versions: Sequence[FedVersion]) -> None:
+        self.versions = versions
+        self.first, self.last = versions[0].version, versions[-1].version
+        self._made: dict[Hashable, object] = {}
+        self._lock = trio.Lock()
+
+    def behind(self, version: int) -> Sequence[FedVersion]:
+        return self.versions[version + 1 - self.first :]
+
+    async def made(
+        self, key: Hashable, make: Callable[[Sequence[FedVersion]], Awaitable[Encoded]]
+    ) -> Encoded:
+        """Return what `make` makes of the versions; made once for each key."""
+        if key not in self._made:
+            async with self._lock:  # one makes it, the others wait
+                if key not in self._made:
+                    keep(self._made, key, await make(self.versions))
+        return self._made[key]  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"versions {self.first} to {self.last}"
+
+
 class SharedPast:
     """Makes runs of versions of the past, one at a time, for all readers that need them.
 
     Readers that come back together, as after a restart, begin at about the same version: the first
-    has a run made, and the others find it. Runs go with the last reader of the past: versions that
-    nobody has looked at yet hold their snapshots, and with them pages that history could forget.
+    has a run made, and the others find it. Runs go with the last reader of the past. They hold
+    changes, not snapshots: those would keep pages that history could forget.
     """
 
     def __init__(self, past: Past) -> None:
         self._past = past
-        self._runs: list[list[FedVersion]] = []
+        self._runs: list[Run] = []
         self._readers = 0
         self._lock = trio.Lock()
 
+    def reader(self) -> PastReader:
+        self._readers += 1
+        return PastReader(self)
+
+    def leave(self) -> None:
+        self._readers -= 1
+        if not self._readers:
+            self._runs.clear()
+
     async def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
         """Yield what `past.after` does."""
-        self._readers += 1
-        most = min(RUN_VERSIONS_FIRST, RUN_VERSIONS)
-        try:
-            while run := await self._run_of(version + 1, most):
-                most = min(2 * most, RUN_VERSIONS)
-                for fed in run[version + 1 - run[0].version :]:
+        with closing(self.reader()) as reader:
+            while (run := await reader.run_behind(version)) is not None:
+                for fed in run.behind(version):
                     version = fed.version
                     yield fed
-        finally:
-            self._readers -= 1
-            if not self._readers:
-                self._runs.clear()
 
-    async def _run_of(self, version: int, most: int) -> list[FedVersion]:
-        """Return a run that has this version; an empty one if it is not durable."""
+    async def run_of(self, version: int, most: int) -> Run | None:
+        """Return a run that has this version; None if it is not durable."""
         found = self._find(version)
         if found is None:
             async with self._lock:
@@ -174,30 +215,64 @@ class SharedPast:
                     found = await self._make(version, most)
         return found
 
-    def _find(self, version: int) -> list[FedVersion] | None:
+    def _find(self, version: int) -> Run | None:
         for index, run in enumerate(self._runs):
-            if run[0].version <= version <= run[-1].version:
+            if run.first <= version <= run.last:
                 self._runs.append(self._runs.pop(index))  # the one unused for longest goes first
                 return run
         return None
 
-    async def _make(self, version: int, most: int) -> list[FedVersion]:
-        run: list[FedVersion] = []
+    async def _make(self, version: int, most: int) -> Run | None:
+        versions: list[FedVersion] = []
         size, stint = 0, Stint()
-        async with aclosing(self._past.after(version - 1)) as versions:
-            async for fed in versions:
-                run.append(fed)
+        async with aclosing(self._past.after(version - 1)) as earlier:
+            async for fed in earlier:
+                await fed.changes()
+                versions.append(fed)
                 size += fed.record_bytes
-                if len(run) >= most or size >= RUN_BYTES:
+                if len(versions) >= most or size >= RUN_BYTES:
                     break
                 await stint.part_done()
-        if run and size <= 2 * RUN_BYTES:
+        if not versions:
+            return None
+        run = Run(versions)
+        if size <= 2 * RUN_BYTES:
             self._runs.append(run)
             del self._runs[:-RUNS_KEPT_MAX]
         return run
 
     def __repr__(self) -> str:
         return f"{len(self._runs)} runs of versions"
+
+
+class PastReader:
+    """The way of one reader through the past. Whoever has opened it closes it.
+
+    Each run is a turn among all long work (see `yielding.py`). Otherwise a hundred readers that
+    catch up would each do something in every pass of the loop, and commits would wait for all.
+    """
+
+    __slots__ = ("_most", "_shared")
+
+    def __init__(self, shared: SharedPast) -> None:
+        self._shared: SharedPast | None = shared
+        self._most = min(RUN_VERSIONS_FIRST, RUN_VERSIONS)
+
+    async def run_behind(self, version: int) -> Run | None:
+        """Return a run that has the next version, when it is the reader's turn to look at it.
+
+        None if that version is not durable.
+        """
+        assert self._shared is not None, "it is open"
+        run = await self._shared.run_of(version + 1, self._most)
+        self._most = min(2 * self._most, RUN_VERSIONS)
+        await yield_to_others()
+        return run
+
+    def close(self) -> None:
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.leave()
 
 
 class FeedStatistics(msgspec.Struct, frozen=True):
@@ -281,6 +356,10 @@ class Feed:
         if self.newest() < version:
             await self._grown.wait()
 
+    def shared_past(self, past: Past) -> SharedPast:
+        found: SharedPast = self.shared.setdefault(SharedPast, SharedPast(past))
+        return found
+
     async def after(self, since: int, past: Past) -> AsyncGenerator[FedVersion, None]:
         """Yield the versions behind `since` without an end: each once, in order, none left out."""
         while True:
@@ -292,8 +371,7 @@ class Feed:
                 await self._grown.wait()
             else:
                 began = since
-                shared = self.shared.setdefault(SharedPast, SharedPast(past))
-                async with aclosing(shared.after(since)) as earlier:
+                async with aclosing(self.shared_past(past).after(since)) as earlier:
                     async for version in earlier:
                         assert version.version == since + 1, "the past leaves nothing out"
                         since = version.version

@@ -10,7 +10,7 @@ from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
 from qserver.web.change_feed import ChangesCall
-from qserver.web.feed import FeedParts, Tail
+from qserver.web.feed import FeedParts, Stretch, Tail
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 
@@ -24,8 +24,8 @@ MUTANTS: Final = (
         (
             edited(
                 FeedParts._caught_up,
-                "self._feed.after(since, self._past)",
-                "self._feed.after(since + 1, self._past)",
+                ".behind(since)",
+                ".behind(since + 1)",
             ),
         ),
     ),
@@ -35,9 +35,9 @@ MUTANTS: Final = (
         FEED,
         (
             edited(
-                Tail.behind,
+                Stretch.behind,
                 "size, reached = 0, since",
-                "size, reached = 0, max(since, self._first) - 1",
+                "size, reached = 0, max(since, self.first) - 1",
             ),
         ),
     ),
@@ -166,12 +166,24 @@ MUTANTS: Final = (
         (edited(FeedParts.events, "setdefault(self._wanted, Tail", "setdefault(None, Tail"),),
     ),
     Mutant(
+        "share_the_past_with_everybody",
+        "readers of the past with several filters get the events of the first",
+        FEED,
+        (edited(FeedParts._caught_up, "run.made(self._wanted,", "run.made(None,"),),
+    ),
+    Mutant(
+        "join_for_another",
+        "a reader gets the piece that was joined for one who stands elsewhere",
+        FEED,
+        (edited(Stretch.behind, "self._joined[:2] != (since, last)", "self._joined[1] != last"),),
+    ),
+    Mutant(
         "forget_with_the_oldest",
         "events of the window are counted from the wrong one after some were forgotten",
         FEED,
         (
             edited(
-                Tail._extended,
+                Tail._extend,
                 "del events[:forgotten]",
                 "del events[: forgotten - 1]",
             ),
@@ -182,7 +194,7 @@ MUTANTS: Final = (
         "a reader that finds a run of the past made for others is told it from its beginning",
         FEED,
         (
-            edited(SharedPast.after, "run[version + 1 - run[0].version :]", "run"),
+            edited(SharedPast.after, "run.behind(version)", "run.versions"),
             edited(
                 Feed.after,
                 'assert version.version == since + 1, "the past leaves nothing out"',
