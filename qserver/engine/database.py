@@ -36,6 +36,7 @@ from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
 from qserver.durability.recovery import CheckpointOvertaken, Recovered, recover, recover_from
 from qserver.durability.saved_pages import SavedPages
+from qserver.engine.catch_up import LogCatchUp
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.feed import Feed
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
@@ -43,7 +44,6 @@ from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.history import AsOf, History, HistoryStatistics
 from qserver.engine.messages import Work
 from qserver.engine.observers import Observer
-from qserver.engine.past import LogPast
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.turning_back import turn_back
@@ -149,7 +149,7 @@ class Database:
             self._published_until,
             self._policy.history,
         )
-        self.past = LogPast(
+        self.catch_up = LogCatchUp(
             self.history.read,
             self.history.snapshot_at,
             self.feed.newest,

@@ -120,7 +120,7 @@ class ChangesCall(KeyedCall):
                 return None
             return await some_changes(
                 database.feed,
-                database.past,
+                database.catch_up,
                 asked.since,
                 asked.wanted,
                 asked.limit,
@@ -171,7 +171,7 @@ class ChangesCall(KeyedCall):
         database = opened.database
         reader.sent_at = -inf  # so that something is sent at once, and the head with it
         pool = self.endpoint.service.memory
-        parts = FeedParts(database.feed, database.past, asked.since, asked.wanted, reader, pool)
+        parts = FeedParts(database.feed, database.catch_up, asked.since, asked.wanted, reader, pool)
         try:
             async with aclosing(parts.events(self._check_of(opened, reader))) as events:
                 async for part in events:

@@ -153,7 +153,7 @@ async def in_steps(database: SqlDatabase, statements: list[str]) -> None:
 async def read(database: SqlDatabase, since: int) -> list[Any]:
     engine = database.database
     reader = Readers("readers", lambda: 1).open("o")
-    body = await some_changes(engine.feed, engine.past, since, TableFilter(), 1000, 0.0, reader)
+    body = await some_changes(engine.feed, engine.catch_up, since, TableFilter(), 1000, 0.0, reader)
     found: list[Any] = json.loads(body)["changes"]
     return found
 
