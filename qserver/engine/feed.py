@@ -24,7 +24,7 @@ import trio
 from qserver.durability.pauses import in_steps
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.yielding import Stint, yield_to_others
+from qserver.engine.yielding import TimeSlice, yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.pieces import at_once
@@ -181,14 +181,14 @@ class SharedCatchUp:
 
     async def _make(self, version: int, most: int) -> list[FeedVersion]:
         run: list[FeedVersion] = []
-        size, stint = 0, Stint()
+        size, time_slice = 0, TimeSlice()
         async with aclosing(self._catch_up.after(version - 1)) as versions:
             async for fed in versions:
                 run.append(fed)
                 size += fed.record_bytes
                 if len(run) >= most or size >= RUN_BYTES:
                     break
-                await stint.part_done()
+                await time_slice.yield_if_used_up()
         if run and size <= 2 * RUN_BYTES:
             self._runs.append(run)
             del self._runs[:-RUNS_KEPT_MAX]

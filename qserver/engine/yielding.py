@@ -24,8 +24,8 @@ import trio
 STEP_SECONDS_LONG: Final = 0.01
 """After a longer step comes a pass of the loop without one."""
 
-STINT_SECONDS: Final = 0.001
-"""How long a `Stint` goes on without yielding, or for one part of it."""
+TIME_SLICE_SECONDS: Final = 0.001
+"""How long a `TimeSlice` lasts; one part of the work may exceed it."""
 
 
 class _Line:
@@ -71,14 +71,14 @@ class _Line:
             self.is_called = False
 
 
-class Stint:
-    """Work in many small parts, which yields to others after each millisecond or so of them."""
+class TimeSlice:
+    """Lets work that has many small parts yield about once a millisecond."""
 
     def __init__(self) -> None:
         self._began = trio.current_time()
 
-    async def part_done(self) -> None:
-        if trio.current_time() - self._began >= STINT_SECONDS:
+    async def yield_if_used_up(self) -> None:
+        if trio.current_time() - self._began >= TIME_SLICE_SECONDS:
             await yield_to_others()
             self._began = trio.current_time()
 

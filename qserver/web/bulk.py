@@ -17,7 +17,7 @@ import trio
 from qserver.control.databases import OpenDatabase
 from qserver.engine.stored_answers import StoredAnswer, text_of
 from qserver.engine.work import timed_out
-from qserver.engine.yielding import Stint, yield_to_others
+from qserver.engine.yielding import TimeSlice, yield_to_others
 from qserver.errors import (
     Forbidden,
     InvalidRequest,
@@ -265,14 +265,14 @@ async def _add_all(
     still_allowed: Callable[[], Awaitable[None]],
 ) -> None:
     """Insert rows as they arrive, a piece of the body after the other."""
-    is_last, stint = False, Stint()
+    is_last, time_slice = False, TimeSlice()
     while not is_last:
         piece, is_last = await body.next()
         await still_allowed()
         for batch in decoder.feed(piece, last=is_last):
             if batch is not None:
                 await insert.add(batch)
-            await stint.part_done()
+            await time_slice.yield_if_used_up()
 
 
 def names_of(text: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ import msgspec
 import trio
 
 from qserver.engine.feed import CatchUp, Feed, FeedVersion
-from qserver.engine.yielding import Stint
+from qserver.engine.yielding import TimeSlice
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
@@ -103,7 +103,7 @@ async def some_changes(
     `still_allowed` runs after each wait; an exception from it ends the call.
     """
     lines: list[bytes] = []
-    encoder, stint = ChangeEncoder(), Stint()
+    encoder, time_slice = ChangeEncoder(), TimeSlice()
     size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
@@ -119,7 +119,7 @@ async def some_changes(
                     continue
                 version = await anext(versions)
                 more = (await lines_of(version, wanted, encoder)).lines
-                await stint.part_done()
+                await time_slice.yield_if_used_up()
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
@@ -254,14 +254,14 @@ class FeedParts:
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
         """Return events of the past, until they are enough for a part or reach the window."""
         part: list[bytes] = []
-        encoder, stint = ChangeEncoder(), Stint()
+        encoder, time_slice = ChangeEncoder(), TimeSlice()
         size, last = 0, since + VERSIONS_AT_ONCE
         async with aclosing(self._feed.after(since, self._catch_up)) as versions:
             while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
                 version = await anext(versions)
                 part.append((await lines_of(version, self._wanted, encoder)).events)
                 since, size = version.version, size + len(part[-1])
-                await stint.part_done()
+                await time_slice.yield_if_used_up()
                 if self._feed.find(since + 1) is not None:
                     break
         return since, b"".join(part)
