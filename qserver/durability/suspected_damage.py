@@ -5,7 +5,7 @@ difference matters: a failed read may pass, corruption needs a backup. So after 
 
     read the files byte by byte ─┬─ EIO              ─► LogFailed
                                  └─ all readable     ─► repeat the call ─┬─ corrupt ─► DataCorrupted
-                                                                         └─ well: one read had failed
+                                                                         └─ well: one read failed
 
 Reading the files takes time in proportion to their size. So a page load in the thread of the event
 loop first raises LogFailed, and the files are read when the file is reopened, which happens in
