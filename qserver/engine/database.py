@@ -46,7 +46,7 @@ from qserver.engine.messages import Work
 from qserver.engine.observers import Observer
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.turning_back import turn_back
+from qserver.engine.version_restore import restore_version
 from qserver.engine.versions import EngineRestarted
 from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
@@ -363,16 +363,17 @@ class Database:
         snapshot: Snapshot = await before(deadline, self.history.snapshot_at, as_of)
         return snapshot
 
-    async def turn_back(
+    async def restore_version(
         self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None
     ) -> tuple[int, int]:
-        """Make the database what it was, as a new version; return that, and the one restored.
+        """Commit the contents of an older version as a new one; return both versions, the new one
+        first.
 
         Raises OutOfMemory if too much has changed since.
         """
         old = await self.snapshot_at(as_of, deadline)
         most = min(TRANSACTION_MEMORY_BYTES_MAX, self.page_cache.most // 2)
-        work = partial(turn_back, old, most, request_id)
+        work = partial(restore_version, old, most, request_id)
         outcome = await self.transact(work, deadline=deadline)
         return outcome.version, old.version
 

@@ -9,7 +9,7 @@ are old. A transaction draws from a state that it made itself right here, in its
 other transaction can see it.
 
 A sequence that is dropped leaves its position, under its id, with the version before: a restore may
-bring it back (see `turning_back`), and gives no number twice. `position_sweeper` forgets it.
+bring it back (see `version_restore`), and gives no number twice. `position_sweeper` forgets it.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class HistoryRoutes:
         wanted = await body_of(admission, shapes.RestoreRequest)
         async with self._opened(admission, database) as opened:
             opened.room.check()
-            made, restored = await opened.database.turn_back(
+            made, restored = await opened.database.restore_version(
                 as_of_given(wanted.as_of), _deadline(), admission.request_id
             )
         return shapes.RestoreAnswer(True, made, restored)
