@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from qserver.storage.pieces import Made, Steps, noting
+from qserver.storage.pieces import Made, Steps, capturing_result
 
 
 async def in_steps(
@@ -18,6 +18,6 @@ async def in_steps(
     does, and gives the pause that queues.
     """
     made: list[Made] = []
-    for _ in noting(steps, made):
+    for _ in capturing_result(steps, made):
         await pause()
     return made[0]

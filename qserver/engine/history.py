@@ -64,7 +64,7 @@ class HistoryStatistics(msgspec.Struct, frozen=True):
     """What these take in memory."""
 
 
-class Made(msgspec.Struct, frozen=True):
+class RebuiltSnapshot(msgspec.Struct, frozen=True):
     """A snapshot that was made again, as long as somebody has it."""
 
     lease: ref[Lease]
@@ -93,7 +93,7 @@ class History:
         self._saved = saved
         self._newest_durable = newest_durable
         self._recent: list[Snapshot] = []
-        self._made: list[Made] = []
+        self._rebuilt_snapshots: list[RebuiltSnapshot] = []
         self._making = trio.Lock()
         self._rebuilt = 0
 
@@ -167,7 +167,7 @@ class History:
         self._check_memory(size)
         if self._is_ours(snapshot):
             assert snapshot.lease is not None
-            self._made.append(Made(ref(snapshot.lease), size))
+            self._rebuilt_snapshots.append(RebuiltSnapshot(ref(snapshot.lease), size))
 
     def keep(self, snapshot: Snapshot) -> None:
         """Keep a snapshot that was made of one of ours, for the next reader."""
@@ -177,7 +177,7 @@ class History:
             self._count()
 
     def _is_ours(self, snapshot: Snapshot) -> bool:
-        return any(each.lease() is snapshot.lease for each in self._made)
+        return any(each.lease() is snapshot.lease for each in self._rebuilt_snapshots)
 
     async def version_at(self, time: float, newest: Snapshot) -> int:
         """Return the version that was the newest at a time, which is before that of `newest`."""
@@ -291,7 +291,7 @@ class History:
                     await yield_to_others()
         made = await in_steps(replay.in_pieces(), yield_to_others)
         self._rebuilt += 1
-        self._made.append(Made(ref(lease), size))
+        self._rebuilt_snapshots.append(RebuiltSnapshot(ref(lease), size))
         self._store.cache.histories.add(self)
         return made
 
@@ -332,15 +332,17 @@ class History:
 
     @property
     def held(self) -> int:
-        return sum(each.size for each in self._made)
+        return sum(each.size for each in self._rebuilt_snapshots)
 
     def _count(self) -> None:
-        self._made = [each for each in self._made if each.lease() is not None]
-        if not self._made:
+        self._rebuilt_snapshots = [
+            each for each in self._rebuilt_snapshots if each.lease() is not None
+        ]
+        if not self._rebuilt_snapshots:
             self._store.cache.histories.discard(self)
 
     def close(self) -> None:
-        self._recent, self._made = [], []
+        self._recent, self._rebuilt_snapshots = [], []
         self._count()
 
     def statistics(self, saved: SavedPages, logged: int) -> HistoryStatistics:

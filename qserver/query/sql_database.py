@@ -57,9 +57,9 @@ from qserver.query.body import (
 )
 from qserver.query.cursor import END
 from qserver.query.described import Described, describe
+from qserver.query.idempotency import answered, only_reads, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics

@@ -69,7 +69,7 @@ class StatementRun:
 
     __slots__ = (
         "_prepared",
-        "_room",
+        "_quota",
         "affected_besides",
         "allowed",
         "changes",

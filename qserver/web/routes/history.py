@@ -107,7 +107,7 @@ class HistoryRoutes:
         admission.queries()
         wanted = await body_of(admission, shapes.RestoreRequest)
         async with self._opened(admission, database) as opened:
-            opened.room.check()
+            opened.quota.check()
             made, restored = await opened.database.restore_version(
                 as_of_given(wanted.as_of), _deadline(), admission.request_id
             )
