@@ -19,7 +19,7 @@ MUTANTS: Final = (
         "look_for_the_answer_before_and_not_again",
         "a request looks for its answer in the durable snapshot alone",
         ONCE,
-        (edited(idempotency.run_once, "stored(idempotency, transaction, now)", "None"),),
+        (edited(idempotency.run_once, "stored(once, transaction, now)", "None"),),
     ),
     Mutant(
         "number_the_answer_by_what_was_read",
@@ -46,7 +46,7 @@ MUTANTS: Final = (
         "take_another_request_for_the_same",
         "the name of a stored answer is enough, whatever the request says",
         ONCE,
-        (edited(idempotency.stored, "found.fingerprint != idempotency.fingerprint", "False"),),
+        (edited(idempotency.stored, "found.fingerprint != once.fingerprint", "False"),),
     ),
     Mutant(
         "store_the_answer_of_short_work_alone",
@@ -55,8 +55,8 @@ MUTANTS: Final = (
         (
             edited(
                 idempotency.run_once,
-                "store_answer(transaction, idempotency.name, answer)",
-                "transaction.retries or store_answer(transaction, idempotency.name, answer)",
+                "store_answer(transaction, once.name, answer)",
+                "transaction.retries or store_answer(transaction, once.name, answer)",
             ),
         ),
     ),
