@@ -1,18 +1,17 @@
-"""The database as it was: makes the snapshot of an older version, from a checkpoint and records.
+"""Rebuilds older versions of a database, from a kept checkpoint and the records after it.
 
-    a version, or a time ─► the newest kept checkpoint before it ─► the records behind ─► snapshot
+    a version, or a time ─► the newest kept checkpoint before it ─► the records after ─► snapshot
 
-The checkpoint brings roots alone, and the log between two checkpoints is short; so an older version
-of a large database takes as long as one of a small one. What is made lies in memory until nobody
-reads it. A few are kept for the next reader. They take from the memory of pages, at most a quarter
-of it, and are the first to go when that is short.
+A checkpoint loads only its roots, and the log between two checkpoints is short; so the cost does
+not depend on the size of the database. A rebuilt snapshot stays in memory while somebody reads it,
+and a few are cached for the next reader. They count in the memory of pages, take at most a quarter
+of it, and are evicted first.
 
-A version is in history if it was the newest at some moment since the horizon, so the answer does
-not depend on when checkpoints were taken. Times of versions never run backward, so the version of a
-time is found by halving.
+A version is in history if it was the newest at some moment since the horizon, whenever checkpoints
+were taken. Times of versions never decrease, so binary search finds the version of a time.
 
-A branch has the past of its parent before it was made, as far as the parent still keeps it (see
-`durability.lineage`).
+The history of a branch before its creation is that of its parent, as far as the parent keeps it
+(see `durability.lineage`).
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class HistoryStatistics(msgspec.Struct, frozen=True):
 
 
 class RebuiltSnapshot(msgspec.Struct, frozen=True):
-    """A snapshot that was made again, as long as somebody has it."""
+    """The size of a rebuilt snapshot, for as long as its lease lives."""
 
     lease: ref[Lease]
     size: int
@@ -83,7 +82,7 @@ class History:
         newest_durable: Callable[[float], Awaitable[Snapshot]],
         seconds: float,
     ) -> None:
-        """`newest_durable` waits until everything that was published up to a time is durable."""
+        """`newest_durable` waits until everything published up to a time is durable."""
         self.seconds = seconds
         """How long versions are kept."""
         self._log = log
@@ -99,11 +98,11 @@ class History:
 
     @property
     def horizon(self) -> float:
-        """The time from which on versions can be read."""
+        """The time since which versions can be read."""
         return self._now() - self.seconds if self.seconds else inf
 
     async def snapshot_at(self, as_of: AsOf) -> Snapshot:
-        """Return the snapshot of a version, or of the version that was the newest at a time.
+        """Return the snapshot of a version, or of the newest version at a time.
 
         Raises HistoryTooOld, and InvalidRequest for the future.
         """
@@ -136,7 +135,7 @@ class History:
             raise self._too_old()
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
-        """Return the next records behind a version, of the log that has them; or none."""
+        """Return the next records after a version, from the log that has them."""
         stretch = await self._stretch(after)
         if stretch is None:
             return []
@@ -145,7 +144,7 @@ class History:
         return await stretch.log.read(after, most)
 
     async def oldest(self) -> int:
-        """Return the first version that can be made from what the logs have."""
+        """Return the first version that the logs can rebuild."""
         stretch = await self._newest_stretch()
         while (before := await stretch_before(stretch)) is not None:
             stretch = before
@@ -159,9 +158,9 @@ class History:
         return await stretch_of(await self._newest_stretch(), version)
 
     def count_grown(self, snapshot: Snapshot, size: int) -> None:
-        """Count what records of this size have added to one of our snapshots.
+        """Count records of this size that were applied to a rebuilt snapshot.
 
-        Raises OutOfMemory if there is no room for it.
+        Raises OutOfMemory if there is no room for them.
         """
         size *= MEMORY_OF_LOG
         self._check_memory(size)
@@ -170,7 +169,7 @@ class History:
             self._rebuilt_snapshots.append(RebuiltSnapshot(ref(snapshot.lease), size))
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot that was made of one of ours, for the next reader."""
+        """Cache a snapshot that was derived from a rebuilt one, for the next reader."""
         known = any(each.version == snapshot.version for each in self._recent)
         if self._is_ours(snapshot) and not known:
             self._recent = [*self._recent[1 - HISTORY_SNAPSHOTS_MAX :], snapshot]
@@ -205,7 +204,7 @@ class History:
         return low
 
     async def versions(self, before: int | None, most: int) -> list[VersionEntry]:
-        """Return the newest versions before one that history has, newest first."""
+        """Return the versions in history before the given one, newest first."""
         newest = await self._newest_durable(inf)
         until = newest.version if before is None else min(newest.version, before - 1)
         for _ in range(TRIES_MAX):
@@ -215,7 +214,7 @@ class History:
         raise self._too_old()
 
     async def _entries(self, after: int, until: int) -> list[VersionEntry] | None:
-        """Return the versions behind `after`, as far as they are kept; None if some just went."""
+        """Return the versions after `after` that are kept; None if some were just dropped."""
         entries: list[VersionEntry] = []
         stretch: Stretch | None = await self._newest_stretch()
         while stretch is not None and after < until:
@@ -266,7 +265,7 @@ class History:
         raise self._too_old()
 
     async def _rebuild(self, version: int, shards: int) -> Snapshot | None:
-        """Make a snapshot; None if what it is made of goes meanwhile."""
+        """Rebuild a snapshot; None if its checkpoint or records are dropped meanwhile."""
         stretch = await self._stretch(version)
         base = None if stretch is None else stretch.base_of(version)
         if stretch is None or base is None:
@@ -309,7 +308,7 @@ class History:
     # --- memory ---
 
     def _check_memory(self, wanted: int) -> None:
-        """Raise OutOfMemory if an older version cannot be made in its share of the memory."""
+        """Raise OutOfMemory if rebuilt versions have used up their share of the memory."""
         cache = self._store.cache
         if cache.history_bytes + wanted > cache.most >> 2:
             cache.yield_histories()
@@ -321,12 +320,12 @@ class History:
             )
 
     def _trim(self, log_start: int) -> None:
-        """Let go of versions that nobody may ask for any more, so that their pages can go."""
+        """Drop cached versions that are too old to be asked for, so that their pages can go."""
         self._recent = [each for each in self._recent if each.version >= log_start]
         self._count()
 
     def yield_memory(self) -> None:
-        """Let go of what is kept for the next reader."""
+        """Drop the cached snapshots."""
         self._recent = []
         self._count()
 

@@ -7,11 +7,10 @@
     statement c                           └ step ...
     point queries       all       all       all       all
 
-A step of long work takes a millisecond or two, and up to a tenth of a second if one call of a
-function takes that long. If all long work took a step in each pass of the loop, a point query would
-wait for their sum. So long work queues: each pass runs one step, of the work that has waited
-longest. After a step that took long comes a pass without one; otherwise requests that arrived
-meanwhile would wait for two.
+A step of long work takes a millisecond or two, up to a tenth of a second if a single function call
+takes that long. If all long work took a step in each pass of the loop, a point query would wait for
+their sum. So long work queues: each pass runs one step, of the work that has waited longest. After
+a long step comes a pass without one, so that requests which arrived meanwhile wait for one only.
 """
 
 from __future__ import annotations
