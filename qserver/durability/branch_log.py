@@ -23,7 +23,7 @@ import msgspec
 
 from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT
 from qserver.durability.checkpoint import format_of
-from qserver.durability.kept import Kept, encode_numbers, encode_outline
+from qserver.durability.kept import KeptCheckpoint, encode_numbers, encode_outline
 from qserver.durability.leases import Leases
 from qserver.durability.port import (
     NO_PARTS,
@@ -75,7 +75,7 @@ def read_base(log: Pages) -> Base | None:
 
 
 async def begin_branch(
-    own: Log, parent_log: Log, parent: str, kept: Kept | None, version: int
+    own: Log, parent_log: Log, parent: str, kept: KeptCheckpoint | None, version: int
 ) -> None:
     """Make an empty log a branch of another at a version.
 
@@ -94,7 +94,7 @@ async def begin_branch(
             )
         base = Base(FORMAT, parent, kept.last_page, version)
         await own.save_pages([(BASE_PAGE, sealed(_encode(base), BASE_PAGE))])
-        outline = Kept(kept.version, kept.time, kept.last_page, 0)
+        outline = KeptCheckpoint(kept.version, kept.time, kept.last_page, 0)
         numbers = encode_numbers(kept.version, [])
         parts = CheckpointParts(encode_outline(outline), numbers, numbers)
         await own.save_checkpoint(kept.version, stored[1], parts)

@@ -30,7 +30,7 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     roots_of,
 )
-from qserver.durability.kept import Kept, decode_numbers, decode_outline
+from qserver.durability.kept import KeptCheckpoint, decode_numbers, decode_outline
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import StoredChildren, decode_page
@@ -52,7 +52,7 @@ class File(Protocol):
 class Row(msgspec.Struct):
     """What a log says of a checkpoint that it keeps."""
 
-    kept: Kept
+    kept: KeptCheckpoint
     checkpoint: AnyCheckpoint
     gone: list[int]
     dead: list[int]
@@ -133,7 +133,7 @@ class HistoryCheck:
         kept = (
             decode_outline(version, outline)
             if outline
-            else Kept(version, checkpoint.time, checkpoint.last_page, 0)
+            else KeptCheckpoint(version, checkpoint.time, checkpoint.last_page, 0)
         )
         row = Row(
             kept,

@@ -36,7 +36,7 @@ from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
 
 
-class Kept(msgspec.Struct, array_like=True):
+class KeptCheckpoint(msgspec.Struct, array_like=True):
     """What is known of a kept checkpoint without loading it."""
 
     version: int
@@ -51,16 +51,16 @@ class Kept(msgspec.Struct, array_like=True):
     """Who has pinned it."""
 
 
-def empty() -> Kept:
+def empty() -> KeptCheckpoint:
     """Return the checkpoint of version 0, which has no row."""
-    return Kept(0, 0.0, 0, 0)
+    return KeptCheckpoint(0, 0.0, 0, 0)
 
 
-def encode_outline(kept: Kept) -> bytes:
+def encode_outline(kept: KeptCheckpoint) -> bytes:
     return sealed(_encode(kept), kept.version)
 
 
-def decode_outline(version: int, data: bytes) -> Kept:
+def decode_outline(version: int, data: bytes) -> KeptCheckpoint:
     body = unsealed(data, f"the outline of the checkpoint of version {version}", version)
     try:
         return _decode(body)
@@ -91,7 +91,7 @@ def inherit(left: list[int], gone: list[int], last_page: int) -> tuple[list[int]
     return sorted(left + gone[:cut]), gone[cut:]
 
 
-class Rules(msgspec.Struct, frozen=True):
+class RetentionRules(msgspec.Struct, frozen=True):
     """Which checkpoints are kept, beside those with names."""
 
     horizon: float = inf
@@ -100,7 +100,7 @@ class Rules(msgspec.Struct, frozen=True):
     """Of two replays that are as short together, one is enough."""
 
 
-def history_begins(kept: list[Kept], horizon: float, log_start: int) -> int:
+def history_begins(kept: list[KeptCheckpoint], horizon: float, log_start: int) -> int:
     """Return the position of the first checkpoint that versions from a time on need.
 
     Of those before, the log may have no records.
@@ -110,7 +110,7 @@ def history_begins(kept: list[Kept], horizon: float, log_start: int) -> int:
     return max(len(older) - 1, len(without_log), 0)
 
 
-def base_of(kept: list[Kept], version: int, log_start: int) -> Kept | None:
+def base_of(kept: list[KeptCheckpoint], version: int, log_start: int) -> KeptCheckpoint | None:
     """Return the kept checkpoint from which the log makes a version; None if there is none."""
     for each in reversed(kept):
         if each.version <= version:
@@ -118,7 +118,7 @@ def base_of(kept: list[Kept], version: int, log_start: int) -> Kept | None:
     return None
 
 
-def next_to_drop(kept: list[Kept], rules: Rules, log_start: int) -> int | None:
+def next_to_drop(kept: list[KeptCheckpoint], rules: RetentionRules, log_start: int) -> int | None:
     """Return the position of a checkpoint, never the newest, that need not be kept."""
     for at in range(len(kept) - 1):
         if is_needless(kept, at, rules, log_start):
@@ -126,7 +126,7 @@ def next_to_drop(kept: list[Kept], rules: Rules, log_start: int) -> int | None:
     return None
 
 
-def is_needless(kept: list[Kept], at: int, rules: Rules, log_start: int) -> bool:
+def is_needless(kept: list[KeptCheckpoint], at: int, rules: RetentionRules, log_start: int) -> bool:
     """Return whether neither history nor a short replay nor a name needs a checkpoint."""
     begins = history_begins(kept, rules.horizon, log_start)
     if kept[at].names or at < begins:
@@ -135,4 +135,4 @@ def is_needless(kept: list[Kept], at: int, rules: Rules, log_start: int) -> bool
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Kept).decode
+_decode = msgspec.msgpack.Decoder(KeptCheckpoint).decode

@@ -20,28 +20,28 @@ from __future__ import annotations
 import msgspec
 
 from qserver.durability.branch_log import BranchLog
-from qserver.durability.kept import Kept, base_of, decode_outline, empty
+from qserver.durability.kept import KeptCheckpoint, base_of, decode_outline, empty
 from qserver.durability.port import Log
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class LogSegment(msgspec.Struct, frozen=True):
     """Versions that are made from one log."""
 
     log: Log
-    kept: list[Kept]
+    kept: list[KeptCheckpoint]
     start: int
     """The log has all records behind this version."""
     end: int | None = None
     """Later ones are made from another log; None: there is none."""
 
-    def base_of(self, version: int) -> Kept | None:
+    def base_of(self, version: int) -> KeptCheckpoint | None:
         return base_of(self.kept, version, self.start)
 
 
-async def stretch_before(stretch: Stretch) -> Stretch | None:
+async def segment_before(segment: LogSegment) -> LogSegment | None:
     """Return what the parent has of the versions before; None if there is nothing."""
-    log = stretch.log
-    if not isinstance(log, BranchLog) or stretch.start > log.base.version:
+    log = segment.log
+    if not isinstance(log, BranchLog) or segment.start > log.base.version:
         return None
     parent = log.parent
     records = await parent.read(0, 1)
@@ -51,12 +51,12 @@ async def stretch_before(stretch: Stretch) -> Stretch | None:
     kept = [each for each in kept if each.last_page <= log.base.last_page]
     if start == 0:
         kept = [empty(), *kept]
-    return Stretch(parent, kept, min(start, stretch.start), stretch.start)
+    return LogSegment(parent, kept, min(start, segment.start), segment.start)
 
 
-async def stretch_of(newest: Stretch, version: int) -> Stretch | None:
-    """Return the stretch that has the records behind a version; None if it is too old."""
-    stretch: Stretch | None = newest
-    while stretch is not None and version < stretch.start:
-        stretch = await stretch_before(stretch)
-    return stretch
+async def segment_of(newest: LogSegment, version: int) -> LogSegment | None:
+    """Return the segment that has the records behind a version; None if it is too old."""
+    segment: LogSegment | None = newest
+    while segment is not None and version < segment.start:
+        segment = await segment_before(segment)
+    return segment

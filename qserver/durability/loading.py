@@ -33,7 +33,7 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     last_change_of,
 )
-from qserver.durability.kept import Kept, decode_numbers, decode_outline, empty
+from qserver.durability.kept import KeptCheckpoint, decode_numbers, decode_outline, empty
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import (
     StoredChildren,
@@ -105,14 +105,14 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
     )
 
 
-async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[Kept]:
+async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[KeptCheckpoint]:
     """Return what is known of all checkpoints of a log."""
     kept = [empty()] if log_start == 0 else []
     for version, outline in await log.load_outlines():
         if outline:
             kept.append(decode_outline(version, outline))
         else:  # a release before kept checkpoints has written it: there is no other
-            kept.append(Kept(version, newest.time, newest.last_page, 0))
+            kept.append(KeptCheckpoint(version, newest.time, newest.last_page, 0))
     return kept
 
 

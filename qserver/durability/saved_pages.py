@@ -30,8 +30,8 @@ import msgspec
 
 from qserver.durability.checkpoint import encode_checkpoint
 from qserver.durability.kept import (
-    Kept,
-    Rules,
+    KeptCheckpoint,
+    RetentionRules,
     base_of,
     empty,
     encode_numbers,
@@ -50,7 +50,7 @@ from qserver.storage.btree import children_of
 from qserver.storage.page import Tree
 from qserver.storage.snapshot import Snapshot
 
-NO_HISTORY: Final = Rules()
+NO_HISTORY: Final = RetentionRules()
 
 
 class Dead(msgspec.Struct):
@@ -99,7 +99,12 @@ class SavedPages:
         return self.kept[-1].version
 
     def restore(
-        self, kept: list[Kept], gone: list[int], dead: list[int], last_number: int, log_start: int
+        self,
+        kept: list[KeptCheckpoint],
+        gone: list[int],
+        dead: list[int],
+        last_number: int,
+        log_start: int,
     ) -> None:
         """Begin with the checkpoints of a log, and pages that are known to be dead."""
         self.kept, self.gone, self.log_start = kept, gone, log_start
@@ -169,7 +174,7 @@ class SavedPages:
 
     # --- kept checkpoints ---
 
-    def next_to_drop(self, rules: Rules) -> int | None:
+    def next_to_drop(self, rules: RetentionRules) -> int | None:
         """Return the position of a kept checkpoint that need not be."""
         return next_to_drop(self.kept, rules, self.log_start)
 
@@ -178,7 +183,7 @@ class SavedPages:
         """The first version that can be made: the log may still have records before it."""
         return next(each.version for each in self.kept if each.version >= self.log_start)
 
-    def base_of(self, version: int) -> Kept | None:
+    def base_of(self, version: int) -> KeptCheckpoint | None:
         """Return the kept checkpoint from which the log makes a version; None if there is none."""
         return base_of(self.kept, version, self.log_start)
 
@@ -248,7 +253,7 @@ class SavedPages:
 class CheckpointRow(msgspec.Struct):
     """What the log is to keep of a checkpoint, and what follows from it."""
 
-    kept: Kept
+    kept: KeptCheckpoint
     gone: list[int]
     dead: Dead
     after: int
@@ -308,7 +313,7 @@ class Save:
             yield
 
     def stored(
-        self, rules: Rules = NO_HISTORY, log_end: int = 0
+        self, rules: RetentionRules = NO_HISTORY, log_end: int = 0
     ) -> tuple[bytes, CheckpointParts, int]:
         """Return the record, what is kept beside it, and behind which version others go.
 
@@ -318,7 +323,7 @@ class Save:
             pass
         saved = self._saved
         version = self.snapshot.version
-        new = Kept(version, self.snapshot.time, saved.last_number, log_end)
+        new = KeptCheckpoint(version, self.snapshot.time, saved.last_number, log_end)
         ahead = saved.died_ahead()
         died = sorted(self.died.numbers + ahead.numbers)
         if is_needless([*saved.kept, new], len(saved.kept) - 1, rules, saved.log_start):

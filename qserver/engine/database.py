@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
-from qserver.durability.kept import Kept
+from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
@@ -423,7 +423,7 @@ class Database:
         with suppress(LogFailed, DataCorrupted, EngineRestarted):
             await generation.checkpointer.shorten_log(most)
 
-    async def pin_checkpoint(self, name: str, version: int) -> Kept | None:
+    async def pin_checkpoint(self, name: str, version: int) -> KeptCheckpoint | None:
         """Keep the checkpoint from which a version can be made, see `Checkpointer.pin`."""
         generation = await self._alive()
         return await generation.checkpointer.pin(name, version)

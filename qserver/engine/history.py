@@ -25,8 +25,8 @@ import msgspec
 import trio
 
 from qserver.durability.checkpoint import FORMAT, Checkpoint, decode_checkpoint
-from qserver.durability.kept import Kept
-from qserver.durability.lineage import Stretch, stretch_before, stretch_of
+from qserver.durability.kept import KeptCheckpoint
+from qserver.durability.lineage import LogSegment, segment_before, segment_of
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pauses import in_steps
@@ -136,26 +136,26 @@ class History:
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         """Return the next records after a version, from the log that has them."""
-        stretch = await self._stretch(after)
-        if stretch is None:
+        segment = await self._segment(after)
+        if segment is None:
             return []
-        if stretch.end is not None:
-            most = min(most, stretch.end - after)
-        return await stretch.log.read(after, most)
+        if segment.end is not None:
+            most = min(most, segment.end - after)
+        return await segment.log.read(after, most)
 
     async def oldest(self) -> int:
         """Return the first version that the logs can rebuild."""
-        stretch = await self._newest_stretch()
-        while (before := await stretch_before(stretch)) is not None:
-            stretch = before
-        return stretch.start
+        segment = await self._newest_segment()
+        while (before := await segment_before(segment)) is not None:
+            segment = before
+        return segment.start
 
-    async def _newest_stretch(self) -> Stretch:
+    async def _newest_segment(self) -> LogSegment:
         saved = await self._saved()
-        return Stretch(self._log, saved.kept, saved.history_start)
+        return LogSegment(self._log, saved.kept, saved.history_start)
 
-    async def _stretch(self, version: int) -> Stretch | None:
-        return await stretch_of(await self._newest_stretch(), version)
+    async def _segment(self, version: int) -> LogSegment | None:
+        return await segment_of(await self._newest_segment(), version)
 
     def count_grown(self, snapshot: Snapshot, size: int) -> None:
         """Count records of this size that were applied to a rebuilt snapshot.
@@ -180,15 +180,15 @@ class History:
 
     async def version_at(self, time: float, newest: Snapshot) -> int:
         """Return the version that was the newest at a time, which is before that of `newest`."""
-        stretch: Stretch | None = await self._newest_stretch()
-        while stretch is not None:
-            usable = [each for each in stretch.kept if each.version >= stretch.start]
+        segment: LogSegment | None = await self._newest_segment()
+        while segment is not None:
+            usable = [each for each in segment.kept if each.version >= segment.start]
             before = [each.version for each in usable if each.time <= time]
             if before:
                 behind = [each.version for each in usable if each.time > time]
-                end = newest.version if stretch.end is None else stretch.end
-                return await self._halved(stretch.log, time, before[-1], min([end, *behind]))
-            stretch = await stretch_before(stretch)
+                end = newest.version if segment.end is None else segment.end
+                return await self._halved(segment.log, time, before[-1], min([end, *behind]))
+            segment = await segment_before(segment)
         raise self._too_old()
 
     async def _halved(self, log: Log, time: float, low: int, high: int) -> int:
@@ -216,18 +216,18 @@ class History:
     async def _entries(self, after: int, until: int) -> list[VersionEntry] | None:
         """Return the versions after `after` that are kept; None if some were just dropped."""
         entries: list[VersionEntry] = []
-        stretch: Stretch | None = await self._newest_stretch()
-        while stretch is not None and after < until:
-            first = max(stretch.start, after)
-            base = stretch.base_of(first)
+        segment: LogSegment | None = await self._newest_segment()
+        while segment is not None and after < until:
+            first = max(segment.start, after)
+            base = segment.base_of(first)
             if base is None:
                 break
             if first < until:
-                some = await list_versions(stretch.log, base, first, until)
+                some = await list_versions(segment.log, base, first, until)
                 if some is None:
                     return None
                 entries, until = some + entries, first
-            stretch = await stretch_before(stretch)
+            segment = await segment_before(segment)
         return entries
 
     def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
@@ -266,20 +266,20 @@ class History:
 
     async def _rebuild(self, version: int, shards: int) -> Snapshot | None:
         """Rebuild a snapshot; None if its checkpoint or records are dropped meanwhile."""
-        stretch = await self._stretch(version)
-        base = None if stretch is None else stretch.base_of(version)
-        if stretch is None or base is None:
+        segment = await self._segment(version)
+        base = None if segment is None else segment.base_of(version)
+        if segment is None or base is None:
             raise self._too_old()
         lease = self._store.new_lease(base.version, version)
-        if stretch.end is not None:
-            stretch.log.borrowed.add(lease)
-        begin = await self._load(stretch.log, base, shards, lease)
+        if segment.end is not None:
+            segment.log.borrowed.add(lease)
+        begin = await self._load(segment.log, base, shards, lease)
         if begin is None:
             return None
         replay, size = Replay(begin), 0
         while replay.version < version:
             most = min(version - replay.version, RECORDS_READ_AT_ONCE)
-            records = await stretch.log.read(replay.version, most)
+            records = await segment.log.read(replay.version, most)
             if not records or records[0][0] != replay.version + 1:
                 return None
             size += MEMORY_OF_LOG * sum(len(data) for _, data in records)
@@ -294,7 +294,9 @@ class History:
         self._store.cache.histories.add(self)
         return made
 
-    async def _load(self, log: Log, base: Kept, shards: int, lease: Lease) -> Snapshot | None:
+    async def _load(
+        self, log: Log, base: KeptCheckpoint, shards: int, lease: Lease
+    ) -> Snapshot | None:
         if base.version == 0:
             return empty_snapshot(shards, lease)
         stored = await log.load_checkpoint(base.version)

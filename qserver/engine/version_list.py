@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from qserver.durability.checkpoint import catalog_of, decode_checkpoint
-from qserver.durability.kept import Kept
+from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.port import Log
 from qserver.durability.records import LogRecord, decode_record
 from qserver.storage.catalog import Catalog, changes_from_plain
@@ -31,7 +31,9 @@ class VersionEntry(msgspec.Struct, frozen=True):
     requests: list[str]
 
 
-async def list_versions(log: Log, base: Kept, after: int, until: int) -> list[VersionEntry] | None:
+async def list_versions(
+    log: Log, base: KeptCheckpoint, after: int, until: int
+) -> list[VersionEntry] | None:
     """Return the versions after `after` up to `until`, in order; None if records are missing."""
     catalog = Catalog()
     if base.version:

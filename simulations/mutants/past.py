@@ -150,7 +150,7 @@ MUTANTS: Final = (
         "list_from_where_the_log_begins",
         "while checkpoints are dropped, versions are listed from one that is gone already",
         HISTORY,
-        (edited(History._newest_stretch, "saved.history_start", "saved.log_start"),),
+        (edited(History._newest_segment, "saved.history_start", "saved.log_start"),),
         shape=DOUBTFUL,
     ),
     Mutant(
