@@ -1,18 +1,18 @@
-"""The past of a log: its own, and of a branch that of its parents before it was made.
+"""Finds older versions of a branch in the logs of its ancestors.
 
     versions        … 12 ……………… 20 ……………… 31 ……
     main            [ log from 12 on ················]
     a branch                    [ log from 20 on, made at version 25 ··]
-    its past        main's      its own
+    its history     main's      its own
 
 A branch and its parent have the same versions up to the one at which the branch was made. The log
-of the branch begins with the checkpoint before that; what is older is the parent's, for as long as
-the parent keeps it. Pages of older checkpoints have smaller numbers, so the branch loads them as it
-loads all pages of its parent (see `branch_log`). A checkpoint that the parent saved after the
-branch was made may have an older version too; its new pages have numbers that are the branch's
-own. No version is made from it.
+of the branch begins with the checkpoint before that; older versions are in the parent's log, as
+long as the parent keeps them. Pages of older checkpoints have smaller numbers, so the branch loads
+them as it loads all pages of its parent (see `branch_log`). A checkpoint of an older version that
+the parent saved after the branch was made is not used: the numbers of its new pages are the
+branch's own.
 
-The parent may be open, closed, or deleted but for its file. It is asked only what its file says.
+The parent may be open, closed, or deleted except for its file; only its file is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from qserver.durability.port import Log
 
 
 class LogSegment(msgspec.Struct, frozen=True):
-    """Versions that are made from one log."""
+    """The versions that one log can rebuild."""
 
     log: Log
     kept: list[KeptCheckpoint]
@@ -39,7 +39,7 @@ class LogSegment(msgspec.Struct, frozen=True):
 
 
 async def segment_before(segment: LogSegment) -> LogSegment | None:
-    """Return what the parent has of the versions before; None if there is nothing."""
+    """Return the parent's part of the versions before; None if there is none."""
     log = segment.log
     if not isinstance(log, BranchLog) or segment.start > log.base.version:
         return None
@@ -55,7 +55,7 @@ async def segment_before(segment: LogSegment) -> LogSegment | None:
 
 
 async def segment_of(newest: LogSegment, version: int) -> LogSegment | None:
-    """Return the segment that has the records behind a version; None if it is too old."""
+    """Return the segment with the records after a version; None if the version is too old."""
     segment: LogSegment | None = newest
     while segment is not None and version < segment.start:
         segment = await segment_before(segment)
