@@ -262,12 +262,12 @@ class PageCache:
             for other in self.others:
                 other.shrink(share)
             kept = self._kept_by_others()
-        self._let_go_until(room - kept)
+        self._evict_until(room - kept)
         if not self._line and kept > room:
             for other in self.others:
                 other.shrink(0)
 
-    def _let_go_until(self, room: int) -> None:
+    def _evict_until(self, room: int) -> None:
         line = self._line
         spared = gone = 0
         while line and self.held > room and gone < LET_GO_AT_ONCE_MAX:
@@ -280,18 +280,18 @@ class PageCache:
                 line[page] = size
             else:
                 gone += 1
-                self.let_go(page, size)
+                self.evict(page, size)
 
-    def let_go(self, page: Tree, size: int) -> None:
-        """Let go of a page that is not in the line any more."""
+    def evict(self, page: Tree, size: int) -> None:
+        """Evict a page that was taken out of the line."""
         self.held -= size
         self.evictions += 1
         if type(page) is Leaf and page.packed is not None:
-            page.let_go()
+            page.evict()
             return
         if _is_unpacked(page):
             self._unpacked -= size
-        page.let_go()
+        page.evict()
         self._collectable += 1
         if not self._collectable % EVICTIONS_BETWEEN_COLLECTIONS:
             gc.collect(0)
