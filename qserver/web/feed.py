@@ -22,8 +22,8 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.engine.feed import FedVersion, Feed, Past, PastReader
-from qserver.engine.yielding import Stint
+from qserver.engine.feed import CatchUp, Feed, FeedVersion, LaggingReader
+from qserver.engine.yielding import TimeSlice
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
@@ -58,7 +58,7 @@ class VersionLines(msgspec.Struct, frozen=True):
 
 
 async def lines_of(
-    version: FedVersion, wanted: TableFilter, encoder: ChangeEncoder
+    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
 ) -> VersionLines:
     """Return the encoded changes of a version; encoded once, for all readers with that filter."""
 
@@ -86,7 +86,7 @@ def version_event(version: int) -> bytes:
 
 async def some_changes(
     feed: Feed,
-    past: Past,
+    catch_up: CatchUp,
     since: int,
     wanted: TableFilter,
     limit: int,
@@ -100,12 +100,12 @@ async def some_changes(
     `still_allowed` runs after each wait; an exception from it ends the call.
     """
     lines: list[bytes] = []
-    encoder, stint = ChangeEncoder(), Stint()
+    encoder, time_slice = ChangeEncoder(), TimeSlice()
     size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
     try:
-        async with aclosing(feed.after(since, past)) as versions:
+        async with aclosing(feed.after(since, catch_up)) as versions:
             while len(lines) < limit and size < FEED_ANSWER_BYTES_MAX and since < last:
                 if since >= feed.newest():
                     if lines or trio.current_time() >= deadline:
@@ -116,7 +116,7 @@ async def some_changes(
                     continue
                 version = await anext(versions)
                 more = (await lines_of(version, wanted, encoder)).lines
-                await stint.part_done()
+                await time_slice.yield_if_used_up()
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
@@ -133,7 +133,7 @@ async def some_changes(
 
 
 class Stretch:
-    """The events of some versions in a row that pass one filter, for all readers with it.
+    """The events of versions in a row that pass one filter, for all readers with it.
 
     A reader takes what is behind its version as one piece, so that a version costs each reader next
     to nothing. A piece is about `ANSWER_PART_BYTES` long, or one version: no reader, however slow,
@@ -213,7 +213,7 @@ class FeedParts:
     def __init__(
         self,
         feed: Feed,
-        past: Past,
+        catch_up: CatchUp,
         since: int,
         wanted: TableFilter,
         reader: Reader,
@@ -222,11 +222,11 @@ class FeedParts:
         """What was made and not yet sent is held in the `pool`."""
         self._pool = pool
         self._feed = feed
-        self._past = past
+        self._catch_up = catch_up
         self._since = since
         self._wanted = wanted
         self._reader = reader
-        self._earlier: PastReader | None = None
+        self._lagging: LaggingReader | None = None
 
     async def events(
         self, still_allowed: Callable[[], Awaitable[None]]
@@ -241,12 +241,12 @@ class FeedParts:
             while True:
                 part = b""
                 if feed.find(since + 1) is not None:
-                    self._leave_the_past()
+                    self._lag_no_more()
                     since, part = await tail.behind(since)
                 elif since < feed.newest():
                     since, part = await self._caught_up(since)
                 elif not reader.is_silent:
-                    self._leave_the_past()
+                    self._lag_no_more()
                     await reader.wait(partial(feed.wait, since + 1))
                 await still_allowed()
                 if part:
@@ -259,30 +259,30 @@ class FeedParts:
                     yield KEEP_ALIVE if told == since else version_event(since)
                     told, reader.sent_at = since, trio.current_time()
         finally:
-            self._leave_the_past()
+            self._lag_no_more()
             tail.readers -= 1
             if not tail.readers:
                 feed.shared.pop(self._wanted, None)
             feed.close()
 
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
-        """Return events of the past: a piece of a run, which readers with the filter share."""
-        if self._earlier is None:
-            self._earlier = self._feed.shared_past(self._past).reader()
-        run = await self._earlier.run_behind(since)
+        """Return a piece of a run of older versions; readers with the same filter share it."""
+        if self._lagging is None:
+            self._lagging = self._feed.shared_catch_up(self._catch_up).open()
+        run = await self._lagging.run_after(since)
         if run is None:  # the database restarts, and does not know what is durable
             return since, b""
         return (await run.made(self._wanted, self._stretch_of)).behind(since)
 
-    async def _stretch_of(self, versions: Sequence[FedVersion]) -> Stretch:
+    async def _stretch_of(self, versions: Sequence[FeedVersion]) -> Stretch:
         stretch = Stretch(versions[0].version)
-        encoder, stint = ChangeEncoder(), Stint()
+        encoder, time_slice = ChangeEncoder(), TimeSlice()
         for version in versions:
             stretch.events.append((await lines_of(version, self._wanted, encoder)).events)
-            await stint.part_done()
+            await time_slice.yield_if_used_up()
         return stretch
 
-    def _leave_the_past(self) -> None:
-        earlier, self._earlier = self._earlier, None
-        if earlier is not None:
-            earlier.close()
+    def _lag_no_more(self) -> None:
+        lagging, self._lagging = self._lagging, None
+        if lagging is not None:
+            lagging.close()
