@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from qserver.durability.page_cache import (
-    EVICTIONS_BETWEEN_COLLECTIONS,
     EVICTED_AT_ONCE_MAX,
+    EVICTIONS_BETWEEN_COLLECTIONS,
     SPARED_AT_ONCE_MAX,
     PageCache,
     size_of_page,
