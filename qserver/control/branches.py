@@ -123,7 +123,11 @@ class Branches:
             parent.database.save_soon()
 
     async def empty(self, database_id: str) -> None:
-        """Forget all of a deleted database that no branch needs, its history too."""
+        """Forget all of a deleted database that no branch needs, its history too.
+
+        It is closed first, as one that is removed: its users are told, and none goes on.
+        """
+        await self._databases.close(database_id)
         self._databases.keep_history(database_id, 0.0)
         with await self._databases.use(database_id) as opened:
             snapshot = await opened.database.wait_durable_snapshot()
