@@ -435,7 +435,7 @@ class Family:
         if first is None:
             return
         found = entries(await self._as_of(database, name, first))
-        version, told = first, database.past.after(first)
+        version, told = first, database.catch_up.after(first)
         async with aclosing(told):
             async for fed in told:
                 version += 1

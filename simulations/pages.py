@@ -33,13 +33,13 @@ class FickleCache(PageCache):
     def is_full(self, value: bool) -> None:
         pass
 
-    def let_some_go(self, chance: Random) -> int:
-        """Let go of some pages, or of all; return of how many."""
+    def evict_some(self, chance: Random) -> int:
+        """Evict some pages, or all; return how many."""
         share = chance.choice((0.2, 0.7, 1.0))
         gone = [each for each in self._line.items() if chance.random() < share]
         for page, size in gone:
             del self._line[page]
-            self.let_go(page, size)
+            self.evict(page, size)
         return len(gone)
 
 

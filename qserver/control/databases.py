@@ -49,8 +49,8 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.plan_cache import KeptPlans, PlanCacheStatistics
-from qserver.query.room import Room
 from qserver.query.sql_database import SqlDatabase
+from qserver.query.storage_quota import StorageQuota
 from qserver.storage.transaction import Transaction
 
 OPENING_LOOK_SECONDS = 0.1
@@ -84,7 +84,7 @@ class OpenDatabase:
         "id",
         "is_closing",
         "name",
-        "room",
+        "quota",
         "sql",
         "unused",
         "used_at",
@@ -92,14 +92,18 @@ class OpenDatabase:
     )
 
     def __init__(
-        self, database_id: str, database: Database, sql: SqlDatabase, room: Room | None = None
+        self,
+        database_id: str,
+        database: Database,
+        sql: SqlDatabase,
+        quota: StorageQuota | None = None,
     ) -> None:
         self.id = database_id
         self.name = database_id
         """Its name, as of the last request for it."""
         self.database = database
         self.sql = sql
-        self.room = room or Room()
+        self.quota = quota or StorageQuota()
         """Whether it may store more."""
         self.users = 0
         self.is_closing = False
@@ -274,7 +278,7 @@ class Databases:
                 opened.users,
                 0.0 if opened.users else now - opened.used_at,
                 self.size_bytes(opened.id),
-                opened.room.refused,
+                opened.quota.refused,
                 opened.database.statistics(),
                 opened.sql.statistics(),
             )
@@ -365,10 +369,10 @@ class Databases:
                     self._world,
                     self._pool,
                     self._value_bytes_most,
-                    host.room,
+                    host.quota,
                     plans=self.plans,
                 )
-                opened = OpenDatabase(host.id, database, sql, host.room)
+                opened = OpenDatabase(host.id, database, sql, host.quota)
                 host.opened = self._open[host.id] = opened
                 self.troubles.pop(host.id, None)
                 host.ready.set()
@@ -394,7 +398,7 @@ class _Host:
 
     def __init__(self, database_id: str) -> None:
         self.id = database_id
-        self.room = Room()
+        self.quota = StorageQuota()
         self.opened: OpenDatabase | None = None
         self.trouble: Exception | None = None
         self.waiting = 0

@@ -230,7 +230,7 @@ class SequenceValues:
         drawn.numbers += numbers
         siblings = self._siblings(sequence)
         if any(each.state in self._drawn for each in siblings):
-            await self._sequences.fill_hands(
+            await self._sequences.fill_caches(
                 [each for each in siblings if each.state not in self._drawn]
             )
 
@@ -259,7 +259,7 @@ class SequenceValues:
             drawn = self._drawn.get(sequence.state)
             if drawn is not None:
                 drawn.give_back(sequences)
-            if sequences.has_in_hand(sequence):
+            if sequences.has_cached(sequence):
                 raise NeedsSequenceValues(lambda: self._write_back(sequence))
         return state_of(self._transaction, sequence)
 

@@ -57,9 +57,9 @@ from qserver.query.body import (
 )
 from qserver.query.cursor import END
 from qserver.query.described import Described, describe
+from qserver.query.idempotency import answered, only_reads, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
@@ -67,11 +67,11 @@ from qserver.query.planning import Planner, Prepared
 from qserver.query.refusals import cannot_write, not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
-from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.query.storage_quota import UNBOUNDED, StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql.execution import BYTES_UNNOTICED_MAX
@@ -104,7 +104,7 @@ class SqlDatabase:
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
-        room: Room = UNBOUNDED,
+        quota: StorageQuota = UNBOUNDED,
         plans: KeptPlans | None = None,
     ) -> None:
         self._database = database
@@ -121,7 +121,7 @@ class SqlDatabase:
             pool or MemoryPool(),
             value_bytes_most,
             database.page_cache,
-            room,
+            quota,
         )
 
     @property

@@ -15,7 +15,7 @@ Steps: TypeAlias = Generator[None, None, Made]
 """Yields now and then, so that others can run; returns the result."""
 
 
-def noting(steps: Steps[Made], made: list[Made]) -> Steps[None]:
+def capturing_result(steps: Steps[Made], made: list[Made]) -> Steps[None]:
     """Take the steps, and note their result, for a loop that would lose it."""
     made.append((yield from steps))
 
@@ -23,6 +23,6 @@ def noting(steps: Steps[Made], made: list[Made]) -> Steps[None]:
 def at_once(steps: Steps[Made]) -> Made:
     """Return the result of few steps without a pause."""
     made: list[Made] = []
-    for _ in noting(steps, made):
+    for _ in capturing_result(steps, made):
         pass
     return made[0]

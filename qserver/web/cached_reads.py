@@ -114,7 +114,7 @@ class ReadCall(QueryCall):
 
 
 class ReadEndpoint(HotEndpoint):
-    kind = kind_once = ReadCall
+    kind = idempotent_kind = ReadCall
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
         super().__init__(facts, name, encoders)

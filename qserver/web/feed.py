@@ -22,8 +22,8 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.engine.feed import FedVersion, Feed, Past
-from qserver.engine.yielding import Stint
+from qserver.engine.feed import CatchUp, Feed, FeedVersion
+from qserver.engine.yielding import TimeSlice
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
@@ -41,7 +41,7 @@ from qserver.web.readers import Reader
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 VERSIONS_AT_ONCE: Final = 1000
-"""Versions of the past that a stream looks at before it looks at its key again."""
+"""Versions that a stream reads before it checks its key again."""
 
 
 class TableFilter(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class VersionLines(msgspec.Struct, frozen=True):
 
 
 async def lines_of(
-    version: FedVersion, wanted: TableFilter, encoder: ChangeEncoder
+    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
 ) -> VersionLines:
     """Return the encoded changes of a version; encoded once, for all readers with that filter."""
 
@@ -89,7 +89,7 @@ def version_event(version: int) -> bytes:
 
 async def some_changes(
     feed: Feed,
-    past: Past,
+    catch_up: CatchUp,
     since: int,
     wanted: TableFilter,
     limit: int,
@@ -103,12 +103,12 @@ async def some_changes(
     `still_allowed` runs after each wait; an exception from it ends the call.
     """
     lines: list[bytes] = []
-    encoder, stint = ChangeEncoder(), Stint()
+    encoder, time_slice = ChangeEncoder(), TimeSlice()
     size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
     try:
-        async with aclosing(feed.after(since, past)) as versions:
+        async with aclosing(feed.after(since, catch_up)) as versions:
             while len(lines) < limit and size < FEED_ANSWER_BYTES_MAX and since < last:
                 if since >= feed.newest():
                     if lines or trio.current_time() >= deadline:
@@ -119,7 +119,7 @@ async def some_changes(
                     continue
                 version = await anext(versions)
                 more = (await lines_of(version, wanted, encoder)).lines
-                await stint.part_done()
+                await time_slice.yield_if_used_up()
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
@@ -203,7 +203,7 @@ class FeedParts:
     def __init__(
         self,
         feed: Feed,
-        past: Past,
+        catch_up: CatchUp,
         since: int,
         wanted: TableFilter,
         reader: Reader,
@@ -212,7 +212,7 @@ class FeedParts:
         """What was made and not yet sent is held in the `pool`."""
         self._pool = pool
         self._feed = feed
-        self._past = past
+        self._catch_up = catch_up
         self._since = since
         self._wanted = wanted
         self._reader = reader
@@ -254,14 +254,14 @@ class FeedParts:
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
         """Return events of the past, until they are enough for a part or reach the window."""
         part: list[bytes] = []
-        encoder, stint = ChangeEncoder(), Stint()
+        encoder, time_slice = ChangeEncoder(), TimeSlice()
         size, last = 0, since + VERSIONS_AT_ONCE
-        async with aclosing(self._feed.after(since, self._past)) as versions:
+        async with aclosing(self._feed.after(since, self._catch_up)) as versions:
             while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
                 version = await anext(versions)
                 part.append((await lines_of(version, self._wanted, encoder)).events)
                 since, size = version.version, size + len(part[-1])
-                await stint.part_done()
+                await time_slice.yield_if_used_up()
                 if self._feed.find(since + 1) is not None:
                     break
         return since, b"".join(part)

@@ -13,7 +13,7 @@ from qserver.control.databases import OpenDatabase
 from qserver.errors import InvalidRequest
 from qserver.http1 import Answer
 from qserver.limits import ANSWER_STORED_BYTES_MAX, ANSWER_STORED_SECONDS
-from qserver.query.once import too_long
+from qserver.query.idempotency import too_long
 from qserver.query.results import Once, Options, Result
 from qserver.query.sql_database import TransactionResult
 from qserver.web.answers import WRITERS, query_around_version, transaction_around_version
@@ -30,7 +30,7 @@ from qserver.web.rows import RowEncoder
 _ENDED: Final = Options()
 
 
-class CallOnce(HotCall):
+class IdempotentCall(HotCall):
     """A request with an Idempotency-Key: the answer is stored by the commit that it is about.
 
     The first answer has the same bytes as all later ones, so its timings end before the commit.
@@ -87,18 +87,18 @@ class CallOnce(HotCall):
         return self.answer(200, headers, answered.text)
 
 
-class QueryCallOnce(CallOnce, QueryCall):
+class IdempotentQueryCall(IdempotentCall, QueryCall):
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
         (result,) = results
         times = self.elapsed_us(), self.exec_us()
         return query_around_version(result, *self.encode(result), retries, *times)
 
 
-class TextCallOnce(QueryCallOnce, TextCall):
+class IdempotentTextCall(IdempotentQueryCall, TextCall):
     pass
 
 
-class TransactionCallOnce(CallOnce, TransactionCall):
+class IdempotentTransactionCall(IdempotentCall, TransactionCall):
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
         encoded = list(map(self.encode, results))
         times = self.elapsed_us(), self.exec_us()
@@ -107,17 +107,17 @@ class TransactionCallOnce(CallOnce, TransactionCall):
 
 class QueryEndpoint(HotEndpoint):
     kind = QueryCall
-    kind_once = QueryCallOnce
+    idempotent_kind = IdempotentQueryCall
 
 
 class TextEndpoint(HotEndpoint):
     kind = TextCall
-    kind_once = TextCallOnce
+    idempotent_kind = IdempotentTextCall
 
 
 class TransactionEndpoint(HotEndpoint):
     kind = TransactionCall
-    kind_once = TransactionCallOnce
+    idempotent_kind = IdempotentTransactionCall
 
 
 HOT: Final[Mapping[str, type[HotEndpoint]]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.engine.feed import Feed, SharedPast
-from qserver.engine.past import LogPast
+from qserver.engine.catch_up import LogCatchUp
+from qserver.engine.feed import Feed, SharedCatchUp
 from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
@@ -24,8 +24,8 @@ MUTANTS: Final = (
         (
             edited(
                 FeedParts._caught_up,
-                "self._feed.after(since, self._past)",
-                "self._feed.after(since + 1, self._past)",
+                "self._feed.after(since, self._catch_up)",
+                "self._feed.after(since + 1, self._catch_up)",
             ),
         ),
     ),
@@ -107,21 +107,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         "read_the_log_to_its_end",
-        "a reader of the past is told what is in the log, durable or not",
+        "a reader that catches up gets every record of the log, durable or not",
         FEED,
         (
-            edited(LogPast.after, "while before.version < self._newest():", "while True:"),
+            edited(LogCatchUp.after, "while before.version < self._newest():", "while True:"),
             edited(Feed.newest, "self._snapshots.take()", "self._snapshots.take(True)"),
         ),
         SLOW_TO_DISK,
     ),
     Mutant(
         "take_a_restart_for_the_end",
-        "a reader of the past that meets a restart is told that nothing more is kept",
+        "a reader that catches up during a restart is told that nothing more is kept",
         FEED,
         (
             edited(
-                LogPast.after,
+                LogCatchUp.after,
                 "return  # the log is ahead of what is durable",
                 'raise ReaderTooSlow("gone")',
             ),
@@ -179,13 +179,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         "begin_where_the_run_does",
-        "a reader that finds a run of the past made for others is told it from its beginning",
+        "a reader that reuses a run of another reader gets it from its first version",
         FEED,
         (
-            edited(SharedPast.after, "run[version + 1 - run[0].version :]", "run"),
+            edited(SharedCatchUp.after, "run[version + 1 - run[0].version :]", "run"),
             edited(
                 Feed.after,
-                'assert version.version == since + 1, "the past leaves nothing out"',
+                'assert version.version == since + 1, "catching up leaves nothing out"',
                 "pass",
             ),
         ),

@@ -212,7 +212,7 @@ class SqlHistory(SqlWorkload):
         name, newest, changes = f"restore {number}", self.newest, service.kept.changes
 
         async def send(database: SqlDatabase) -> Outcome:
-            made = await database.database.turn_back(as_of, request_id=name)
+            made = await database.database.restore_version(as_of, request_id=name)
             return Outcome(made, made[0])
 
         may = (HistoryTooOld, OutOfMemory, InvalidRequest)

@@ -285,7 +285,7 @@ async def test_a_reader_of_few_versions_has_few_made_and_leaves_none() -> None:
         answer = await read(feed, past, 2, limit=3)
         assert [each["version"] for each in answer["changes"]] == [3, 4, 5]
         assert past.made <= 10, "not all that it might ask for next"
-        shared = feed.shared[engine_feed.SharedPast]
+        shared = feed.shared[engine_feed.SharedCatchUp]
         assert repr(shared) == "0 runs of versions", "they would hold snapshots, and so pages"
         feed.close()
 

@@ -107,8 +107,8 @@ class HistoryRoutes:
         admission.queries()
         wanted = await body_of(admission, shapes.RestoreRequest)
         async with self._opened(admission, database) as opened:
-            opened.room.check()
-            made, restored = await opened.database.turn_back(
+            opened.quota.check()
+            made, restored = await opened.database.restore_version(
                 as_of_given(wanted.as_of), _deadline(), admission.request_id
             )
         return shapes.RestoreAnswer(True, made, restored)
