@@ -228,8 +228,8 @@ class Databases:
         host.opened.users += 1
         return host.opened
 
-    async def remove(self, database_id: str) -> None:
-        """Close the database and remove its log. No caller may use it again."""
+    async def close(self, database_id: str) -> None:
+        """Close the database if it is open: its users have a moment to end."""
         host = self._hosts.get(database_id)
         if host is not None:
             if host.opened is not None:
@@ -238,6 +238,10 @@ class Databases:
         host = self._closing.get(database_id)
         if host is not None:
             await host.closed.wait()
+
+    async def remove(self, database_id: str) -> None:
+        """Close the database and remove its log. No caller may use it again."""
+        await self.close(database_id)
         self.troubles.pop(database_id, None)
         self._histories.pop(database_id, None)
         await self._logs.remove(database_id)
