@@ -76,11 +76,11 @@ powerloss: install ## let the power fail at every operation on the real files (M
 	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20000 SEED=7 LARGE=1)
-	@$(BIN)/python -m tests.differential $(if $(SECONDS),--seconds $(SECONDS),--statements $(STATEMENTS)) \
+	@$(BIN)/python -W error::SyntaxWarning -m tests.differential $(if $(SECONDS),--seconds $(SECONDS),--statements $(STATEMENTS)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LARGE),--large)
 
 metamorphic: install ## random queries in many ways that must agree (QUERIES=10000 SEED=7 SHAPE=)
-	@$(BIN)/python -m tests.differential.metamorphic --queries $(QUERIES) \
+	@$(BIN)/python -W error::SyntaxWarning -m tests.differential.metamorphic --queries $(QUERIES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(SHAPE),--shape $(SHAPE))
 
 hostile: install ## attack a real server, and see how its neighbours fare (SECONDS=600 SEED=7)

@@ -59,7 +59,7 @@ OPENING_LOOK_SECONDS = 0.1
 
 class Endable(Protocol):
     def close(self) -> None:
-        """Stop using the database, as soon as that can be."""
+        """Stop using the database, as soon as possible."""
 
 
 class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ class OpenDatabase:
                 self.unused.set()
 
     def begin_close(self) -> None:
-        """Tell users who would stay for ever that the database is about to close."""
+        """Tell long-lived users that the database is about to close."""
         self.is_closing = True
         self.database.watches.changed()
         for each in list(self.held):
@@ -227,14 +227,18 @@ class Databases:
         host.opened.users += 1
         return host.opened
 
-    async def remove(self, database_id: str) -> None:
-        """Close the database and remove its log. No caller may want it again."""
+    async def close(self, database_id: str) -> None:
+        """Close the database if it is open: its users have a moment to end."""
         host = self._hosts.get(database_id)
         if host is not None:
             self._begin_close(host)
         host = self._closing.get(database_id)
         if host is not None:
             await host.closed.wait()
+
+    async def remove(self, database_id: str) -> None:
+        """Close the database and remove its log. No caller may use it again."""
+        await self.close(database_id)
         self.troubles.pop(database_id, None)
         self._histories.pop(database_id, None)
         await self._logs.remove(database_id)
@@ -390,7 +394,7 @@ class Databases:
 
 
 class _Host:
-    """One life of a database, from the wish to open it until its log is closed."""
+    """One life of a database, from the request to open it until its log is closed."""
 
     def __init__(self, database_id: str) -> None:
         self.id = database_id
@@ -430,7 +434,7 @@ async def _settle(opened: OpenDatabase) -> None:
 
 
 def _nothing(transaction: Transaction) -> None:
-    """Write nothing: this work ends when all earlier commits are durable."""
+    """Write nothing: the transaction ends when all earlier commits are durable."""
 
 
 def _raise_unavailable(database_id: str, trouble: Exception | None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Describes the statements of a key in all its databases, for a caller who may give them."""
+"""Describes the statements of a key in all of its databases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from qserver.query.described import Described
 async def described(
     access: Access, grant: Grant, database_ids: Iterable[str], statements: Mapping[str, str]
 ) -> Statements:
-    """Describe statements in all databases; raise InvalidRequest if one is not good there.
+    """Describe statements in all databases; raise InvalidRequest if one is invalid in any.
 
     All of them together have the time of one statement.
 

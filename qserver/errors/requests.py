@@ -125,10 +125,24 @@ class InvalidRowCountInLimit(DataError):
 
 
 class InvalidFrameOffset(DataError):
-    """The caller's fault: the offset of a window's frame is NULL or negative. Do not retry."""
+    """The caller's fault: the offset of a window's frame is negative. Retrying cannot help."""
 
     code = "22013"
     name = "invalid_preceding_or_following_size"
+
+
+class InvalidArgumentForNtile(DataError):
+    """The caller's fault: ntile of no buckets. Retrying cannot help."""
+
+    code = "22014"
+    name = "invalid_argument_for_ntile_function"
+
+
+class InvalidArgumentForNthValue(DataError):
+    """The caller's fault: nth_value of a place before the first. Retrying cannot help."""
+
+    code = "22016"
+    name = "invalid_argument_for_nth_value_function"
 
 
 class InvalidRowCountInOffset(DataError):

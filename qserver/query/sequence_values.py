@@ -237,7 +237,8 @@ class SequenceValues:
     def _siblings(self, sequence: Sequence) -> list[Sequence]:
         """Return the other sequences that were made for columns of the same table.
 
-        A row that draws from two of them draws from most: without this, each would be one more run.
+        A row that draws from two of them draws from most: without this, each would cost one more
+        run.
         """
         if sequence.owner is None:
             return []

@@ -165,7 +165,7 @@ class StatementRun:
         return Cursor(self._noted(text, perform(work, parsed.statement)), self.context)
 
     def _noted(self, text: str, steps: Steps) -> Steps:
-        """Run a definition's steps, and note its text if it has changed anything."""
+        """Run the steps of a definition, and record its text if it changed anything."""
         transaction = self.transaction
         before, moved = dict(transaction.catalog_changes), transaction.rewritten
         affected = yield from steps
@@ -188,7 +188,7 @@ class StatementRun:
         return self._watched(steps) if plan.watched else steps
 
     def _watched(self, steps: Steps) -> Steps:
-        """Run a statement's steps, then enforce foreign keys."""
+        """Run the steps of a statement, then enforce foreign keys."""
         journal: Journal = []
         self.transaction.journal = journal
         try:

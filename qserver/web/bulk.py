@@ -65,7 +65,7 @@ class BulkEndpoint(Endpoint):
 
 
 class BulkOptions(NamedTuple):
-    """What the head of a request asks for."""
+    """The options in the head of a request."""
 
     kind: type[JsonLines | Csv | JsonArray]
     on_conflict: OnConflict
@@ -123,7 +123,7 @@ class BulkCall(KeyedCall):
     async def _insert(
         self, opened: OpenDatabase, bulk: BulkOptions, body: BodyPieces, name: bytes | None
     ) -> Answered:
-        """Insert the rows. With `name`, store the answer under it, or return the one that is."""
+        """Insert the rows. With `name`, store the answer under it, or return the stored one."""
         sql, allowed = opened.sql, allowed_of(self.grant)
         still_allowed = partial(self._check_still_allowed, opened)
         options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed)
@@ -174,7 +174,7 @@ class BulkCall(KeyedCall):
                 return await _repeated(known, body)
 
     async def _check_still_allowed(self, opened: OpenDatabase) -> None:
-        """Raise if the sender may no longer write: a key dies at once, however long its body is."""
+        """Raise if the sender may no longer write: a revoked key ends a long upload."""
         grant = await self.endpoint.service.authenticate(self.endpoint.headers)
         if not (grant.may_write and grant.may_use(opened.id)):
             raise Forbidden("the key has been narrowed and may no longer write this")
@@ -193,7 +193,7 @@ BulkEndpoint.kind = BulkCall
 
 
 def _check_parameters(content_type: bytes) -> None:
-    """Refuse what would be read wrongly: another character set, a CSV without a header."""
+    """Refuse what would be misread: another character set, a CSV without a header."""
     for parameter in content_type.lower().split(b";")[1:]:
         name, _, value = parameter.partition(b"=")
         name, value = name.strip(), value.strip().strip(b'"')
@@ -204,9 +204,9 @@ def _check_parameters(content_type: bytes) -> None:
 
 
 class BodyPieces:
-    """The body in pieces that are worth decoding at once.
+    """The body in pieces of a useful size for decoding.
 
-    With the `place` where it is sent, the fingerprint of the request is known at the end.
+    With `place`, the route, it also computes the fingerprint of the request.
     """
 
     def __init__(self, body: bytes | IncomingBody, place: bytes | None = None) -> None:
@@ -226,7 +226,7 @@ class BodyPieces:
             await yield_to_others()
 
     async def next(self) -> tuple[bytes, bool]:
-        """Wait for a piece; also whether it is the last."""
+        """Wait for a piece; return it, and whether it is the last."""
         piece, self._has_ended = await self._receive()
         self.size += len(piece)
         if self._digest is not None:
@@ -248,7 +248,7 @@ class BodyPieces:
 
 
 async def _repeated(known: StoredAnswer, body: BodyPieces) -> Answered:
-    """The stored answer, if the request is the same to the last byte."""
+    """The stored answer, if the request has the same bytes."""
     with trio.move_on_after(BULK_SECONDS_MAX) as scope:
         await body.skip()
     if scope.cancelled_caught:
@@ -264,7 +264,7 @@ async def _add_all(
     decoder: JsonLines | Csv | JsonArray,
     still_allowed: Callable[[], Awaitable[None]],
 ) -> None:
-    """Insert rows as they arrive, a piece of the body after the other."""
+    """Insert rows as they arrive, one piece of the body at a time."""
     is_last, time_slice = False, TimeSlice()
     while not is_last:
         piece, is_last = await body.next()
@@ -276,7 +276,7 @@ async def _add_all(
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """The names of columns in a list with commas."""
+    """The column names in a comma-separated list."""
     names = tuple(name.strip() for name in text.split(","))
     if "" in names:
         raise InvalidRequest("columns are names with commas between them")

@@ -1,8 +1,8 @@
-"""GET /v1/changes: what has changed in a database since a version.
+"""GET /v1/changes: the changes of a database since a version.
 
-    since, tables, limit, wait_ms ─► JSON, or with Accept: text/event-stream events without an end
+    since, tables, limit, wait_ms ─► JSON, or endless events with Accept: text/event-stream
 
-A reader that comes back with `Last-Event-ID`, or with `next` as `since`, misses nothing.
+A client that returns with `Last-Event-ID`, or with `next` as `since`, misses nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ChangesEndpoint(Endpoint):
         self._last_event_id = headers.get(b"last-event-id")
 
     def options(self) -> FeedOptions:
-        """Read the parameters; raise if one is unknown or makes no sense."""
+        """Parse the parameters; raise if one is unknown or invalid."""
         given = read_query_string(self.request.query, self._known)
         since = given.get("since")
         name = "since"
@@ -104,7 +104,7 @@ class ChangesCall(KeyedCall):
         return self.after(self._begun(self._options), self._answered)
 
     async def _begun(self, options: FeedOptions) -> bytes | None:
-        """Open the database, and read some changes; None for a stream, which comes later."""
+        """Open the database, and read some changes; None for a stream, which reads later."""
         service = self.endpoint.service
         opened = self._opened = await service.plane.database(self.grant, options.database)
         reader = self._reader = service.feed_readers.open(self.grant.organization_id)
@@ -137,7 +137,7 @@ class ChangesCall(KeyedCall):
             raise gone from error
 
     def _check_of(self, opened: OpenDatabase, reader: Reader) -> Callable[[], Awaitable[None]]:
-        """Return what raises if the reader may no longer read."""
+        """Return a check that raises if the reader may no longer read."""
         service, headers = self.endpoint.service, self.endpoint.headers
 
         async def check() -> None:
@@ -201,7 +201,7 @@ ChangesEndpoint.kind = ChangesCall
 
 
 async def _check_kept(database: Database, since: int) -> None:
-    """Raise HistoryTooOld if the changes behind a version are no longer kept."""
+    """Raise HistoryTooOld if the changes after a version are no longer kept."""
     feed = database.feed
     if since < feed.newest() and feed.find(since + 1) is None:
         await database.history.check_kept(since)

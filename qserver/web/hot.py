@@ -31,7 +31,7 @@ _ENDED: Final = Options()
 
 
 class IdempotentCall(HotCall):
-    """A request with an Idempotency-Key: the answer is stored by the commit that it is about.
+    """A request with an Idempotency-Key: its commit stores the answer.
 
     The first answer has the same bytes as all later ones, so its timings end before the commit.
     """
@@ -70,7 +70,7 @@ class IdempotentCall(HotCall):
         """The answer before and after its version."""
 
     def encode(self, result: Result) -> tuple[RowEncoder, bytes]:
-        """The rows of a result as JSON, which are not too long to be stored."""
+        """The rows of a result as JSON; raise if they are too long to be stored."""
         encoder = self.endpoint.encoders.find(result.columns, result.types)
         size = encoder.size_about(result.rows)
         if size > ANSWER_STORED_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""Routes of the older versions of a database: listed, compared, restored."""
+"""Routes of older versions of a database: list, compare, restore."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class HistoryRoutes:
 
     @asynccontextmanager
     async def _opened(self, admission: Admission, database: str) -> AsyncIterator[OpenDatabase]:
-        """The database; what is too old is gone here, not only an error of a statement."""
+        """The database; a version that is too old is 410 here, not an error of a statement."""
         with await self._service.plane.database(admission.grant, database) as opened:
             try:
                 yield opened

@@ -92,5 +92,5 @@ class UpkeepRoutes:
         return shapes.StorageAnswer(**asdict(await storage_test(self._service.logs)))
 
     async def post_admin_reset(self, admission: Admission) -> shapes.ResetAnswer:
-        wiped = await self._service.plane.reset(admission.grant)
+        wiped = await self._service.plane.reset(admission.grant, admission.request_id)
         return shapes.ResetAnswer(True, wiped.databases, wiped.tables_dropped, wiped.rows_deleted)
