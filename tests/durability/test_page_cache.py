@@ -6,8 +6,8 @@ import gc
 from collections.abc import Sequence
 
 from qserver.durability.page_cache import (
+    EVICTED_AT_ONCE_MAX,
     EVICTIONS_BETWEEN_COLLECTIONS,
-    LET_GO_AT_ONCE_MAX,
     SPARED_AT_ONCE_MAX,
     PageCache,
     size_of_page,
@@ -145,11 +145,11 @@ def test_one_call_goes_through_a_bounded_part_of_the_line() -> None:
     assert count_here(pages) == len(pages) - 1, "one goes, though all were read lately"
     assert sum(not page.touched for page in pages) == SPARED_AT_ONCE_MAX
     cache.make_room(cache.most)
-    assert count_here(pages) == len(pages) - 1 - LET_GO_AT_ONCE_MAX
+    assert count_here(pages) == len(pages) - 1 - EVICTED_AT_ONCE_MAX
     while cache.held:
         before = cache.evictions
         cache.make_room(cache.most)
-        assert 0 < cache.evictions - before <= LET_GO_AT_ONCE_MAX
+        assert 0 < cache.evictions - before <= EVICTED_AT_ONCE_MAX
     assert count_here(pages) == 0
 
 
