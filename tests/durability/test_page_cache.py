@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
-
-import pytest
+from collections.abc import Sequence
 
 from qserver.durability.page_cache import (
     EVICTED_AT_ONCE_MAX,
@@ -176,21 +174,10 @@ def test_pages_make_room_for_what_is_not_saved() -> None:
     assert count_here(pages) == 60
 
 
-@pytest.fixture
-def collector_settled() -> Iterator[None]:
-    before = gc.get_threshold()
-    settle_collector()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*before)
-
-
-@pytest.mark.usefixtures("collector_settled")
 def test_pages_that_come_and_go_do_not_pile_up_for_the_collector() -> None:
     leaves, rows = 6000, 10
     cache, old = filled(leaves, leaves)
-    gc.collect()
-    gc.freeze()
+    settle_collector()
     most = 0
     for at in range(leaves):
         # A page comes, and one of those that were there before goes.
