@@ -10,7 +10,7 @@ from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
 from qserver.web.change_feed import ChangesCall
-from qserver.web.feed import FeedParts, EventBuffer, Tail
+from qserver.web.feed import EventBuffer, FeedParts, Tail
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 
