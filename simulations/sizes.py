@@ -121,7 +121,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (feed, "FEED_VERSIONS_MAX", sizes.feed_versions),
         (catch_up, "RECORDS_AT_ONCE", min(read_at_once, catch_up.RECORDS_AT_ONCE)),
         (web_feed, "ANSWER_PART_BYTES", 300 if few else limits.ANSWER_PART_BYTES),
-        (web_feed, "VERSIONS_AT_ONCE", 3 if few else web_feed.VERSIONS_AT_ONCE),
+        (feed, "RUN_VERSIONS", 3 if few else feed.RUN_VERSIONS),
     )
     kept = [(module, name, getattr(module, name)) for module, name, _ in values]
     for module, name, value in values:

@@ -124,7 +124,11 @@ class Branches:
             parent.database.save_soon()
 
     async def empty(self, database_id: str) -> None:
-        """Forget everything of a deleted database that no branch needs, with its history."""
+        """Forget everything of a deleted database that no branch needs, with its history.
+
+        It is closed first, as one that is removed: its users are told, and none goes on.
+        """
+        await self._databases.close(database_id)
         self._databases.keep_history(database_id, 0.0)
         with await self._databases.use(database_id) as opened:
             snapshot = await opened.database.wait_durable_snapshot()

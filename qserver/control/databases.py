@@ -227,14 +227,18 @@ class Databases:
         host.opened.users += 1
         return host.opened
 
-    async def remove(self, database_id: str) -> None:
-        """Close the database and remove its log. No caller may use it again."""
+    async def close(self, database_id: str) -> None:
+        """Close the database if it is open: its users have a moment to end."""
         host = self._hosts.get(database_id)
         if host is not None:
             self._begin_close(host)
         host = self._closing.get(database_id)
         if host is not None:
             await host.closed.wait()
+
+    async def remove(self, database_id: str) -> None:
+        """Close the database and remove its log. No caller may use it again."""
+        await self.close(database_id)
         self.troubles.pop(database_id, None)
         self._histories.pop(database_id, None)
         await self._logs.remove(database_id)

@@ -55,8 +55,8 @@ LOOKS_OF_A_SCAN: Final = 6
 SHARE_OF_UNPACKED: Final = 2
 """1 / 2**2 of the memory may be unpacked leaves, if not all of them have room."""
 
-LET_GO_AT_ONCE_MAX: Final = 512
-"""One call lets go of so many pages, which takes a few milliseconds if all are unpacked."""
+EVICTED_AT_ONCE_MAX: Final = 512
+"""The pages that one call evicts at most: a few milliseconds if all are unpacked."""
 
 SPARED_AT_ONCE_MAX: Final = 128
 """One call spares so many pages that were read lately; then the first in line goes, read or not."""
@@ -270,7 +270,7 @@ class PageCache:
     def _evict_until(self, room: int) -> None:
         line = self._line
         spared = gone = 0
-        while line and self.held > room and gone < LET_GO_AT_ONCE_MAX:
+        while line and self.held > room and gone < EVICTED_AT_ONCE_MAX:
             page, size = line.popitem(last=False)
             if spared < SPARED_AT_ONCE_MAX and (page.touched or _is_over_others(page)):
                 spared += 1

@@ -14,8 +14,16 @@ from.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, closing
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -36,7 +44,7 @@ from qserver.values.relations import Definition
 Encoded = TypeVar("Encoded")
 
 FILTERS_KEPT_MAX: Final = 8
-"""Filters for which a version keeps its encoding."""
+"""Filters for which a version, or a run of versions, keeps its encoding."""
 
 CHANGES_MADE_AT_ONCE: Final = 250
 """Changes of a version that are made and encoded without yielding: about a millisecond."""
@@ -44,7 +52,7 @@ CHANGES_MADE_AT_ONCE: Final = 250
 RUN_VERSIONS_FIRST: Final = 8
 """Versions in the first run that is rebuilt for a reader; each further run is twice as long."""
 
-RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 250, 256 * 1024, 8
+RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 500, 256 * 1024, 8
 """The longest run, in versions and in bytes of records; and how many runs are kept."""
 
 
@@ -112,17 +120,13 @@ class FeedVersion:
         if key not in self._encoded:
             changes = await self.changes()
             if self.size <= CHANGES_MADE_AT_ONCE:
-                self._keep(key, at_once(encode(changes)))
+                _keep(self._encoded, key, at_once(encode(changes)))
             else:
                 async with self._lock:
                     if key not in self._encoded:
-                        self._keep(key, await in_steps(encode(changes), yield_to_others))
+                        made = await in_steps(encode(changes), yield_to_others)
+                        _keep(self._encoded, key, made)
         return self._encoded[key]  # type: ignore[return-value]
-
-    def _keep(self, key: Hashable, made: object) -> None:
-        if len(self._encoded) >= FILTERS_KEPT_MAX:
-            self._encoded.clear()
-        self._encoded[key] = made
 
     def __repr__(self) -> str:
         return f"version {self.version} of a feed"
@@ -133,37 +137,69 @@ class CatchUp(Protocol):
         """Yield the versions after this one, in order; raise if the log no longer has them."""
 
 
+class Run:
+    """Rebuilt versions in a row, and what readers have made of them."""
+
+    __slots__ = ("_lock", "_made", "first", "last", "versions")
+
+    def __init__(self, versions: Sequence[FeedVersion]) -> None:
+        self.versions = versions
+        self.first, self.last = versions[0].version, versions[-1].version
+        self._made: dict[Hashable, object] = {}
+        self._lock = trio.Lock()
+
+    def after(self, version: int) -> Sequence[FeedVersion]:
+        return self.versions[version + 1 - self.first :]
+
+    async def made(
+        self, key: Hashable, make: Callable[[Sequence[FeedVersion]], Awaitable[Encoded]]
+    ) -> Encoded:
+        """Return the result of `make` for the versions; cached per key."""
+        if key not in self._made:
+            async with self._lock:  # one makes it, the others wait
+                if key not in self._made:
+                    _keep(self._made, key, await make(self.versions))
+        return self._made[key]  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"versions {self.first} to {self.last}"
+
+
 class SharedCatchUp:
     """Rebuilds older versions in runs, and shares each run among all readers that lag.
 
     Readers that reconnect together, as after a restart, need about the same versions: the first
-    reader rebuilds a run, the others reuse it. The last lagging reader drops all runs: a version
-    whose changes are not computed yet holds its snapshot, and so pages that history could forget.
+    reader rebuilds a run, the others reuse it. The last lagging reader drops all runs. A run
+    computes its changes at once: a version without them holds its snapshot, and so pages that
+    history could forget.
     """
 
     def __init__(self, catch_up: CatchUp) -> None:
         self._catch_up = catch_up
-        self._runs: list[list[FeedVersion]] = []
+        self._runs: list[Run] = []
         self._readers = 0
         self._lock = trio.Lock()
 
+    def open(self) -> LaggingReader:
+        """Register a reader, which must be closed."""
+        self._readers += 1
+        return LaggingReader(self)
+
+    def close(self) -> None:
+        self._readers -= 1
+        if not self._readers:
+            self._runs.clear()
+
     async def after(self, version: int) -> AsyncGenerator[FeedVersion, None]:
         """Yield the same versions as `CatchUp.after`."""
-        self._readers += 1
-        most = min(RUN_VERSIONS_FIRST, RUN_VERSIONS)
-        try:
-            while run := await self._run_of(version + 1, most):
-                most = min(2 * most, RUN_VERSIONS)
-                for fed in run[version + 1 - run[0].version :]:
+        with closing(self.open()) as reader:
+            while (run := await reader.run_after(version)) is not None:
+                for fed in run.after(version):
                     version = fed.version
                     yield fed
-        finally:
-            self._readers -= 1
-            if not self._readers:
-                self._runs.clear()
 
-    async def _run_of(self, version: int, most: int) -> list[FeedVersion]:
-        """Return a run with this version; an empty one if the version is not durable."""
+    async def run_of(self, version: int, most: int) -> Run | None:
+        """Return a run with this version; None if the version is not durable."""
         found = self._find(version)
         if found is None:
             async with self._lock:
@@ -172,30 +208,67 @@ class SharedCatchUp:
                     found = await self._make(version, most)
         return found
 
-    def _find(self, version: int) -> list[FeedVersion] | None:
+    def _find(self, version: int) -> Run | None:
         for index, run in enumerate(self._runs):
-            if run[0].version <= version <= run[-1].version:
+            if run.first <= version <= run.last:
                 self._runs.append(self._runs.pop(index))  # the one unused for longest goes first
                 return run
         return None
 
-    async def _make(self, version: int, most: int) -> list[FeedVersion]:
-        run: list[FeedVersion] = []
+    async def _make(self, version: int, most: int) -> Run | None:
+        versions: list[FeedVersion] = []
         size, time_slice = 0, TimeSlice()
-        async with aclosing(self._catch_up.after(version - 1)) as versions:
-            async for fed in versions:
-                run.append(fed)
+        async with aclosing(self._catch_up.after(version - 1)) as rebuilt:
+            async for fed in rebuilt:
+                await fed.changes()
+                versions.append(fed)
                 size += fed.record_bytes
-                if len(run) >= most or size >= RUN_BYTES:
+                if len(versions) >= most or size >= RUN_BYTES:
                     break
                 await time_slice.yield_if_used_up()
-        if run and size <= 2 * RUN_BYTES:
+        if not versions:
+            return None
+        run = Run(versions)
+        if size <= 2 * RUN_BYTES:
             self._runs.append(run)
             del self._runs[:-RUNS_KEPT_MAX]
         return run
 
     def __repr__(self) -> str:
         return f"{len(self._runs)} runs of versions"
+
+
+class LaggingReader:
+    """One reader that catches up.
+
+    It waits for its turn among all long work before each run (see `yielding.py`). Otherwise each of
+    a hundred readers would do something in every pass of the loop, and commits would wait for all.
+    """
+
+    __slots__ = ("_most", "_shared")
+
+    def __init__(self, shared: SharedCatchUp) -> None:
+        self._shared: SharedCatchUp | None = shared
+        self._most = min(RUN_VERSIONS_FIRST, RUN_VERSIONS)
+
+    async def run_after(self, version: int) -> Run | None:
+        """Return a run with the next version; None if that is not durable."""
+        assert self._shared is not None, "it is open"
+        run = await self._shared.run_of(version + 1, self._most)
+        self._most = min(2 * self._most, RUN_VERSIONS)
+        await yield_to_others()
+        return run
+
+    def close(self) -> None:
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.close()
+
+
+def _keep(made: dict[Hashable, object], key: Hashable, found: object) -> None:
+    if len(made) >= FILTERS_KEPT_MAX:
+        made.clear()
+    made[key] = found
 
 
 class FeedStatistics(msgspec.Struct, frozen=True):
@@ -279,6 +352,10 @@ class Feed:
         if self.newest() < version:
             await self._grown.wait()
 
+    def shared_catch_up(self, catch_up: CatchUp) -> SharedCatchUp:
+        shared: SharedCatchUp = self.shared.setdefault(SharedCatchUp, SharedCatchUp(catch_up))
+        return shared
+
     async def after(self, since: int, catch_up: CatchUp) -> AsyncGenerator[FeedVersion, None]:
         """Yield all versions after `since`, without end and without a gap."""
         while True:
@@ -290,8 +367,7 @@ class Feed:
                 await self._grown.wait()
             else:
                 began = since
-                shared = self.shared.setdefault(SharedCatchUp, SharedCatchUp(catch_up))
-                async with aclosing(shared.after(since)) as earlier:
+                async with aclosing(self.shared_catch_up(catch_up).after(since)) as earlier:
                     async for version in earlier:
                         assert version.version == since + 1, "catching up leaves nothing out"
                         since = version.version

@@ -364,5 +364,5 @@ def _rolls_back(sql: str) -> bool:
 def in_failed() -> FailedTransaction:
     return FailedTransaction(
         "current transaction is aborted, commands ignored until end of transaction block",
-        hint="Roll back to a savepoint, or DELETE the transaction.",
+        hint="Send ROLLBACK, or ROLLBACK TO a savepoint.",
     )

@@ -112,7 +112,7 @@ class SequenceValues:
         if sequences is None:
             raise ReadOnlyTransaction(
                 "sequences cannot be used where the database can only be read",
-                hint="Send it to the server that writes this database.",
+                hint="Leave out as_of, or send it to the server that writes this database.",
             )
         if request.drawn is None:
             request.drawn = {}

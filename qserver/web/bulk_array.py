@@ -109,7 +109,10 @@ class JsonArray:
             self._awaits = "{]"
             return start + 1
         if start < len(text):
-            raise InvalidRequest("the body is not a JSON array of objects")
+            raise InvalidRequest(
+                "the body is not a JSON array of objects",
+                hint="Send JSON lines as application/x-ndjson, and CSV as text/csv.",
+            )
         return start
 
     def _misplaced(self, sign: str) -> InvalidRequest:

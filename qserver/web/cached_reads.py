@@ -137,7 +137,7 @@ def typed_fields(given: Mapping[str, str]) -> dict[str, Any]:
             fields[name] = whole_number(name, value)
         elif name == "params":
             text = value.encode()
-            decode_value(text)  # one value, and nothing behind it that would be a field
+            decode_value(text, "params")  # one value, and nothing behind it that would be a field
             fields[name] = msgspec.Raw(text)
         else:
             fields[name] = value

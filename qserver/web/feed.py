@@ -13,7 +13,7 @@ commits.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.engine.feed import CatchUp, Feed, FeedVersion
+from qserver.engine.feed import CatchUp, Feed, FeedVersion, LaggingReader
 from qserver.engine.yielding import TimeSlice
 from qserver.limits import (
     ANSWER_PART_BYTES,
@@ -39,9 +39,6 @@ from qserver.web.json_values import encode_json
 from qserver.web.readers import Reader
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
-
-VERSIONS_AT_ONCE: Final = 1000
-"""Versions that a stream reads before it checks its key again."""
 
 
 class TableFilter(msgspec.Struct, frozen=True):
@@ -135,61 +132,74 @@ async def some_changes(
     )
 
 
-class Tail:
-    """The events of the versions in the window that pass one filter, for all readers with it.
+class Stretch:
+    """The events of versions in a row that pass one filter, for all readers with it.
 
     A reader takes what is behind its version as one piece, so that a version costs each reader next
     to nothing. A piece is about `ANSWER_PART_BYTES` long, or one version: no reader, however slow,
     holds more.
     """
 
-    def __init__(self, feed: Feed, wanted: TableFilter) -> None:
-        self._feed = feed
-        self._wanted = wanted
-        self._encoder = ChangeEncoder()
-        self._first = 0
-        self._events: list[bytes] = []
-        self._lock = trio.Lock()
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
+        self.events: list[bytes] = []
         self._joined: tuple[int, int, int, bytes] = (0, 0, 0, b"")
-        self.readers = 0
 
-    async def behind(self, since: int) -> tuple[int, bytes]:
+    @property
+    def last(self) -> int:
+        return self.first + len(self.events) - 1
+
+    def behind(self, since: int) -> tuple[int, bytes]:
         """Return events behind `since`, and the version up to which they go.
 
-        If the window has moved beyond `since` meanwhile, return `since` and nothing.
+        If the next version is not among them, return `since` and nothing.
         """
-        last = self._first + len(self._events) - 1
-        if since >= last or not self._events:  # there is more, or the window has moved on
-            async with self._lock:
-                last = await self._extended()
-        if not self._first <= since + 1 <= last:
+        last = self.last
+        if not self.first <= since + 1 <= last:
             return since, b""
         if self._joined[:2] != (since, last):
             events: list[bytes] = []
             size, reached = 0, since
             while reached < last and size < ANSWER_PART_BYTES:
                 reached += 1
-                events.append(self._events[reached - self._first])
+                events.append(self.events[reached - self.first])
                 size += len(events[-1])
             self._joined = (since, last, reached, b"".join(events))
         return self._joined[2:]
 
-    async def _extended(self) -> int:
+
+class Tail:
+    """The events of the versions in the window that pass one filter."""
+
+    def __init__(self, feed: Feed, wanted: TableFilter) -> None:
+        self._feed = feed
+        self._wanted = wanted
+        self._encoder = ChangeEncoder()
+        self._stretch = Stretch()
+        self._lock = trio.Lock()
+        self.readers = 0
+
+    async def behind(self, since: int) -> tuple[int, bytes]:
+        """Return what `Stretch.behind` does; nothing if the window has moved beyond `since`."""
+        stretch = self._stretch
+        if since >= stretch.last or not stretch.events:  # there is more, or the window moved on
+            async with self._lock:
+                await self._extend(stretch)
+        return stretch.behind(since)
+
+    async def _extend(self, stretch: Stretch) -> None:
         """Encode the versions that have come, forget those that the window has forgotten."""
-        feed, events = self._feed, self._events
+        feed, events = self._feed, stretch.events
         oldest = feed.oldest
-        if not events or self._first + len(events) < oldest:
+        if not events or stretch.first + len(events) < oldest:
             events.clear()
-            self._first = oldest
-        last = self._first + len(events) - 1
-        while (version := feed.find(last + 1)) is not None:
+            stretch.first = oldest
+        while (version := feed.find(stretch.last + 1)) is not None:
             events.append((await lines_of(version, self._wanted, self._encoder)).events)
-            last += 1
-        forgotten = feed.oldest - self._first
+        forgotten = feed.oldest - stretch.first
         if forgotten > 0:
             del events[:forgotten]
-            self._first += forgotten
-        return last
+            stretch.first += forgotten
 
 
 def _pause(readers: int) -> float:
@@ -216,6 +226,7 @@ class FeedParts:
         self._since = since
         self._wanted = wanted
         self._reader = reader
+        self._lagging: LaggingReader | None = None
 
     async def events(
         self, still_allowed: Callable[[], Awaitable[None]]
@@ -230,10 +241,12 @@ class FeedParts:
             while True:
                 part = b""
                 if feed.find(since + 1) is not None:
+                    self._lag_no_more()
                     since, part = await tail.behind(since)
                 elif since < feed.newest():
                     since, part = await self._caught_up(since)
                 elif not reader.is_silent:
+                    self._lag_no_more()
                     await reader.wait(partial(feed.wait, since + 1))
                 await still_allowed()
                 if part:
@@ -246,22 +259,30 @@ class FeedParts:
                     yield KEEP_ALIVE if told == since else version_event(since)
                     told, reader.sent_at = since, trio.current_time()
         finally:
+            self._lag_no_more()
             tail.readers -= 1
             if not tail.readers:
                 feed.shared.pop(self._wanted, None)
             feed.close()
 
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
-        """Return events of the past, until they are enough for a part or reach the window."""
-        part: list[bytes] = []
+        """Return a piece of a run of older versions; readers with the same filter share it."""
+        if self._lagging is None:
+            self._lagging = self._feed.shared_catch_up(self._catch_up).open()
+        run = await self._lagging.run_after(since)
+        if run is None:  # the database restarts, and does not know what is durable
+            return since, b""
+        return (await run.made(self._wanted, self._stretch_of)).behind(since)
+
+    async def _stretch_of(self, versions: Sequence[FeedVersion]) -> Stretch:
+        stretch = Stretch(versions[0].version)
         encoder, time_slice = ChangeEncoder(), TimeSlice()
-        size, last = 0, since + VERSIONS_AT_ONCE
-        async with aclosing(self._feed.after(since, self._catch_up)) as versions:
-            while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
-                version = await anext(versions)
-                part.append((await lines_of(version, self._wanted, encoder)).events)
-                since, size = version.version, size + len(part[-1])
-                await time_slice.yield_if_used_up()
-                if self._feed.find(since + 1) is not None:
-                    break
-        return since, b"".join(part)
+        for version in versions:
+            stretch.events.append((await lines_of(version, self._wanted, encoder)).events)
+            await time_slice.yield_if_used_up()
+        return stretch
+
+    def _lag_no_more(self) -> None:
+        lagging, self._lagging = self._lagging, None
+        if lagging is not None:
+            lagging.close()

@@ -6,18 +6,20 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Final
+from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec.structs import fields
 
 from qserver.control.databases import OpenDatabase
 from qserver.errors import InvalidRequest
-from qserver.http1 import Answer
+from qserver.http1 import Answer, Request
 from qserver.limits import ANSWER_STORED_BYTES_MAX, ANSWER_STORED_SECONDS
 from qserver.query.idempotency import too_long
 from qserver.query.results import Once, Options, Result
 from qserver.query.sql_database import TransactionResult
 from qserver.web.answers import WRITERS, query_around_version, transaction_around_version
-from qserver.web.calls import JSON
+from qserver.web.calls import JSON, Facts, KeyedCall
 from qserver.web.dataplane import HotCall, HotEndpoint, QueryCall, TextCall, TransactionCall
 from qserver.web.idempotency import (
     REPLAYED,
@@ -25,7 +27,8 @@ from qserver.web.idempotency import (
     name_of_answer,
     no_key_for_streams,
 )
-from qserver.web.rows import RowEncoder
+from qserver.web.rows import RowEncoder, RowEncoders
+from qserver.web.shapes import QueryRequest, TransactionRequest
 
 _ENDED: Final = Options()
 
@@ -105,17 +108,51 @@ class IdempotentTransactionCall(IdempotentCall, TransactionCall):
         return transaction_around_version(results, encoded, retries, *times)
 
 
-class QueryEndpoint(HotEndpoint):
+class PostEndpoint(HotEndpoint):
+    """A hot route whose options are in the body and in headers; in the URL they have no effect."""
+
+    def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
+        super().__init__(facts, name, encoders)
+        if facts.request.query and _misplaced(facts.request) is not None:
+            self.kind = MisplacedCall
+
+
+class MisplacedCall(KeyedCall):
+    """A request with an option in its URL. Without it, it would do something else than was meant.
+
+    A parameter that is no option is let pass, as it always was.
+    """
+
+    def run(self, body: bytes) -> Answer:
+        raise InvalidRequest(
+            f"{_misplaced(self.endpoint.request)} is not read from the URL of a POST",
+            hint="Send it as a field of the body; a database or an open transaction also by the"
+            " header X-Database or X-Transaction.",
+        )
+
+
+_OPTIONS: Final = frozenset(
+    each.name for shape in (QueryRequest, TransactionRequest) for each in fields(shape)
+)
+
+
+def _misplaced(request: Request) -> str | None:
+    """The first parameter of the query string that is an option of statements."""
+    given = parse_qsl(request.query.decode("latin-1"), keep_blank_values=True)
+    return next((name for name, _ in given if name in _OPTIONS), None)
+
+
+class QueryEndpoint(PostEndpoint):
     kind = QueryCall
     idempotent_kind = IdempotentQueryCall
 
 
-class TextEndpoint(HotEndpoint):
+class TextEndpoint(PostEndpoint):
     kind = TextCall
     idempotent_kind = IdempotentTextCall
 
 
-class TransactionEndpoint(HotEndpoint):
+class TransactionEndpoint(PostEndpoint):
     kind = TransactionCall
     idempotent_kind = IdempotentTransactionCall
 

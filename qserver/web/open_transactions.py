@@ -59,11 +59,16 @@ from qserver.web.json_values import encode_json
 from qserver.web.named import hide_rows, refuse_options
 from qserver.web.places import check_place
 from qserver.web.query_strings import read_query_string
-from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
+from qserver.web.requests import (
+    JSON_TYPES,
+    check_media_type,
+    check_no_fields,
+    decode,
+    decoder_of,
+)
 from qserver.web.service import allowed_of
 
 _open_decoder: Final = decoder_of(shapes.OpenRequest)
-_nothing_decoder: Final = decoder_of(shapes.NoFields)
 
 
 class OpenTransactionEndpoint(Endpoint):
@@ -106,11 +111,6 @@ class TransactionRouteCall(KeyedCall):
         held = self.endpoint.service.plane.open_transactions.find(self.grant, self.endpoint.name)
         check_place(held, self.grant, self.endpoint.database)
         return held
-
-    def need_no_body(self, body: bytes) -> None:
-        if body.strip():
-            check_media_type(self.endpoint.content_type, JSON_TYPES, "application/json")
-            decode(_nothing_decoder, body)
 
 
 class OpenCall(TransactionRouteCall):
@@ -211,7 +211,7 @@ class CommitCall(TransactionRouteCall):
     """Whether the transaction must not be used again, because its commit may have been sent."""
 
     def run(self, body: bytes) -> Answer:
-        self.need_no_body(body)
+        check_no_fields(self.endpoint.content_type, body)
         try:
             held = self.found()
         except TransactionNotFound:

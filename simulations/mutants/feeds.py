@@ -10,7 +10,7 @@ from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
 from qserver.web.change_feed import ChangesCall
-from qserver.web.feed import FeedParts, Tail
+from qserver.web.feed import FeedParts, Stretch, Tail
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 
@@ -24,8 +24,8 @@ MUTANTS: Final = (
         (
             edited(
                 FeedParts._caught_up,
-                "self._feed.after(since, self._catch_up)",
-                "self._feed.after(since + 1, self._catch_up)",
+                ".behind(since)",
+                ".behind(since + 1)",
             ),
         ),
     ),
@@ -35,9 +35,9 @@ MUTANTS: Final = (
         FEED,
         (
             edited(
-                Tail.behind,
+                Stretch.behind,
                 "size, reached = 0, since",
-                "size, reached = 0, max(since, self._first) - 1",
+                "size, reached = 0, max(since, self.first) - 1",
             ),
         ),
     ),
@@ -166,12 +166,24 @@ MUTANTS: Final = (
         (edited(FeedParts.events, "setdefault(self._wanted, Tail", "setdefault(None, Tail"),),
     ),
     Mutant(
+        "share_a_run_with_everybody",
+        "readers that catch up with several filters get the events of the first",
+        FEED,
+        (edited(FeedParts._caught_up, "run.made(self._wanted,", "run.made(None,"),),
+    ),
+    Mutant(
+        "join_for_another",
+        "a reader gets the piece that was joined for a reader at another version",
+        FEED,
+        (edited(Stretch.behind, "self._joined[:2] != (since, last)", "self._joined[1] != last"),),
+    ),
+    Mutant(
         "forget_with_the_oldest",
         "events of the window are counted from the wrong one after some were forgotten",
         FEED,
         (
             edited(
-                Tail._extended,
+                Tail._extend,
                 "del events[:forgotten]",
                 "del events[: forgotten - 1]",
             ),
@@ -182,7 +194,7 @@ MUTANTS: Final = (
         "a reader that reuses a run of another reader gets it from its first version",
         FEED,
         (
-            edited(SharedCatchUp.after, "run[version + 1 - run[0].version :]", "run"),
+            edited(SharedCatchUp.after, "run.after(version)", "run.versions"),
             edited(
                 Feed.after,
                 'assert version.version == since + 1, "catching up leaves nothing out"',
