@@ -19,8 +19,9 @@ LARGE ?=
 # How many queries `make metamorphic` asks about, and the one shape of SEED that is to be repeated.
 QUERIES ?= 10000
 SHAPE ?=
-# How the tests are shared out: file by file, to two processes. WORKERS= runs them in one.
-WORKERS ?= --numprocesses 2 --dist loadfile
+# How the tests are shared out: file by file, in the order of tests/conftest.py, to two processes.
+# WORKERS= runs them in one.
+WORKERS ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # The largest table of `make growth`; ten million rows take an hour and 3 GB of disk.
 ROWS_MAX ?= 1000000
 # What `make serve` passes on, for example ARGS="--port 8080".
@@ -75,11 +76,11 @@ powerloss: install ## let the power fail at every operation on the real files (M
 	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20000 SEED=7 LARGE=1)
-	@$(BIN)/python -m tests.differential $(if $(SECONDS),--seconds $(SECONDS),--statements $(STATEMENTS)) \
+	@$(BIN)/python -W error::SyntaxWarning -m tests.differential $(if $(SECONDS),--seconds $(SECONDS),--statements $(STATEMENTS)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LARGE),--large)
 
 metamorphic: install ## random queries in many ways that must agree (QUERIES=10000 SEED=7 SHAPE=)
-	@$(BIN)/python -m tests.differential.metamorphic --queries $(QUERIES) \
+	@$(BIN)/python -W error::SyntaxWarning -m tests.differential.metamorphic --queries $(QUERIES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(SHAPE),--shape $(SHAPE))
 
 hostile: install ## attack a real server, and see how its neighbours fare (SECONDS=600 SEED=7)

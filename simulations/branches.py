@@ -1,24 +1,23 @@
 """A family of branches on simulated disks: made, changed, deleted, and crashed at any moment.
 
     client 0            writes main
-    the other clients   make branches of main or of their own, as they are or as they were; write
-                        them, read them, draw numbers, delete them, also before their branches
-    all                 look back, at once or slowly, by version and by time, also to before the
-                        branch was made; list and follow versions; have histories trimmed
+    the other clients   make branches of main or of their own, at the newest or an older version;
+                        write, read and delete them, also before their branches; draw numbers
+    all                 read older versions, at once or slowly, by version and by time, also from
+                        before the branch was made; list and follow versions; trim histories
 
-Each file is a `Disk` of its own, with all its faults; a crash takes all of them. Records of the
-control plane are durable here as soon as they change, so the steps of `control.branches` are taken
-in its order: a record, the pin, the branch's log; and back. A process that starts undoes what was
-cut short.
+Each file is a `Disk` of its own, with all its faults; a crash hits all of them. Records of the
+control plane are durable here as soon as they change, so the steps of `control.branches` run in its
+order: a record, the pin, the branch's log; and back. A starting process undoes what was cut short.
 
-What must hold: a branch is at any time what its parent was at the version of the branch, and what
+What must hold: a branch always has the contents of its parent at the branch's version, plus what
 its own writer has written since; each branch has its pin, and each pin its branch. A database that
 is deleted before its branches is emptied, and goes with the last of them; at the end no disk holds
 a page that no checkpoint leads to. A branch gives no number that its parent had given before. One
-client writes a database, so what it must hold is known but for commits whose outcome nobody knows;
-what was seen of a version must be seen of it again, for as long as it is kept.
+client writes a database, so its contents are known except for unknown commits; a version that was
+read once reads the same again, for as long as it is kept.
 
-Pages go whenever a task waits, so what is read comes from the disks. Messages are not delayed: the
+Pages are evicted whenever a task waits, so reads come from the disks. Messages are not delayed: the
 observers of the other runs know one database only.
 """
 
@@ -88,6 +87,94 @@ LEFT_OUT: Final = ("page_torn", "log_taken", "clock_jumps", "client_pauses", "cl
 """Faults of the other runs that mean nothing here, or would excuse every loss."""
 
 
+<<<<<<< HEAD
+=======
+class FamilyWorld(SimulatedWorld):
+    def mailbox(self, name: str, capacity: int) -> Any:
+        return Mailbox[Any](name, capacity)
+
+    async def stand_at_await_point(self) -> None:
+        if ACTOR.get() in self._actors:
+            await super().stand_at_await_point()
+        else:  # a client pins, unpins or copies
+            self.let_pages_go()
+            await trio.lowlevel.checkpoint()
+
+
+class ProcessCrashed(Exception):
+    """The process that a client used has crashed."""
+
+
+class Process:
+    """One life: open logs, and the databases that run on them."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.handles: list[tuple[Disk, DiskHandle]] = []
+        self.scope = trio.CancelScope()
+        self.requests: set[trio.CancelScope] = set()
+        self.up = trio.Event()
+        self.databases: dict[str, Database] = {}
+        self.opening: dict[str, trio.Event] = {}
+        """Set when it is open, or could not be opened."""
+        self.endings: dict[str, tuple[trio.CancelScope, trio.Event]] = {}
+        self.logs = OpenLogs(self._open_one, self._close_one)
+        self.nursery: trio.Nursery | None = None
+
+    async def _open_one(self, name: str, may_make: bool) -> DiskHandle:
+        await trio.lowlevel.checkpoint()
+        disk = self.family.disk(name, may_make)
+        handle = disk.connect()
+        self.handles.append((disk, handle))
+        return handle
+
+    async def _close_one(self, name: str, handle: DiskHandle) -> None:
+        """Leave the disk to the next handle, whose operations wait for those under way."""
+        await trio.lowlevel.checkpoint()
+
+    async def open(self, name: str) -> Database:
+        if name not in self.opening:
+            assert self.nursery is not None
+            self.opening[name] = trio.Event()
+            self.nursery.start_soon(self._host, name, self.opening[name])
+        await self.opening[name].wait()
+        if name not in self.databases:
+            raise DatabaseUnavailable(f"{name} could not be opened")
+        return self.databases[name]
+
+    async def _host(self, name: str, opened: trio.Event) -> None:
+        profile, world = self.family.profile, self.family.world
+        scope, ended = self.endings[name] = (trio.CancelScope(), trio.Event())
+        policy = CheckpointPolicy(
+            profile.checkpoint_log_bytes,
+            profile.checkpoint_seconds,
+            profile.checkpoint_pages_at_once,
+            history=0.0 if self.family.members[name].state == "deleted" else profile.history,
+        )
+        try:
+            with scope:
+                async with self.logs.open(name) as log:
+                    database = self.databases[name] = Database(
+                        log, world, name=name, shards=2, policy=policy, cache=world.cache
+                    )
+                    opened.set()
+                    await database.run()
+        except LogFailed:
+            pass  # the next who wants it tries again
+        finally:
+            self.databases.pop(name, None)
+            del self.opening[name]
+            opened.set()
+            ended.set()
+
+    async def close(self, name: str) -> None:
+        if name in self.databases:
+            scope, ended = self.endings[name]
+            scope.cancel()
+            await ended.wait()
+
+
+>>>>>>> main
 class Family:
     def __init__(self, seed: int, profile: Profile) -> None:
         self.profile = profile
@@ -165,7 +252,7 @@ class Family:
             request.cancel()
 
     async def _tidy_up(self, process: Process) -> None:
-        """Undo what the last process has not finished, as `DatabaseRecords` does."""
+        """Undo what the last process left unfinished, as `DatabaseRecords` does."""
         for name in sorted(self.members, reverse=True):
             if name in self.members and self.members[name].state != "ready":
                 while True:
@@ -176,7 +263,7 @@ class Family:
                         await trio.sleep(0.05)
 
     async def _within(self, work: Callable[[Process], Awaitable[None]]) -> None:
-        """Do work in the process that runs now; raise ProcessCrashed if it crashes meanwhile."""
+        """Do work in the present process; raise ProcessCrashed if it crashes meanwhile."""
         await self._started.wait()
         while (process := self._process) is None or process.scope.cancel_called:
             await self._started.wait()  # it crashed before this task could run
@@ -290,7 +377,7 @@ class Family:
         self.read += 1
 
     def _found(self, name: str, snapshot: Snapshot) -> dict[int, int]:
-        """Compare the newest version with what it must hold, and note it."""
+        """Compare the newest version with its expected contents, and record it."""
         found = entries(snapshot)
         self.problems += self.members[name].problems(name, found)
         self._compare(name, snapshot.version, found)
@@ -298,7 +385,7 @@ class Family:
         return found
 
     def _compare(self, name: str, version: int, found: dict[int, int]) -> None:
-        """Compare a version with what was found in it before."""
+        """Compare a version with what was read of it before."""
         before = self.members[name].seen.setdefault(version, found)
         if before != found:
             self.problems.append(f"version {version} of {name} was {before}, and is {found}")
@@ -306,7 +393,7 @@ class Family:
     async def _look_back(
         self, process: Process, chance: Random, name: str, hold: bool = False
     ) -> None:
-        """Read what was read before, as it was then; perhaps when it has been held for a while."""
+        """Read an older version that was read before, perhaps after holding it for a while."""
         member = self.members[name]
         version = self._seen_version(chance, name, 1.0 if hold else 0.7)
         if version is None:
@@ -323,7 +410,7 @@ class Family:
         self.looked_back += 1
 
     def _seen_version(self, chance: Random, name: str, share: float = 0.7) -> int | None:
-        """Some version that was seen; of a branch, mostly one from before it was made."""
+        """Return some version that was read; of a branch, mostly one from before it was made."""
         member = self.members[name]
         older = [version for version in member.seen if version < member.base]
         seen = sorted(older if older and chance.random() < share else member.seen)
@@ -334,7 +421,7 @@ class Family:
     async def _as_of(
         self, database: Database, name: str, version: int, time: float | None = None
     ) -> Snapshot:
-        """Return a version; by its time, which may find a later one of the same time."""
+        """Return a version, or its time, which may find a later version of the same time."""
         try:
             snapshot = await database.snapshot_at(version if time is None else time)
         except HistoryTooOld:
@@ -346,7 +433,7 @@ class Family:
         return snapshot
 
     def _must_keep(self, name: str, version: int) -> bool:
-        """Return whether a version must be readable: the members that have it keep all."""
+        """Return whether a version must be readable: all members that have it keep everything."""
         member = self.members.get(name)
         while member is not None and member.state == "ready" and version >= member.kept_from:
             if version >= member.base:
@@ -356,7 +443,7 @@ class Family:
         return False
 
     async def _tell(self, process: Process, chance: Random, name: str) -> None:
-        """Follow the versions from one on, and list them: each is there once, and what it was."""
+        """Follow and list the versions after one: each appears once, with its contents."""
         first, database = self._seen_version(chance, name), await process.open(name)
         listed = [each.version for each in await database.history.versions(None, LISTED_MOST)]
         if listed != list(range(listed[0], listed[0] - len(listed), -1)) if listed else False:
@@ -364,7 +451,7 @@ class Family:
         if first is None:
             return
         found = entries(await self._as_of(database, name, first))
-        version, told = first, database.past.after(first)
+        version, told = first, database.catch_up.after(first)
         async with aclosing(told):
             async for fed in told:
                 version += 1
@@ -377,8 +464,13 @@ class Family:
             lost = range(first + 1, listed[-1])
             self.problems += [f"version {each} of {name} is not listed" for each in lost]
 
+<<<<<<< HEAD
     async def _trim(self, process: Process, chance: Random, name: str) -> None:
         """Have a database forget its history, once; of a long one, the first part."""
+=======
+    async def _trim(self, process: Process, name: str) -> None:
+        """Make a database forget its history, once."""
+>>>>>>> main
         member, database = self.members[name], await process.open(name)
         await database.wait_durable_snapshot()
         times = [time for version, time in member.times.items() if version >= member.kept_from]
@@ -395,7 +487,7 @@ class Family:
             member.kept_from = max(before, min(kept, default=database.feed.newest()))
 
     async def _draw(self, process: Process, name: str) -> None:
-        """Take numbers of the sequence: none that was given before, here or in the parent."""
+        """Draw numbers of the sequence: none that was given before, here or in the parent."""
         member, database = self.members[name], await process.open(name)
         sequence = (await database.wait_durable_snapshot()).catalog.others["numbers"]
         assert isinstance(sequence, Sequence)
@@ -435,14 +527,14 @@ class Family:
         return any(each.parent == name for each in self.members.values())
 
     async def _finish(self, process: Process, name: str) -> None:
-        """Go on with what was begun, as `DatabaseRecords` does."""
+        """Finish what was begun, as `DatabaseRecords` does."""
         if self.members[name].state == "deleted" and self._has_branches(name):
             await self._empty(process, name)
         else:
             await self._remove(process, name)
 
     async def _empty(self, process: Process, name: str) -> None:
-        """Forget all of a database that no branch needs."""
+        """Forget everything of a database that no branch needs."""
         database = await process.open(name)
         database.keep_history(0.0)
         if (await database.wait_durable_snapshot()).catalog.tables:
@@ -456,7 +548,7 @@ class Family:
         self.emptied += 1
 
     async def _remove(self, process: Process, name: str) -> None:
-        """Remove the file, then the pin, then the record; and a parent that only waited for it."""
+        """Remove the file, then the pin, then the record; and a parent that waited only for it."""
         await process.close(name)
         self._disks.pop(name, None)
         parent = self.members[name].parent
@@ -505,7 +597,7 @@ class Family:
 
 
 def simulate_family(seed: int, profile: str | None = None, **shape: Any) -> Family:
-    """Run the family that a seed stands for; its `problems` say what was wrong.
+    """Run the family of a seed; its `problems` say what was wrong.
 
     `shape`: settings of the profile, whatever the seed says.
     """

@@ -51,14 +51,15 @@ class Summary:
 def run_campaign(plans: list[Plan], jobs: int, progress: ProgressBar) -> Summary:
     """Run all plans; the summary does not depend on the number of processes."""
     summary = Summary()
-    for result in _results(plans, jobs):
+    for result in results_of(plans, jobs):
         summary.add(result)
         progress.show(summary.runs, len(summary.failures))
     progress.end()
     return summary
 
 
-def _results(plans: list[Plan], jobs: int) -> Iterator[Result]:
+def results_of(plans: list[Plan], jobs: int) -> Iterator[Result]:
+    """Run all plans, in several processes; the results come in the order of the plans."""
     if jobs == 1 or len(plans) < 2 * jobs:
         yield from map(simulate, plans)
         return

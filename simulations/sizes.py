@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from qserver import limits
 from qserver.durability import check_snapshot, loading, recovery
-from qserver.engine import checkpointer, coordinator, feed, past
+from qserver.engine import catch_up, checkpointer, coordinator, feed
 from qserver.storage import btree, ranges, snapshot
 from qserver.web import feed as web_feed
 
@@ -119,9 +119,9 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (checkpointer, "CHECKPOINT_RETRY_SECONDS", sizes.retry_seconds),
         (coordinator, "WORK_BEFORE_YIELDING", sizes.work_at_once),
         (feed, "FEED_VERSIONS_MAX", sizes.feed_versions),
-        (past, "RECORDS_AT_ONCE", min(read_at_once, past.RECORDS_AT_ONCE)),
+        (catch_up, "RECORDS_AT_ONCE", min(read_at_once, catch_up.RECORDS_AT_ONCE)),
         (web_feed, "ANSWER_PART_BYTES", 300 if few else limits.ANSWER_PART_BYTES),
-        (web_feed, "VERSIONS_AT_ONCE", 3 if few else web_feed.VERSIONS_AT_ONCE),
+        (feed, "RUN_VERSIONS", 3 if few else feed.RUN_VERSIONS),
     )
     kept = [(module, name, getattr(module, name)) for module, name, _ in values]
     for module, name, value in values:

@@ -182,7 +182,7 @@ class SimulatedWorld:
     def let_pages_go(self) -> None:
         """Let go of pages here, at a moment when any may be gone."""
         if self.cache is not None and self.faults.strikes("pages_let_go"):
-            gone = self.cache.let_some_go(self.delays)
+            gone = self.cache.evict_some(self.delays)
             self.record("fault", f"{gone} pages are let go")
             if gone:
                 self.reach("pages were let go")

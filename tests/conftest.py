@@ -1,10 +1,38 @@
-"""What holds for all tests: they may be as slow as the machine that they run on."""
+"""What holds for all tests: the machine may be slow, and the longest ones come first."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+from qserver.engine.collector import settle_collector
 from qserver.sql.vectors.loading import load
+
+ROOT: Final = Path(__file__).parents[1]
+
+LONG: Final = (
+    "tests/hostile/test_hostile.py",
+    "tests/simulations/test_repeatable.py",
+    "tests/simulations/test_campaign.py",
+    "tests/simulations/test_planted_bugs_a.py",
+    "tests/simulations/test_planted_bugs_b.py",
+    "tests/simulations/test_planted_bugs_c.py",
+    "tests/simulations/test_planted_bugs_d.py",
+    "tests/query/test_bombs.py",
+    "tests/query/test_planning.py",
+    "tests/powerloss/test_io_errors.py",
+    "tests/powerloss/test_powerloss.py",
+    "tests/differential",
+    "tests/cli",
+    "tests/sql/test_fuzz.py",
+    "tests/sql/parser/test_robustness.py",
+    "tests/engine/test_memory_of_aggregates.py",
+    "tests/web",
+)
+"""The files and folders that take longest, which are not to be begun when all others are done."""
 
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=(HealthCheck.too_slow,)
@@ -12,3 +40,23 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 load()  # so that a first plan over vectors is made as later ones are, whichever test comes first
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    paths = [ROOT / each for each in LONG]
+    assert all(path.exists() for path in paths), "a file or folder of LONG is gone"
+
+    def place(item: pytest.Item) -> int:
+        return next(
+            (at for at, path in enumerate(paths) if item.path.is_relative_to(path)), len(paths)
+        )
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Set the collector as it is where databases are served, whichever test comes first.
+
+    It never scans the tests themselves.
+    """
+    settle_collector()

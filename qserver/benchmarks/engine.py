@@ -137,7 +137,6 @@ class Counters:
             await trio.sleep(seconds)
             over = True
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        gc.unfreeze()
         await self.check()
         after = self._counts()
         return Cell(

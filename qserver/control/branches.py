@@ -1,22 +1,23 @@
-"""Branches: databases that begin as another one at a version, and share its pages.
+"""Branches: databases that begin as a version of another one, and share its pages.
 
     record: creating ─► the parent's checkpoint is pinned ─► the branch's log is written ─► ready
-    record: deleting ─► the branch's log is removed ─► the pin is let go ─► the record is gone
+    record: deleting ─► the branch's log is removed ─► the checkpoint is unpinned ─► no record
 
-The pin has the id of the branch as its name, so each step can be repeated. The record is there
-before the pin and goes after it: a crash leaves a record that says what to undo, never a pin that
-nobody knows of, and never a branch without its pin.
+The pin's name is the id of the branch, so each step can be repeated. The record exists before the
+pin and longer than it: a crash leaves a record that says what to undo, never an unknown pin, and
+never a branch without its pin.
 
-A version from before the parent was made, of the parent's own parent, is in that one's log. Then
-the branch is one of that one, and its record says so before anything is pinned there.
+A branch of a branch may begin at a version from before its parent was made. That version is in the
+log of the grandparent, so the grandparent becomes the parent; the record says so before anything is
+pinned there.
 
-A parent that is deleted before its branches keeps its file, with the pages that they need and no
-others: it is emptied by a commit that drops everything, and a checkpoint forgets what only it had.
-Its bytes go on counting for its organization. The last branch takes it along.
+A parent that is deleted before its branches keeps its file, with only the pages that they need: a
+commit drops everything, and a checkpoint forgets the other pages. Its bytes still count for its
+organization. The last branch to be deleted removes it.
 
-A branch copies the log behind the checkpoint that it shares, replays it and saves its pages again.
-So before the newest version gets a branch, a long log is shortened by a checkpoint, which costs
-less than one such replay and serves all later branches.
+A branch copies the log after the shared checkpoint, replays it and saves its pages again. So before
+a branch of the newest version is made, a checkpoint shortens a long log, which costs less than one
+such replay and serves all later branches.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TRIES: Final = 5
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What a branch is to be made of."""
+    """The database and version that a branch is made from."""
 
     database: str
     """The parent's name or id."""
@@ -64,7 +65,7 @@ class Branches:
         )
 
     async def fill(self, record: DatabaseRecord, origin: Origin) -> None:
-        """Make the log of a branch whose record is there."""
+        """Make the log of a branch that has a record."""
         parent_id, wanted = record.parent_id, None
         assert parent_id is not None
         if origin.as_of is not None:
@@ -88,7 +89,7 @@ class Branches:
         await self._store.write(Statement(statement, [branch_id, value]))
 
     async def _parent_of(self, branch_id: str, version: int) -> str | None:
-        """Return of what a branch was made, if that was after a version: then they share it."""
+        """Return the parent of a branch, if the two share a version."""
         rows = await self._store.rows(
             "select branch_of from databases where id = $1 and branch_version >= $2",
             branch_id,
@@ -116,14 +117,18 @@ class Branches:
         raise HistoryTooOld("the newest version is gone before it can be copied", hint="Try again.")
 
     async def unpin(self, parent_id: str, branch_id: str) -> None:
-        """Let go of what a branch has needed of its parent."""
+        """Unpin the checkpoint of its parent that a branch has needed."""
         with await self._databases.use(parent_id) as parent:
             await parent.database.wait_durable_snapshot()
             await parent.database.unpin_checkpoint(branch_id)
             parent.database.save_soon()
 
     async def empty(self, database_id: str) -> None:
-        """Forget all of a deleted database that no branch needs, its history too."""
+        """Forget everything of a deleted database that no branch needs, with its history.
+
+        It is closed first, as one that is removed: its users are told, and none goes on.
+        """
+        await self._databases.close(database_id)
         self._databases.keep_history(database_id, 0.0)
         with await self._databases.use(database_id) as opened:
             snapshot = await opened.database.wait_durable_snapshot()

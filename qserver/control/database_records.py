@@ -95,7 +95,7 @@ class DatabaseRecords:
         return page.cut(rows, record_of)
 
     async def find(self, grant: Grant, name_or_id: str) -> tuple[DatabaseRecord, DatabaseFacts]:
-        """Return a database by name or id, and its own figures; it is opened for that."""
+        """Return a database by name or id, with its statistics, for which it is opened."""
         require(grant, "databases")
         record = await self._find(grant, name_or_id)
         if record.state != "ready":
@@ -154,7 +154,7 @@ class DatabaseRecords:
         return await self._background_tasks.run(lambda: self._create(grant, name, origin))
 
     async def create_for_transaction(self, grant: Grant, database: str | None) -> DatabaseRecord:
-        """Make a branch for the changes of one transaction; it is deleted unless it is kept."""
+        """Make a branch for the changes of one transaction; it expires unless it is kept."""
         parent = await self._find(grant, database or grant.database)
         suffix = f"-branch-{self._mint.id('', self._store.now().timestamp())[-8:]}"
         name = parent.name[: NAME_LENGTH_MAX - len(suffix)] + suffix
@@ -188,7 +188,7 @@ class DatabaseRecords:
             self._under_way.remove(record.id)
 
     async def _read_again(self, record: DatabaseRecord) -> DatabaseRecord:
-        """Return a record as it is now; a branch may have got another parent."""
+        """Return the present record; a branch may have got another parent."""
         rows = await self._store.rows(f"select {_COLUMNS} {_FROM} where d.id = $1", record.id)
         return record_of(rows[0])
 
@@ -246,7 +246,7 @@ class DatabaseRecords:
         return with_state(record, "ready")
 
     async def keep(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
-        """Keep a branch that was to be deleted after a while."""
+        """Keep a branch that would expire."""
         require(grant, "databases")
         async with self._store.changing(grant):
             record = await self._find_ready(grant, name_or_id)
@@ -270,7 +270,7 @@ class DatabaseRecords:
             return await self._find(grant, record.id)
 
     async def keep_history(self, grant: Grant, name_or_id: str, history: float) -> None:
-        """Have the older versions of a database kept for so many seconds."""
+        """Set for how many seconds the older versions of a database are kept."""
         require(grant, "databases")
         async with self._store.changing(grant):
             record = await self._find_ready(grant, name_or_id)
@@ -279,13 +279,13 @@ class DatabaseRecords:
             self._databases.keep_history(record.id, history)
 
     async def load_histories(self) -> None:
-        """Tell the databases which of them have a history of their own length."""
+        """Load the databases' own settings of history."""
         text = "select id, history from databases where history is not null"
         for database_id, history in await self._store.rows(text):
             self._databases.keep_history(database_id, history)
 
     async def delete(self, grant: Grant, name_or_id: str) -> None:
-        """Delete a database with all it holds; requests that use it have a moment to end."""
+        """Delete a database with its contents; requests that use it have a moment to end."""
         require(grant, "databases")
         await self._background_tasks.run(lambda: self._mark_and_delete(grant, name_or_id))
 
@@ -299,7 +299,7 @@ class DatabaseRecords:
             self._under_way.remove(record.id)
 
     async def _begin_deletion(self, record: DatabaseRecord) -> DatabaseRecord:
-        """Mark a database, under the lock: its name is free if branches need its file longer."""
+        """Mark a database, under the lock; frees its name if branches still need its file."""
         if await self._branches.count(record.id):
             await self._store.write(
                 Statement(
@@ -312,12 +312,12 @@ class DatabaseRecords:
         return with_state(record, "deleting")
 
     async def _delete(self, record: DatabaseRecord) -> None:
-        """Delete a database that could not be made."""
+        """Delete a database whose creation failed."""
         await self._store.write(Statement(_SET_STATE, [record.id, "deleting"]))
         await self._remove(record)
 
     async def _remove(self, record: DatabaseRecord) -> None:
-        """Remove the files, then let go of the parent's pages, then the record."""
+        """Remove the files, then unpin the parent's pages, then delete the record."""
         await self._databases.remove(record.id)
         self._space.forget(record.organization_id, record.id)
         if record.parent_id is not None:
@@ -327,7 +327,7 @@ class DatabaseRecords:
             await self._remove_needless(record.parent_id)
 
     async def _remove_needless(self, database_id: str) -> None:
-        """Remove a deleted database if no branch needs it any more."""
+        """Remove a deleted database that no branch needs any more."""
         async with self._store.changing():
             rows = await self._store.rows(
                 f"select {_COLUMNS} {_FROM} where d.id = $1 and d.state = 'deleted'", database_id
@@ -347,7 +347,7 @@ class DatabaseRecords:
     # --- what was cut short ---
 
     async def finish_cut_short(self) -> None:
-        """Go on where a crash, or a disk that failed, has left off."""
+        """Finish what a crash, or a failed disk, interrupted."""
         rows = await self._store.rows(
             f"select {_COLUMNS} {_FROM} where d.state <> 'ready' order by d.id desc"
         )
@@ -364,7 +364,7 @@ class DatabaseRecords:
                 await self._remove_needless(record.id)
 
     async def delete_expired(self) -> None:
-        """Delete branches that nobody has kept in time."""
+        """Delete branches that have expired."""
         rows = await self._store.rows(
             f"select {_COLUMNS} {_FROM} where d.state = 'ready' and d.expires_at <= $1",
             self._store.now(),

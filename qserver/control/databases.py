@@ -49,8 +49,8 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.plan_cache import KeptPlans, PlanCacheStatistics
-from qserver.query.room import Room
 from qserver.query.sql_database import SqlDatabase
+from qserver.query.storage_quota import StorageQuota
 from qserver.storage.transaction import Transaction
 
 OPENING_LOOK_SECONDS = 0.1
@@ -59,7 +59,7 @@ OPENING_LOOK_SECONDS = 0.1
 
 class Endable(Protocol):
     def close(self) -> None:
-        """Stop using the database, as soon as that can be."""
+        """Stop using the database, as soon as possible."""
 
 
 class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class OpenDatabase:
         "id",
         "is_closing",
         "name",
-        "room",
+        "quota",
         "sql",
         "unused",
         "used_at",
@@ -92,14 +92,18 @@ class OpenDatabase:
     )
 
     def __init__(
-        self, database_id: str, database: Database, sql: SqlDatabase, room: Room | None = None
+        self,
+        database_id: str,
+        database: Database,
+        sql: SqlDatabase,
+        quota: StorageQuota | None = None,
     ) -> None:
         self.id = database_id
         self.name = database_id
         """Its name, as of the last request for it."""
         self.database = database
         self.sql = sql
-        self.room = room or Room()
+        self.quota = quota or StorageQuota()
         """Whether it may store more."""
         self.users = 0
         self.is_closing = False
@@ -119,7 +123,7 @@ class OpenDatabase:
                 self.unused.set()
 
     def begin_close(self) -> None:
-        """Tell users who would stay for ever that the database is about to close."""
+        """Tell long-lived users that the database is about to close."""
         self.is_closing = True
         self.database.watches.changed()
         for each in list(self.held):
@@ -127,6 +131,7 @@ class OpenDatabase:
 
     def check_open(self) -> None:
         """Raise if the database is about to close."""
+        self.database.check_not_deleted(self.name)
         if self.is_closing:
             raise DatabaseUnavailable(f"database {self.name} is being closed", hint="Try again.")
 
@@ -223,14 +228,20 @@ class Databases:
         host.opened.users += 1
         return host.opened
 
-    async def remove(self, database_id: str) -> None:
-        """Close the database and remove its log. No caller may want it again."""
+    async def close(self, database_id: str) -> None:
+        """Close the database if it is open: its users have a moment to end."""
         host = self._hosts.get(database_id)
         if host is not None:
+            if host.opened is not None:
+                host.opened.database.is_deleted = True
             self._begin_close(host)
         host = self._closing.get(database_id)
         if host is not None:
             await host.closed.wait()
+
+    async def remove(self, database_id: str) -> None:
+        """Close the database and remove its log. No caller may use it again."""
+        await self.close(database_id)
         self.troubles.pop(database_id, None)
         self._histories.pop(database_id, None)
         await self._logs.remove(database_id)
@@ -270,7 +281,7 @@ class Databases:
                 opened.users,
                 0.0 if opened.users else now - opened.used_at,
                 self.size_bytes(opened.id),
-                opened.room.refused,
+                opened.quota.refused,
                 opened.database.statistics(),
                 opened.sql.statistics(),
             )
@@ -361,10 +372,10 @@ class Databases:
                     self._world,
                     self._pool,
                     self._value_bytes_most,
-                    host.room,
+                    host.quota,
                     plans=self.plans,
                 )
-                opened = OpenDatabase(host.id, database, sql, host.room)
+                opened = OpenDatabase(host.id, database, sql, host.quota)
                 host.opened = self._open[host.id] = opened
                 self.troubles.pop(host.id, None)
                 host.ready.set()
@@ -386,11 +397,11 @@ class Databases:
 
 
 class _Host:
-    """One life of a database, from the wish to open it until its log is closed."""
+    """One life of a database, from the request to open it until its log is closed."""
 
     def __init__(self, database_id: str) -> None:
         self.id = database_id
-        self.room = Room()
+        self.quota = StorageQuota()
         self.opened: OpenDatabase | None = None
         self.trouble: Exception | None = None
         self.waiting = 0
@@ -426,7 +437,7 @@ async def _settle(opened: OpenDatabase) -> None:
 
 
 def _nothing(transaction: Transaction) -> None:
-    """Write nothing: this work ends when all earlier commits are durable."""
+    """Write nothing: the transaction ends when all earlier commits are durable."""
 
 
 def _raise_unavailable(database_id: str, trouble: Exception | None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Describes the statements of a key in all its databases, for a caller who may give them."""
+"""Describes the statements of a key in all of its databases."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from qserver.control.access import Access
 from qserver.control.records import Grant
 from qserver.control.statement_texts import Statements, needed_scopes
 from qserver.errors import (
+    DatabaseDropped,
     DatabaseUnavailable,
     Forbidden,
     InvalidRequest,
@@ -24,7 +25,7 @@ from qserver.query.described import Described
 async def described(
     access: Access, grant: Grant, database_ids: Iterable[str], statements: Mapping[str, str]
 ) -> Statements:
-    """Describe statements in all databases; raise InvalidRequest if one is not good there.
+    """Describe statements in all databases; raise InvalidRequest if one is invalid in any.
 
     All of them together have the time of one statement.
 
@@ -40,7 +41,7 @@ async def described(
                 try:
                     left_ms = max(0.0, ends - trio.current_time()) * 1000
                     here = await opened.sql.describe(text, left_ms)
-                except (DatabaseUnavailable, LogFailed, QueryCanceled):
+                except (DatabaseDropped, DatabaseUnavailable, LogFailed, QueryCanceled):
                     raise
                 except QserverError as error:
                     raise _not_good(name, opened.name, error) from None

@@ -57,7 +57,7 @@ _ALIVE: Final = "revoked_at is null and (expires_at is null or expires_at > $2)"
 class Key(msgspec.Struct, frozen=True):
     """A row of the table; `databases` are ids.
 
-    With `statements`, `scopes` are those that they need, and the key has none.
+    A key with `statements` has no scopes; `scopes` are those that its statements need.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def opens_everything(self) -> bool:
-        """Return whether an organization with this key can always make more."""
+        """Return whether an organization with this key can always make more keys."""
         return ADMIN in self.scopes and self.databases is None and self.expires_at is None
 
     def state(self, now: datetime) -> KeyState:
@@ -293,9 +293,9 @@ class Keys:
         databases: Iterable[str] | None = None,
         statements: Mapping[str, str] | None = None,
     ) -> KeyRecord:
-        """Rename a key, or take scopes or databases from it. None leaves a thing as it is.
+        """Rename a key, or take scopes or databases from it. None leaves a field unchanged.
 
-        `statements` replace those of a key that has statements. Others it cannot get.
+        `statements` replace those of a key that has statements; another key cannot get any.
         """
         require(grant, "keys")
         if name is not None:
@@ -333,7 +333,7 @@ class Keys:
     async def _described(
         self, grant: Grant, key_id: str, statements: Mapping[str, str]
     ) -> Statements:
-        """Describe new statements of a key, in those of its databases that are left."""
+        """Describe new statements of a key in its remaining databases."""
         key = await self._find_changeable(grant, key_id)
         if key.statements is None:
             raise InvalidRequest(

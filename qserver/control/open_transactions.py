@@ -1,4 +1,4 @@
-"""Open transactions: whose they are, who uses one now, and when one is over.
+"""Open transactions: who owns each, who uses it now, and when it ends.
 
     open ─► held ─► use, release, use, release … ─► ended
                      the next use waits                by commit, DELETE or ROLLBACK; when it was
@@ -6,9 +6,10 @@
                                                        when its key or session ends, its database
                                                        is closed, or the service stops
 
-A transaction belongs to the key or session that opened it; for anybody else it does not exist. It
-counts as a user of its database, which so stays open. One that must end while it is used ends after
-that use. Nothing survives the process, except the answers of commits, which are in the databases.
+A transaction belongs to the key or session that opened it; for any other caller it does not exist.
+It counts as a user of its database, which therefore stays open. A transaction that must end while
+it is in use ends after that use. Nothing survives the process except answers of commits, which are
+stored in the databases.
 """
 
 from __future__ import annotations
@@ -110,14 +111,14 @@ class Held:
         return self.created_at + self.expires() - self.born
 
     def use_nowait(self) -> bool:
-        """Begin a use, unless another one has not ended."""
+        """Begin a use, unless another is under way."""
         if self.is_used:
             return False
         self._free.acquire_nowait()
         return True
 
     async def use(self, deadline: float) -> Held:
-        """Begin a use after those before; raise if the transaction has ended by then."""
+        """Begin a use after those before it; raise if the transaction has ended by then."""
         self.waiting += 1
         try:
             await before(deadline, self._free.acquire)
@@ -129,7 +130,7 @@ class Held:
         return self
 
     def release(self) -> None:
-        """End a use; the transaction ends with it if it is over."""
+        """End a use; ends the transaction too if that is due."""
         self.used = trio.current_time()
         if self.transaction.is_over and self.end is None:
             self.end = "too_large" if self.transaction.failed else "rolled_back"
@@ -138,7 +139,7 @@ class Held:
         self._free.release()
 
     def close(self) -> None:
-        """End it: its database is being closed."""
+        """End it because its database is being closed."""
         self._registry.finish(self, "closed")
 
     def __repr__(self) -> str:
@@ -146,7 +147,7 @@ class Held:
 
 
 class OpenTransactions:
-    """Start `run` in a nursery, so that none stays open for longer than it may."""
+    """Start `run` in a nursery: it ends transactions that are open for too long."""
 
     def __init__(self, mint: Mint, now: Callable[[], float]) -> None:
         self._mint = mint
@@ -162,7 +163,7 @@ class OpenTransactions:
             self.sweep()
 
     def sweep(self) -> None:
-        """End those that were idle or open for too long."""
+        """End transactions that were idle or open for too long."""
         now = trio.current_time()
         for held in list(self._held.values()):
             if held.expires() <= now:
@@ -192,7 +193,7 @@ class OpenTransactions:
         transaction: OpenTransaction,
         idle_seconds: float | None = None,
     ) -> Held:
-        """Keep a transaction for its owner, and its database open; the caller's use becomes its."""
+        """Keep a transaction for its owner, with its database; it takes over the caller's use."""
         self.check_room(grant)
         if opened.is_closing:
             raise DatabaseUnavailable("the database is being closed", hint="Try again.")
@@ -222,7 +223,7 @@ class OpenTransactions:
         return held
 
     def finish(self, held: Held, end: End) -> None:
-        """End a transaction: now, or after the use that is under way; an idle one if it expired."""
+        """End a transaction now, or after the use under way; `expired`: only if it is idle."""
         if end == "expired" and (held.is_used or held.waiting):
             return
         if held.end is None:
@@ -270,7 +271,7 @@ class OpenTransactions:
 
 
 def database_of(name: str) -> str | None:
-    """Return the id of the database that a transaction's id names, if it has the shape of one."""
+    """Return the database id in a transaction's id, if it has the right form."""
     parts = name.split("_")
     return f"db_{parts[1]}" if len(parts) == 3 and name.startswith(PREFIX) else None
 

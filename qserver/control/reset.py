@@ -7,13 +7,15 @@ stay.
 
 from __future__ import annotations
 
+from functools import partial
+
 from qserver.control.access import Access
 from qserver.control.records import Grant, ResetReport
 from qserver.control.requests import require
 from qserver.control.store import Store
 from qserver.engine.sequence_states import leave_position
 from qserver.errors import Forbidden, NotFound
-from qserver.storage.transaction import Transaction
+from qserver.storage.transaction import Definitions, Transaction
 from qserver.values.relations import Sequence
 
 
@@ -22,7 +24,7 @@ class Reset:
         self._store = store
         self._access = access
 
-    async def reset(self, grant: Grant) -> ResetReport:
+    async def reset(self, grant: Grant, request_id: str | None = None) -> ResetReport:
         """Empty every database of the organization, one after the other."""
         require(grant, "admin")
         if grant.database_ids is not None:
@@ -41,15 +43,16 @@ class Reset:
             except NotFound:
                 continue  # it was deleted meanwhile
             with opened:
-                outcome = await opened.database.transact(wipe)
+                outcome = await opened.database.transact(partial(wipe, request_id=request_id))
             databases += 1
             tables += outcome.result[0]
             deleted += outcome.result[1]
         return ResetReport(databases, tables, deleted)
 
 
-def wipe(transaction: Transaction) -> tuple[int, int]:
+def wipe(transaction: Transaction, request_id: str | None = None) -> tuple[int, int]:
     """Remove every definition; return the number of tables and of their rows."""
+    transaction.request_id = request_id
     rows = 0
     catalog = transaction.catalog
     for name, definition in catalog.others.items():
@@ -59,4 +62,6 @@ def wipe(transaction: Transaction) -> tuple[int, int]:
     for name, table in catalog.tables.items():
         rows += transaction.snapshot.count(table.id)
         transaction.drop_table(name)
+    if transaction.catalog_changes:
+        transaction.definitions = (Definitions("-- reset", list(transaction.catalog_changes)),)
     return len(catalog.tables), rows

@@ -1,17 +1,18 @@
-"""How many bytes each organization stores, and whether it may store more.
+"""Measures how many bytes each organization stores, and decides whether it may store more.
 
-    look, once a second ─► files of databases in use ─► sum of the organization ─► Room.full
-                      └──► how full the disk is ──────────────────────────────────────┘
+    once a second ─► files of databases in use ─► sum of the organization ─► StorageQuota.full
+                └──► free space of the disk ─────────────────────────────────────┘
 
-A database takes what its files take: data, log, history, and what is free in them. The files of an
-organization are all measured when one of its databases is first met open, and then those that are
-in use. Between two looks an organization may go past its bound.
+A database takes what its files take: data, log, history, and free pages in them. The first look
+that finds a database of an organization open measures all files of that organization; later looks
+measure those in use. Between two looks an organization may exceed its bound.
 
-Past the bound only what stores more is refused (see `query.room`). A database that is past it makes
-a checkpoint at each look if something was committed, so that what a DELETE frees is free soon, and
-the organization goes on by itself.
+Past the bound only statements that store more are refused (see `query.storage_quota`). Then each
+look takes a checkpoint of a database that has new commits, so that space which a DELETE frees
+returns soon and the organization recovers by itself.
 
-Nothing here is exact to the byte, and nothing waits for it: a statement only looks at `Room.full`.
+The measure is not exact to the byte, and nothing waits for it: a statement only reads
+`StorageQuota.full`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FILES_AT_ONCE = 16
 
 
 class Organization(msgspec.Struct, eq=False):
-    """What is known of an organization that has had a database open."""
+    """An organization that has had a database open, and the sizes of its files."""
 
     id: str
     tier: str
@@ -65,14 +66,14 @@ class Space:
         self.disk_free: int | None = None
 
     async def look(self) -> None:
-        """Measure what is in use, and say who may store more."""
+        """Measure the files in use, and set the quotas."""
         self._look_at_disk()
         measured = 0
         for opened in self._databases.all_open():
             organization = await self._owner_of(opened.id)
             if organization is None:
                 continue
-            full = opened.room.full is not None
+            full = opened.quota.full is not None
             if opened.users or opened.used_at != self._seen.get(opened.id) or full:
                 self._measure(organization, opened.id)
                 self._seen[opened.id] = opened.used_at
@@ -99,8 +100,8 @@ class Space:
         owner = self._owner.get(opened.id)
         if owner is None:
             return False
-        opened.room.full = self._disk_full or self._full(self._organizations[owner])
-        return opened.room.full is not None
+        opened.quota.full = self._disk_full or self._full(self._organizations[owner])
+        return opened.quota.full is not None
 
     def _full(self, organization: Organization) -> DiskFull | None:
         most = self._tiers[organization.tier].stored_bytes
@@ -138,7 +139,7 @@ class Space:
         organization.sizes[database_id] = self._databases.size_bytes(database_id)
 
     async def _owner_of(self, database_id: str) -> Organization | None:
-        """Return the organization of a database; None for one of our own, or one that is gone."""
+        """Return the organization of a database; None for one of our own, or a deleted one."""
         owner = self._owner.get(database_id)
         if owner is not None:
             return self._organizations[owner]

@@ -1,10 +1,10 @@
-"""Keys that can only run the statements stored with them, and the parameters that sessions bind.
+"""Keys that can only run statements stored with them, and the parameters that sessions bind.
 
     POST /v1/keys ─► checked, described in each database ─► keys.statements, JSON
     POST /v1/session {"bind"} ─► names checked           ─► sessions.bound, JSON
 
-A statement is described when the key is made or changed: it parses and binds, its stars are
-written out, and what it needs is known (`describing`).
+A statement is described when the key is made or changed (`describing`): it is parsed and bound, its
+stars are expanded, and the scopes that it needs are known.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_bound(text: str | None) -> Mapping[str, Any]:
 
 
 def needed_scopes(statements: Statements) -> tuple[str, ...]:
-    """Return the scopes that running the statements takes."""
+    """Return the scopes that the statements need."""
     writes = {each.writes for each in statements.values()}
     return tuple(("data:read", "data:write")[each] for each in sorted(writes))
 
@@ -95,9 +95,9 @@ def checked_bound(grant: Grant, bind: Mapping[str, Any] | None) -> tuple[Mapping
 
 
 def check_bound(statements: Statements, bound: Mapping[str, Any]) -> None:
-    """Refuse a session whose parameters the statements no longer have: it could not be made now.
+    """Refuse a session that binds parameters which the statements no longer have.
 
-    A parameter that got another name would otherwise be the client's to choose.
+    Otherwise the client could choose the value of a parameter that was renamed.
     """
     if not parameters_of(statements).issuperset(bound):
         raise Unauthorized(

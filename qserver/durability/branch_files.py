@@ -1,4 +1,4 @@
-"""Opens a file that no server has open, with the files whose pages it shares."""
+"""Opens the file of a database without a server, with the parent files whose pages it shares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qserver.errors import DataCorrupted
 
 
 class ParentMissing(DataCorrupted):
-    """The operator's fault, or the disk's: a branch is there without the file of its parent."""
+    """The operator's fault, or the disk's: the file of a branch's parent is missing."""
 
     name = "data_corrupted"
 
@@ -38,7 +38,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_with_parents(path: Path, threads: ThreadPool | None = None) -> AsyncIterator[Opened]:
-    """Open a file; the parents of a branch are in the same folder."""
+    """Open a file, and for a branch its parents, which are in the same folder."""
     threads = threads or ThreadPool()
     async with await open_log(path, threads) as own:
         base = read_base(own)

@@ -1,17 +1,17 @@
-"""The log of a branch: its own records and pages, and below them the pages of its parent.
+"""The log of a branch: its own records and pages, on top of the pages of its parent.
 
     numbers of pages     1 …………… 40 41 …………… 90 91 ……
     main                 own     own     own            a branch of main, made at a checkpoint whose
     branch of main       main's  own ·················  last page is 40; and a branch of that
     branch of that       main's  the branch's  own
 
-Numbers of pages only grow. A branch begins with a checkpoint of its parent, whose last page
-is `Base.last_page`, and numbers its own pages from there on. So the number of a page tells whose
-file it is in, and a page is stored in the same way in either. What is the parent's is not the
-branch's to forget; the parent keeps it because its checkpoint is pinned (see `kept`).
+Page numbers only grow. A branch starts from a checkpoint of its parent whose last page is
+`Base.last_page`, and numbers its own pages from there on. So the number of a page tells which file
+has it, and pages are stored in the same way in both. The branch never forgets pages of the parent;
+the parent keeps them because that checkpoint is pinned (see `kept`).
 
-The base stands in the branch's own file, as page 0, which no tree has. It is written before the
-checkpoint, so a file with a checkpoint and no base is no branch.
+The base is page 0 of the branch's own file, a number that no tree uses. It is written before the
+checkpoint, so a file with a checkpoint and no base is not a branch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 
 from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT
 from qserver.durability.checkpoint import format_of
-from qserver.durability.kept import Kept, encode_numbers, encode_outline
+from qserver.durability.kept import KeptCheckpoint, encode_numbers, encode_outline
 from qserver.durability.leases import Leases
 from qserver.durability.port import (
     NO_PARTS,
@@ -41,7 +41,7 @@ RECORDS_COPIED_AT_ONCE: Final = 1000
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True):
-    """What a branch was made of."""
+    """Which log a branch was made from, and where it starts."""
 
     format: int
     parent: str
@@ -58,7 +58,7 @@ class Pages(Protocol):
 
 
 def read_base(log: Pages) -> Base | None:
-    """Return what the log is a branch of; None if it is none."""
+    """Return the base of a branch; None if the log is not one."""
     data = log.load([BASE_PAGE]).get(BASE_PAGE)
     if data is None:
         return None
@@ -75,12 +75,13 @@ def read_base(log: Pages) -> Base | None:
 
 
 async def begin_branch(
-    own: Log, parent_log: Log, parent: str, kept: Kept | None, version: int
+    own: Log, parent_log: Log, parent: str, kept: KeptCheckpoint | None, version: int
 ) -> None:
-    """Make an empty log a branch of another at a version.
+    """Turn an empty log into a branch of another at a version.
 
-    `kept` is the parent's checkpoint at or before the version, which stays pinned; None if its log
-    begins with version 1. Raises HistoryTooOld if the parent has forgotten what is needed.
+    `kept` is the parent's checkpoint at or before the version, which stays pinned; None if the
+    parent's log begins with version 1. Raises HistoryTooOld if the parent has forgotten what is
+    needed.
     """
     after = 0
     if kept is not None:
@@ -94,7 +95,7 @@ async def begin_branch(
             )
         base = Base(FORMAT, parent, kept.last_page, version)
         await own.save_pages([(BASE_PAGE, sealed(_encode(base), BASE_PAGE))])
-        outline = Kept(kept.version, kept.time, kept.last_page, 0)
+        outline = KeptCheckpoint(kept.version, kept.time, kept.last_page, 0)
         numbers = encode_numbers(kept.version, [])
         parts = CheckpointParts(encode_outline(outline), numbers, numbers)
         await own.save_checkpoint(kept.version, stored[1], parts)
@@ -115,7 +116,7 @@ def _too_old(version: int) -> HistoryTooOld:
 
 
 class BranchLog:
-    """Implements the log's port with two others. The parent's is only read from."""
+    """Implements the log's port with two logs: its own, and its parent's, which it only reads."""
 
     def __init__(self, own: Log, base: Base, parent: Log) -> None:
         self.own = own

@@ -1,16 +1,15 @@
 """Checks a data file: reads everything, and compares everything.
 
     the file     SQLite's own structure
-    the log      the newest checkpoint and the records behind it, with their checksums
+    the log      the newest checkpoint and the records after it, with their checksums
     contents     trees, tables and indexes, see `check_snapshot`
     history      older checkpoints, their records, the parent's pages, leaked pages, see
                  `check_history`
 
-A database does the first half when it opens and refuses what is damaged. The second half takes as
-long as reading every row, and finds what checksums cannot: bytes that are whole and wrong.
+A database does the first half when it opens, and refuses damaged files. The second half reads every
+row, and finds what checksums cannot: intact bytes with wrong contents.
 
-A problem is damage: something that was stored cannot be read, or will be lost. A warning is not:
-something takes room that nobody needs.
+A problem is damage: stored data cannot be read, or will be lost. A warning is wasted space.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 async def check(log: Log, own: SqliteLog, note: Note = lambda share: None) -> Report:
-    """Check a log that no database is open on; `own`: its file, without those of its parents."""
+    """Check a log that no database is open on; `own`: its own file, without its parents."""
     return await Check(log, own, note).run()
 
 
@@ -134,7 +133,7 @@ class Check:
         )
 
     async def _check_contents(self, recovered: Recovered, leaves: set[int]) -> None:
-        """Check the newest snapshot, and collect the numbers of the leaves that were read."""
+        """Check the newest snapshot, and collect the numbers of the leaves read."""
 
         def enter(page: Tree) -> bool:
             if isinstance(page, Leaf):
@@ -168,7 +167,7 @@ class Check:
             self._has_enough()
 
     def _has_enough(self) -> bool:
-        """Return whether there are so many problems that the rest is of no use; say so once."""
+        """Return whether there are too many problems to go on; report that once."""
         if len(self._problems) == PROBLEMS_MAX:
             self._problems.append("there may be more; these were enough")
         return len(self._problems) > PROBLEMS_MAX
@@ -181,12 +180,12 @@ class Check:
 
 
 def _beside(path: Path) -> Callable[[str], bool]:
-    """Return what tells whether a log has a file in the same folder."""
+    """Return a function that tells whether the folder of a log has a file of a given name."""
     return lambda name: path.with_name(f"{name}{SUFFIX}").exists()
 
 
 def _steps_of(recovered: Recovered) -> int:
-    """Return about how many steps it takes to check everything: pages, rows, entries."""
+    """Estimate the steps of the whole check: pages, rows, entries."""
     snapshot, saved = recovered.snapshot, recovered.saved
     rows = sum(
         snapshot.count(table.id) * (1 + len(table.indexes))

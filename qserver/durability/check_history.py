@@ -1,17 +1,17 @@
-"""Checks what a log keeps beside its newest snapshot: older checkpoints, records, and pages.
+"""Checks what a log keeps besides its newest snapshot: older checkpoints, records, and pages.
 
     kept          k1 ────────── k2 ──────── k3 ─────────── newest
     checked       its pages     its pages   its pages      its pages       each page once
                   without k2's  without k3's
 
-Checkpoints are walked from the newest to the oldest, and a page is read in the first that has it.
-So `_place` tells of each page which is the newest checkpoint that needs it, and what is written
-beside the checkpoints can be compared with it (see `kept`): pages that count as gone or dead are
-not needed any more, and pages that nobody needs are named somewhere, so that they are forgotten
-one day. A page that is needed by none and named nowhere is *leaked*: it costs its bytes.
+The check walks checkpoints from the newest to the oldest, and reads a page in the first one that
+has it. So `_place` tells the newest checkpoint that needs each page, which the lists beside the
+checkpoints must match (see `kept`): no listed page, gone or dead, is still needed, and every
+unneeded page is listed, so that it is forgotten some day. A page that is neither needed nor listed
+is *leaked*: it wastes its bytes.
 
-A branch needs pages of its parent, which keeps those of the checkpoint that is pinned for it and
-no others. So every page of the parent that the branch has must be one of that checkpoint.
+A branch needs pages of its parent, which keeps those of the checkpoint pinned for it and no others.
+So every parent page of the branch must belong to that checkpoint.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     roots_of,
 )
-from qserver.durability.kept import Kept, decode_numbers, decode_outline
+from qserver.durability.kept import KeptCheckpoint, decode_numbers, decode_outline
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import StoredChildren, decode_page
@@ -46,13 +46,13 @@ PAGES_LOADED_AT_ONCE = 32
 
 class File(Protocol):
     async def page_sizes(self, after: int, most: int) -> list[tuple[int, int]]:
-        """Return the next pages with a number greater than `after`, each with its bytes."""
+        """Return the next pages with a number greater than `after`, each with its size in bytes."""
 
 
 class Row(msgspec.Struct):
-    """What a log says of a checkpoint that it keeps."""
+    """What a log stores about a checkpoint that it keeps."""
 
-    kept: Kept
+    kept: KeptCheckpoint
     checkpoint: AnyCheckpoint
     gone: list[int]
     dead: list[int]
@@ -71,9 +71,9 @@ class HistoryCheck:
         checked: set[int],
         is_there: Callable[[str], bool] = lambda name: True,
     ) -> None:
-        """`name`: the log's; `checked`: leaves that need not be read again.
+        """`name`: that of the log; `checked`: leaves that need not be read again.
 
-        `is_there` tells whether there is a log of a name.
+        `is_there` tells whether a log of a given name exists.
         """
         self.problems: list[str] = []
         self.warnings: list[str] = []
@@ -133,7 +133,7 @@ class HistoryCheck:
         kept = (
             decode_outline(version, outline)
             if outline
-            else Kept(version, checkpoint.time, checkpoint.last_page, 0)
+            else KeptCheckpoint(version, checkpoint.time, checkpoint.last_page, 0)
         )
         row = Row(
             kept,
@@ -154,7 +154,7 @@ class HistoryCheck:
         self.problems.append(f"the checkpoint of version {version}: {text}")
 
     def _walk(self, at: int) -> Iterator[None]:
-        """Read the pages that a checkpoint has and newer ones have not."""
+        """Read the pages of a checkpoint that no newer one has."""
         row = self._rows[at]
         version = row.kept.version
         if not row.can_be_walked:  # an earlier release wrote it; only as the newest it is read
@@ -184,7 +184,7 @@ class HistoryCheck:
                 self._problem(version, f"{name}: {error}")
 
     def _compare_lists(self) -> None:
-        """Compare the pages that are named as gone or dead with those that are needed."""
+        """Compare the pages listed as gone or dead with those that are needed."""
         if not self._is_whole:
             return
         for at, row in enumerate(self._rows):
@@ -205,7 +205,7 @@ class HistoryCheck:
     # --- records ---
 
     async def _read_log(self) -> AsyncIterator[None]:
-        """Read the records of all versions behind the oldest that can be read."""
+        """Read the records of all versions that can be read."""
         first = last = 0
         while records := await self._log.read(last, RECORDS_READ_AT_ONCE):
             for version, data in records:

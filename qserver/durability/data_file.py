@@ -8,9 +8,9 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
-from qserver.durability.explaining import EXPLANATIONS
 from qserver.durability.files import beside, keep_private, make_folder, new_file, publish_file
 from qserver.durability.high_water_mark import ENDING
+from qserver.durability.sqlite_errors import EXPLANATIONS
 from qserver.durability.write_ahead_log import is_damaged
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
 

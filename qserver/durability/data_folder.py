@@ -37,7 +37,7 @@ class DataFolder:
         return self._path / f"{name}{SUFFIX}"
 
     def open(self, name: str) -> AbstractAsyncContextManager[Log]:
-        """Open a log for the length of a block; of a branch, with those that it shares pages of."""
+        """Open a log for the length of a block; a branch with the logs that it shares pages of."""
         return self._logs.open(name)
 
     async def _open_one(self, name: str, may_make: bool) -> SqliteLog:
@@ -50,7 +50,7 @@ class DataFolder:
         return await open_log(path, self._threads)
 
     async def shrink(self, name: str) -> None:
-        """Give what is free in the files of an open log back to the file system."""
+        """Return the free space in the files of an open log to the file system."""
         log = self._logs.own(name)
         if log is not None:
             await log.shrink()

@@ -1,13 +1,13 @@
-"""The high-water mark: how far a log was durable at least, in a small file beside it.
+"""The high-water mark: a version up to which the log is known to be durable, in a file beside it.
 
     data.qserver-mark     slot 0 │ slot 1      each: version ‖ checksum of its record ‖ checksum
 
-SQLite ends its write-ahead log at the last transaction that is whole. So a log that has lost whole
+SQLite ends its write-ahead log at the last complete transaction. So a log that has lost whole
 transactions at its end (the -wal file was deleted or cut, or the main file was replaced by an older
-copy) looks like one that never had them. The mark shows the loss. It is written after an append has
-been synced, so it is never ahead of the log. A power failure may leave it behind, because it is
-synced only when the file is opened and when a checkpoint is saved: later appends may then be cut
-unnoticed, and so may everything when the mark is replaced or removed too.
+copy) looks like one that never had them. The mark reveals the loss. It is written after an append
+was synced, so it is never ahead of the log. It is synced only when the file is opened and when a
+checkpoint is saved, so a power failure may leave it behind: then the loss of later appends goes
+unnoticed. So does any loss if the mark itself is replaced or removed.
 
 It costs a commit nothing: the thread writes it when no job has come for a moment, or after many
 appends, without a sync. A mark that cannot be written stays behind. Two slots alternate, so that
@@ -48,7 +48,7 @@ class HighWaterMark:
         self._written: Mark | None = None
 
     def read(self) -> Mark | None:
-        """Return the mark in the file; None if there is no file, or it was never written."""
+        """Return the mark in the file; None if there is no file, or no mark in it."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -65,7 +65,7 @@ class HighWaterMark:
         return max(found)
 
     def begin(self, mark: Mark) -> None:
-        """Make this the mark, durably, and keep the file open for moves."""
+        """Write the mark durably, and keep the file open for later moves."""
         is_new = not self.path.exists()
         try:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, FILE_MODE)
@@ -104,7 +104,7 @@ class HighWaterMark:
 
 
 def check_mark(mark: Mark, last: int, found: bytes | None, path: Path, mark_path: Path) -> None:
-    """Compare a mark with a log that ends with `last` and has `found` as the marked record."""
+    """Compare a mark with a log that ends with `last`; `found` is the marked record."""
     if mark.version > last:
         raise DataCorrupted(
             f"the log in {path} ends with version {last}, and {mark.version} was durable",
@@ -120,7 +120,7 @@ def check_mark(mark: Mark, last: int, found: bytes | None, path: Path, mark_path
 
 
 def checksum_of(record: bytes) -> int:
-    """Return the checksum with which a record begins, see `seal`."""
+    """Return the checksum at the start of a record, see `seal`."""
     return int.from_bytes(record[:4], "big")
 
 

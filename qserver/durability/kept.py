@@ -1,27 +1,27 @@
-"""The checkpoints that are kept, so that the database can be read as it was.
+"""The checkpoints that are kept, so that older versions of the database can be read.
 
     kept          k1 ────────── k2 ──────── k3 ─────────── newest
-    log      ·····[ records for all versions behind k1 ················]
+    log      ·····[ records of all versions after k1 ··················]
     gone          -             what k1 has  what k2 has    what k3 has      and it has not
     dead          pages that no kept checkpoint has: to be forgotten
 
-A version is the newest kept checkpoint before it and the records behind that. Three rules decide
-which are kept: as many as history goes back; of those only so many that the log between two stays
-short; and those that somebody has pinned, by a name, whose pages are needed whatever the log has.
+A version is the newest kept checkpoint before it plus the records after that. Checkpoints are kept
+as far back as history goes; of those only so many that the log between two stays short; and all
+that are pinned, under a name, whatever records the log has.
 
-Numbers of pages only grow. So a page that is gone since checkpoint k is in an older checkpoint
-exactly if its number is not greater than the last of that checkpoint. Dropping a checkpoint
-therefore needs two lists and no tree:
+Page numbers only grow. So a page that is gone since checkpoint k is in an older checkpoint exactly
+if its number is not greater than that checkpoint's last. Dropping a checkpoint therefore takes two
+lists and no tree:
 
     drop k2:   gone(k3)  =  gone(k2)  and what of gone(k3) is not newer than k1;
                dead      +  what of gone(k3) is newer than k1
 
-Both lists are written with the checkpoint's row, in the transaction that drops the other one. Of
-the dead pages only those in the row of the newest checkpoint count. A page that was forgotten may
-still be named there, which does no harm.
+Both lists are written to the rows of checkpoints, in the transaction that drops the other one. Of
+the dead pages only those in the row of the newest checkpoint count. A forgotten page may still be
+listed there, which does no harm.
 
-Before its first checkpoint a database is empty. That counts as a checkpoint of version 0 for as
-long as the log begins with version 1; it has no row.
+A database without a checkpoint starts empty. That counts as a checkpoint of version 0, without a
+row, as long as the log begins with version 1.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
 
 
-class Kept(msgspec.Struct, array_like=True):
-    """What is known of a kept checkpoint without loading it."""
+class KeptCheckpoint(msgspec.Struct, array_like=True):
+    """The outline of a kept checkpoint: what is known without loading it."""
 
     version: int
     time: float
@@ -51,16 +51,16 @@ class Kept(msgspec.Struct, array_like=True):
     """Who has pinned it."""
 
 
-def empty() -> Kept:
+def empty() -> KeptCheckpoint:
     """Return the checkpoint of version 0, which has no row."""
-    return Kept(0, 0.0, 0, 0)
+    return KeptCheckpoint(0, 0.0, 0, 0)
 
 
-def encode_outline(kept: Kept) -> bytes:
+def encode_outline(kept: KeptCheckpoint) -> bytes:
     return sealed(_encode(kept), kept.version)
 
 
-def decode_outline(version: int, data: bytes) -> Kept:
+def decode_outline(version: int, data: bytes) -> KeptCheckpoint:
     body = unsealed(data, f"the outline of the checkpoint of version {version}", version)
     try:
         return _decode(body)
@@ -69,7 +69,7 @@ def decode_outline(version: int, data: bytes) -> Kept:
 
 
 def encode_numbers(version: int, numbers: list[int]) -> bytes:
-    """Return numbers of pages, in order, as bytes that belong to a checkpoint."""
+    """Encode page numbers, in order, as bytes tied to a checkpoint."""
     return sealed(array("Q", numbers).tobytes(), version)
 
 
@@ -82,7 +82,7 @@ def decode_numbers(version: int, data: bytes) -> list[int]:
 
 
 def inherit(left: list[int], gone: list[int], last_page: int) -> tuple[list[int], list[int]]:
-    """Drop a checkpoint: return what is gone since the one before it, and what is dead.
+    """Drop a checkpoint: return the pages gone since the one before it, and the dead ones.
 
     `left` is gone with the dropped checkpoint, `gone` with the next; `last_page` is that of the one
     before. All are in order.
@@ -91,8 +91,8 @@ def inherit(left: list[int], gone: list[int], last_page: int) -> tuple[list[int]
     return sorted(left + gone[:cut]), gone[cut:]
 
 
-class Rules(msgspec.Struct, frozen=True):
-    """Which checkpoints are kept, beside those with names."""
+class RetentionRules(msgspec.Struct, frozen=True):
+    """Which checkpoints without a name are kept."""
 
     horizon: float = inf
     """Versions from this time on can be read."""
@@ -100,25 +100,25 @@ class Rules(msgspec.Struct, frozen=True):
     """Of two replays that are as short together, one is enough."""
 
 
-def history_begins(kept: list[Kept], horizon: float, log_start: int) -> int:
-    """Return the position of the first checkpoint that versions from a time on need.
+def history_begins(kept: list[KeptCheckpoint], horizon: float, log_start: int) -> int:
+    """Return the position of the first checkpoint that versions since a time need.
 
-    Of those before, the log may have no records.
+    The log may lack records of earlier ones.
     """
     older = [each for each in kept if each.time <= horizon]
     without_log = [each for each in kept[:-1] if each.version < log_start]
     return max(len(older) - 1, len(without_log), 0)
 
 
-def base_of(kept: list[Kept], version: int, log_start: int) -> Kept | None:
-    """Return the kept checkpoint from which the log makes a version; None if there is none."""
+def base_of(kept: list[KeptCheckpoint], version: int, log_start: int) -> KeptCheckpoint | None:
+    """Return the kept checkpoint from which to rebuild a version; None if there is none."""
     for each in reversed(kept):
         if each.version <= version:
             return each if each.version >= log_start else None
     return None
 
 
-def next_to_drop(kept: list[Kept], rules: Rules, log_start: int) -> int | None:
+def next_to_drop(kept: list[KeptCheckpoint], rules: RetentionRules, log_start: int) -> int | None:
     """Return the position of a checkpoint, never the newest, that need not be kept."""
     for at in range(len(kept) - 1):
         if is_needless(kept, at, rules, log_start):
@@ -126,8 +126,8 @@ def next_to_drop(kept: list[Kept], rules: Rules, log_start: int) -> int | None:
     return None
 
 
-def is_needless(kept: list[Kept], at: int, rules: Rules, log_start: int) -> bool:
-    """Return whether neither history nor a short replay nor a name needs a checkpoint."""
+def is_needless(kept: list[KeptCheckpoint], at: int, rules: RetentionRules, log_start: int) -> bool:
+    """Return whether no name, no history and no short replay needs a checkpoint."""
     begins = history_begins(kept, rules.horizon, log_start)
     if kept[at].names or at < begins:
         return not kept[at].names
@@ -135,4 +135,4 @@ def is_needless(kept: list[Kept], at: int, rules: Rules, log_start: int) -> bool
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Kept).decode
+_decode = msgspec.msgpack.Decoder(KeptCheckpoint).decode

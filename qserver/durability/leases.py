@@ -1,7 +1,7 @@
-"""Leases: which versions' pages somebody may still load.
+"""Leases: which versions' pages a reader may still load.
 
-A lease belongs to snapshots, and nobody gives it back: it dies with the last snapshot that has it.
-So this is a list of weak references, and the dead ones are left out when it is looked at.
+Snapshots hold a lease, and nobody releases it: it dies with its last snapshot. So this is a list of
+weak references, pruned when it is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Leases:
         self._leases.append(ref(lease))
 
     def are_between(self, after: int, before: int) -> bool:
-        """Return whether a lease is alive that may need what only versions between had."""
+        """Return whether a live lease may need pages that only versions in between had."""
         if not self._leases:
             return False
         self._leases = [each for each in self._leases if each() is not None]

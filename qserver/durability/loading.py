@@ -1,15 +1,14 @@
 """Loads the snapshot of a stored checkpoint: its roots, and nothing below them.
 
-The record of a checkpoint tells the number, length and height of each root, which is all that a
-page has before it is first wanted. So opening takes as long for a large database as for a small
-one. Pages with greater numbers than the checkpoint's are left from an attempt that a crash ended:
-they are dead.
+The checkpoint's record has the number, length and height of each root, which is all that an
+unloaded page has. So opening takes as long for a large database as for a small one. Pages with
+numbers greater than the checkpoint's last are left over from a crash, and dead.
 
-Checkpoints of older formats do not tell that much, and are loaded whole (`OldPages`): pages in the
-order of their numbers, so that each branch finds its children built. Their branches count as new,
-so the next checkpoint saves them again as this release writes them, and none of the old ones stays.
-A checkpoint of format 1 has a tree for each shard, over which keys were spread by hash: they are
-merged into one, which is cut into ranges.
+Checkpoints of older formats lack lengths and heights, and are loaded whole (`OldPages`): pages in
+the order of their numbers, so that each branch finds its children built. Their branches count as
+new, so the next checkpoint rewrites them in the present format and drops all old ones. A checkpoint
+of format 1 has a tree per shard, with keys spread by hash: the trees are merged into one, which is
+cut into ranges.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     last_change_of,
 )
-from qserver.durability.kept import Kept, decode_numbers, decode_outline, empty
+from qserver.durability.kept import KeptCheckpoint, decode_numbers, decode_outline, empty
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import (
     StoredChildren,
@@ -56,7 +55,7 @@ PAGES_BEFORE_YIELDING: Final = 8
 
 
 async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | None:
-    """Return the newest checkpoint's snapshot, and its pages in `saved`; None if there is none."""
+    """Load the newest checkpoint into `saved`, and return its snapshot; None if there is none."""
     stored = await log.load_checkpoint()
     last_number = await log.last_page()
     records = await log.read(0, 1)
@@ -105,21 +104,21 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
     )
 
 
-async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[Kept]:
-    """Return what is known of all checkpoints of a log."""
+async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[KeptCheckpoint]:
+    """Return the outlines of all checkpoints of a log."""
     kept = [empty()] if log_start == 0 else []
     for version, outline in await log.load_outlines():
         if outline:
             kept.append(decode_outline(version, outline))
         else:  # a release before kept checkpoints has written it: there is no other
-            kept.append(Kept(version, newest.time, newest.last_page, 0))
+            kept.append(KeptCheckpoint(version, newest.time, newest.last_page, 0))
     return kept
 
 
 def snapshot_of(
     checkpoint: Checkpoint, store: LoggedPages, shards: int, lease: Lease | None = None
 ) -> Snapshot:
-    """Return the snapshot of a checkpoint: its roots, and nothing below them."""
+    """Return the snapshot of a checkpoint, with roots alone."""
     catalog = catalog_of(checkpoint)
     trees = {
         number: _laid_over(
@@ -227,7 +226,7 @@ def _laid_over(
 
 
 async def merged(trees: list[Tree]) -> Tree:
-    """Merge trees, whose keys are distinct and lie anywhere between each other, into one."""
+    """Merge trees with distinct, interleaved keys into one."""
     tree: Tree = EMPTY
     entries = merge(*map(_entries, trees), key=itemgetter(0))
     while piece := list(islice(entries, CHANGES_AT_ONCE)):

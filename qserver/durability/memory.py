@@ -1,7 +1,7 @@
 """A log in memory: for tests, scratch databases and benchmarks.
 
-It keeps the same bytes that a file would hold, so that a database which is closed and opened again
-on it recovers for real, and so that its cost is honest.
+It keeps the same bytes as a file, so that a database reopened on it really recovers, at a realistic
+cost.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CheckpointRow(msgspec.Struct, frozen=True):
 
 
 class CheckpointRows:
-    """Checkpoints by their versions: what a table of them does, in memory."""
+    """Checkpoints by version, as the table of a file has them."""
 
     def __init__(self) -> None:
         self._rows: dict[int, CheckpointRow] = {}
@@ -104,7 +104,7 @@ class MemoryLog:
         self._pages.update(pages)
 
     async def sync_pages(self) -> None:
-        """They last as long as this object."""
+        """Nothing to do: pages last as long as this object."""
 
     async def save_checkpoint(
         self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0

@@ -1,9 +1,9 @@
-"""The logs that are open, each once: a branch uses those of its ancestors too.
+"""The open logs, each opened once: a branch also uses those of its ancestors.
 
     acquire branch ─► its own file ─► its base names main ─► acquire main ─► BranchLog
     release branch ─► its own file closed ─► release main ─► closed, unless somebody else uses it
 
-So a branch can load the pages of a parent that is open, closed, or deleted but for its file, and no
+So a branch can load pages of a parent that is open, closed, or deleted except for its file, and no
 file is ever opened twice.
 """
 
@@ -27,14 +27,14 @@ class OpenLogs(Generic[Own]):
         open_one: Callable[[str, bool], Awaitable[Own]],
         close_one: Callable[[str, Own], Awaitable[None]],
     ) -> None:
-        """`open_one` is given a name, and whether the log may be made."""
+        """`open_one` receives a name, and whether it may create the log."""
         self._open_one = open_one
         self._close_one = close_one
         self._entries: dict[str, _Entry[Own]] = {}
 
     @asynccontextmanager
     async def open(self, name: str) -> AsyncIterator[Log]:
-        """Open the log of a database; one user at a time opens it so."""
+        """Open the log of a database; only one caller at a time has it open so."""
         entry = await self._acquire(name, may_make=True)
         assert not entry.is_used, f"the log {name} is open already"
         entry.is_used = True
@@ -47,7 +47,7 @@ class OpenLogs(Generic[Own]):
                 await self._release(entry)
 
     def own(self, name: str) -> Own | None:
-        """Return a log's own part if it is open."""
+        """Return the log's own part, if it is open."""
         entry = self._entries.get(name)
         return None if entry is None else entry.own
 

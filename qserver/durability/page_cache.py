@@ -1,24 +1,22 @@
-"""The one memory of a process: pages of all databases, and no more than there is room for.
+"""The page cache of a process: bounds the memory of all databases together.
 
-    saved pages that are here     oldest first; what was not read lately is let go first
-    unsaved pages                 cannot be let go: they take room from the others until a
-                                  checkpoint has saved them
-    what statements hold          takes room, too (`users`), and has bounds of its own
-    what other caches keep        can be made again (`others`): goes first, down to a share, and
-                                  wholly when no page is left that could go
+    saved pages in memory         oldest first; pages that were not read lately are evicted first
+    unsaved pages                 cannot be evicted until a checkpoint has saved them
+    memory of statements          counts too (`users`), and has bounds of its own
+    other caches                  can be rebuilt (`others`): shrink first, to a share, and to
+                                  nothing when no page is left to evict
 
-A page that is loaded or saved goes to the end of the line. When room is needed, the first in line
-that was not read since it came there lets go of its entries; the others go to the end once more
-(the clock algorithm, with the bit `touched`). Scans do not set the bit, so a large scan does not
-drive out what point queries need. A branch goes after all pages below it, so that those stay in
-reach. One call goes through a bounded part of the line, so it is short however many pages there
-are; the next one goes on.
+Eviction is the clock algorithm. A page that is loaded or saved goes to the end of the line. When
+room is needed, the first page in line goes, unless its bit `touched` was set since it came there;
+then it goes to the end once more. Scans do not set the bit, so a large scan does not evict what
+point queries need. A branch is evicted after all pages below it, so that those stay reachable. One
+call examines a bounded part of the line, however many pages there are; the next call continues.
 
-A leaf is loaded packed, and unpacking it makes it five times as large. If all pages of all
-databases have room unpacked, they stay so. Otherwise only what was read often since the cache
-looked last is unpacked, and that may take a quarter of the memory: a row in a packed leaf costs a
-few microseconds more than one in an unpacked leaf, and one on the disk many. Python does not give
-back memory that small objects have taken once, so it is of no use to begin with more of them.
+A leaf is loaded packed; unpacked it is five times as large. If all pages of all databases fit
+unpacked, they stay so. Otherwise only leaves that were read often since the last check are
+unpacked, in at most a quarter of the memory: finding a row in a packed leaf costs a few
+microseconds more, a load from the disk costs many. Python rarely returns memory of small objects to
+the system, so unpacking more at first would not pay.
 
 Sizes are estimates from a few entries of each page.
 """
@@ -57,8 +55,8 @@ LOOKS_OF_A_SCAN: Final = 6
 SHARE_OF_UNPACKED: Final = 2
 """1 / 2**2 of the memory may be unpacked leaves, if not all of them have room."""
 
-LET_GO_AT_ONCE_MAX: Final = 512
-"""One call lets go of so many pages, which takes a few milliseconds if all are unpacked."""
+EVICTED_AT_ONCE_MAX: Final = 512
+"""The pages that one call evicts at most: a few milliseconds if all are unpacked."""
 
 SPARED_AT_ONCE_MAX: Final = 128
 """One call spares so many pages that were read lately; then the first in line goes, read or not."""
@@ -83,36 +81,36 @@ class Unsaved(Protocol):
     """A database that may have unsaved pages."""
 
     def save_soon(self) -> None:
-        """Save them, soon and quickly."""
+        """Start saving them, without pauses."""
 
 
 class Histories(Protocol):
-    """A database that may keep snapshots of older versions."""
+    """A database that may cache snapshots of older versions."""
 
     @property
     def held(self) -> int:
-        """The bytes that they take."""
+        """Their bytes in memory."""
 
     def yield_memory(self) -> None:
-        """Let go of those that nobody reads."""
+        """Drop those that nobody reads."""
 
 
 class User(Protocol):
-    """Whoever takes memory that only he can give back."""
+    """A holder of memory that the cache cannot evict."""
 
     @property
     def held(self) -> int:
-        """Bytes."""
+        """Bytes in memory."""
 
 
 class OtherCache(Protocol):
-    """What can be made again: vectors of columns, plans."""
+    """A cache of what can be rebuilt: vectors of columns, plans."""
 
     @property
     def bytes(self) -> int: ...
 
     def shrink(self, bytes_left: int) -> None:
-        """Drop what was used least recently, until no more than so many bytes are left."""
+        """Drop the least recently used entries until at most so many bytes are left."""
 
 
 class CacheStatistics(msgspec.Struct, frozen=True):
@@ -162,7 +160,7 @@ class PageCache:
     # --- unsaved pages ---
 
     def note_unsaved(self, whose: Unsaved, size: int) -> None:
-        """Note the bytes of unsaved pages that a database has; let the one with most save them."""
+        """Record the bytes of a database's unsaved pages; make the database with most save them."""
         most, all_unsaved = self.most, self._unsaved
         unsaved = self.unsaved = self.unsaved + size - all_unsaved.get(whose, 0)
         all_unsaved[whose] = size
@@ -182,13 +180,13 @@ class PageCache:
             each.yield_memory()
 
     def save_some(self) -> None:
-        """Let the database that has most unsaved pages save them."""
+        """Make the database with most unsaved pages save them."""
         max(self._unsaved, key=self._unsaved.__getitem__).save_soon()
 
     # --- saved pages ---
 
     def keep(self, pages: Sequence[Tree]) -> None:
-        """Take care of saved pages that are here; others make room for them."""
+        """Add saved pages that are in memory, and evict others for them."""
         self.drop(pages)
         sizes = list(map(size_of_page, pages))
         wanted = sum(sizes)
@@ -204,23 +202,23 @@ class PageCache:
         self.entry_bytes += NEWEST_SHARE * (size / leaf.length - self.entry_bytes)
 
     def load(self, pages: Sequence[Tree]) -> None:
-        """Count pages that were loaded, and keep them."""
+        """Count loaded pages, and add them."""
         self.loads += len(pages)
         self.charge(STEPS_OF_LOAD * len(pages))
         self.keep(pages)
 
     def charge(self, steps: int) -> None:
-        """Count steps as work of the statement that is running: loads, and unpacked entries."""
+        """Charge steps (loads, unpacked entries) to the running statement."""
         if self.worker is not None:
             self.worker.work += steps
 
     def note_saved(self, whose: object, pages: int) -> None:
-        """Note how many pages a database has in all."""
+        """Record how many pages a database has in all."""
         self._all_saved += pages - self._saved.get(whose, 0)
         self._saved[whose] = pages
 
     def may_unpack(self, leaf: Leaf) -> bool:
-        """Return whether a packed leaf is to become larger, and stay so."""
+        """Return whether a packed leaf is to be unpacked and stay so."""
         page = PAGE_ENTRIES_BUILT * self.entry_bytes
         room = self._room() - self._kept_by_others()
         if self._all_saved * page <= room and self.held + page <= room:
@@ -228,7 +226,7 @@ class PageCache:
         return leaf.looks > LOOKS_PACKED and self._unpacked < self.most >> SHARE_OF_UNPACKED
 
     def note_unpacked(self, leaf: Leaf) -> None:
-        """Count a leaf again that has become larger; others make room for it."""
+        """Count a leaf anew that was unpacked, and evict others for it."""
         line = self._line
         if leaf in line:
             size = size_of_page(leaf)
@@ -240,7 +238,7 @@ class PageCache:
             self.make_room()
 
     def _room(self) -> int:
-        """Return the bytes that are for pages, and for what other caches keep."""
+        """Return the bytes left for pages and other caches."""
         room = self.most - (self.most >> SHARE_OF_HOLES) - self.unsaved
         for user in self.users:
             room -= user.held
@@ -255,7 +253,7 @@ class PageCache:
         return kept
 
     def make_room(self, wanted: int = 0) -> None:
-        """Let go of pages until so many bytes fit in, none is left, or it has taken too long."""
+        """Evict pages until so many bytes fit, none is left, or the call has examined enough."""
         room = self._room() - wanted
         kept = self._kept_by_others()
         if self.held + kept <= room:
@@ -264,15 +262,15 @@ class PageCache:
             for other in self.others:
                 other.shrink(share)
             kept = self._kept_by_others()
-        self._let_go_until(room - kept)
+        self._evict_until(room - kept)
         if not self._line and kept > room:
             for other in self.others:
                 other.shrink(0)
 
-    def _let_go_until(self, room: int) -> None:
+    def _evict_until(self, room: int) -> None:
         line = self._line
         spared = gone = 0
-        while line and self.held > room and gone < LET_GO_AT_ONCE_MAX:
+        while line and self.held > room and gone < EVICTED_AT_ONCE_MAX:
             page, size = line.popitem(last=False)
             if spared < SPARED_AT_ONCE_MAX and (page.touched or _is_over_others(page)):
                 spared += 1
@@ -282,24 +280,24 @@ class PageCache:
                 line[page] = size
             else:
                 gone += 1
-                self.let_go(page, size)
+                self.evict(page, size)
 
-    def let_go(self, page: Tree, size: int) -> None:
-        """Let go of a page that is not in the line any more."""
+    def evict(self, page: Tree, size: int) -> None:
+        """Evict a page that was taken out of the line."""
         self.held -= size
         self.evictions += 1
         if type(page) is Leaf and page.packed is not None:
-            page.let_go()
+            page.evict()
             return
         if _is_unpacked(page):
             self._unpacked -= size
-        page.let_go()
+        page.evict()
         self._collectable += 1
         if not self._collectable % EVICTIONS_BETWEEN_COLLECTIONS:
             gc.collect(0)
 
     def drop(self, pages: Sequence[Tree]) -> None:
-        """Stop caring for pages that nobody needs."""
+        """Remove pages that nobody needs."""
         for page in pages:
             size = self._line.pop(page, 0)
             self.held -= size
@@ -311,7 +309,7 @@ class PageCache:
         self.is_full = self.unsaved > self.most >> 2
 
     def close(self, store: object) -> None:
-        """Stop caring for all pages of a database that is closed."""
+        """Remove all pages of a closed database."""
         self._all_saved -= self._saved.pop(store, 0)
         self.drop([page for page in self._line if page.store is store])
 
@@ -340,7 +338,7 @@ def _is_over_others(page: Tree) -> bool:
 
 
 def size_of_page(page: Tree) -> int:
-    """Estimate the bytes that a page takes in memory. It has to be here: nothing loads in here."""
+    """Estimate the bytes of a page in memory; loads nothing."""
     if isinstance(page, Leaf):
         if page.packed is not None:
             return PAGE_BYTES + len(page.packed)

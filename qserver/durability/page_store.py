@@ -1,18 +1,18 @@
-"""The pages of one database: loads their entries from its log, and says when one may be forgotten.
+"""The page store of one database: loads pages from its log, and decides when they may be forgotten.
 
-A page that no kept checkpoint has may still be needed by a reader of an older snapshot, whether its
-entries are here or not. So each snapshot has a lease, which says which versions' pages it may
-load. A checkpoint begins a new one for all snapshots from there on:
+A page that no kept checkpoint has may still be needed by a reader of an older snapshot, whether it
+is in memory or not. So each snapshot holds a lease on the versions whose pages it may load. A
+checkpoint starts a new lease for all later snapshots:
 
-    versions 71 … 89            versions 90 …                what was made after version 50 and died
-                       ^ the checkpoint of version 90        until version 90 is forgotten when no
-                                                             lease of a version in between is alive
+    versions 71 … 89            versions 90 …                a page that was made after version 50
+                       ^ the checkpoint of version 90        and died before version 90 is forgotten
+                                                             when no lease in between is alive
 
-A snapshot that was made from a checkpoint and records has a lease of its own. Nobody gives a lease
-back: it dies with the last snapshot that has it.
+A snapshot that was rebuilt from a checkpoint and records has its own lease. Nobody releases a
+lease: it dies with its last snapshot.
 
-A store outlives the generations of its database, as readers may. A page that is not what was saved
-is reported, and whoever wanted it gets the error; it is tried again when it is wanted again.
+A store outlives the generations of its database, as readers may. It reports a corrupt page and
+raises to the reader; the next reader tries to load the page again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from qserver.storage.snapshot import Lease
 
 
 def _ignore(*_: object) -> None:
-    """What nobody wants to be told."""
+    """The default callback: does nothing."""
 
 
 class ClosedLog:
-    """What is left of a log for the snapshots that outlive their database."""
+    """Stands in for the log in snapshots that outlive their database."""
 
     def __init__(self, borrowed: Leases) -> None:
         self.borrowed = borrowed
@@ -150,22 +150,23 @@ class LoggedPages:
     # --- leases ---
 
     def new_lease(self, first: int, last: int | None = None) -> Lease:
-        """Begin the lease of snapshots that need pages of these versions."""
+        """Start a lease for snapshots that need pages of these versions."""
         lease = Lease(first, last)
         self._leases.add(lease)
         return lease
 
     def is_read_between(self, after: int, before: int) -> bool:
-        """Return whether a snapshot is alive, here or in a branch, that may need such pages."""
+        """Return whether a live snapshot, here or in a branch, may need such pages."""
         return self._leases.are_between(after, before) or self._log.borrowed.are_between(
             after, before
         )
 
     def close(self) -> None:
-        """Stop caring for the pages, and let go of the database and its log.
+        """Drop all pages from the cache, and release the database and its log.
 
-        Pages know their store, and the cyclic collector does not know the pages: with a way back to
-        them from here, such as an error with the frames of its traceback, they would stay for ever.
+        Pages reference their store, and the cyclic collector does not track pages: a reference back
+        to them from here, such as an error with the frames of its traceback, would keep them for
+        ever.
         """
         self.cache.close(self)
         self.trim = self._report = _ignore
@@ -177,7 +178,7 @@ class LoggedPages:
 
 
 def _checked(page: Tree, data: bytes | None) -> bytes | BranchEntries:
-    """Return what a page gets when it is loaded; raise DataCorrupted if it is not its own."""
+    """Return the contents of a loaded page; raise DataCorrupted if they are not its own."""
     if data is None:
         raise DataCorrupted(
             f"page {page.number} is missing",

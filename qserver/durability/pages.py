@@ -1,12 +1,11 @@
-"""Encodes a page of a tree as bytes, and decodes it.
+"""Encodes and decodes pages of trees.
 
     leaf      L ‖ keys and values, as `values.encoding` writes entries
     branch    B ‖ MessagePack [separators as such entries, [number of each child …], [length …]]
 
-Both are sealed with their number. A leaf stays in memory as it is stored until it is read often, so
-it is checked when it is loaded and decoded later. A child always has a smaller number than its
-parent, because it is saved first. A branch tells how many entries are below each child, so that a
-child need not be read to be counted.
+Both are sealed with their number. A leaf stays packed in memory until it is read often, so it is
+checked when it is loaded and decoded later. A child has a smaller number than its parent, because
+it is saved first. A branch has the number of entries below each child, so counting reads no child.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def encode_page(page: Tree, number: int, number_of: Callable[[Tree], int]) -> by
 
 
 def decode_page(number: int, data: bytes) -> LeafEntries | StoredChildren:
-    """Return the entries of a leaf, or what a branch is made of; raise DataCorrupted."""
+    """Return the entries of a leaf, or the contents of a branch; raise DataCorrupted."""
     body = unsealed(data, f"page {number}", number)
     kind, rest = body[:1], body[1:]
     if kind == LEAF:
@@ -79,7 +78,7 @@ def decode_page(number: int, data: bytes) -> LeafEntries | StoredChildren:
 
 
 class StoredChildren(msgspec.Struct, frozen=True):
-    """A branch as it is stored: the numbers of its children, and their lengths if known."""
+    """A stored branch: the numbers of its children, and their lengths if known."""
 
     separators: list[Key]
     numbers: list[int]
@@ -87,7 +86,7 @@ class StoredChildren(msgspec.Struct, frozen=True):
 
 
 def check_leaf(leaf: Leaf, data: bytes) -> None:
-    """Raise DataCorrupted if this is not what was saved of a known leaf."""
+    """Raise DataCorrupted if these are not the saved bytes of a leaf."""
     check_seal(data, f"page {leaf.number}", leaf.number)
     if (
         len(data) < LEAF_BYTES_MIN
@@ -98,7 +97,7 @@ def check_leaf(leaf: Leaf, data: bytes) -> None:
 
 
 def decode_leaf(leaf: Leaf, data: bytes) -> LeafEntries:
-    """Return the entries of a leaf that was checked."""
+    """Return the entries of a checked leaf."""
     keys, values = decode_columns(memoryview(data)[ENTRIES_AT:])
     if len(keys) != leaf.length:
         raise impossible(leaf.number)
@@ -106,12 +105,12 @@ def decode_leaf(leaf: Leaf, data: bytes) -> LeafEntries:
 
 
 def find_in_leaf(data: bytes, key: Key) -> Value | None:
-    """Return the value at a key of a leaf that was checked, and decode no other."""
+    """Return the value at a key of a checked leaf; decodes no other value."""
     return find_row(memoryview(data)[ENTRIES_AT:], key)
 
 
 def decode_branch(branch: Branch, data: bytes) -> BranchEntries:
-    """Return the entries of a known branch: children without theirs."""
+    """Return the entries of a branch: separators and unloaded children."""
     found = decode_page(branch.number, data)
     if not isinstance(found, StoredChildren) or len(found.lengths) != len(found.numbers):
         raise impossible(branch.number)

@@ -1,4 +1,4 @@
-"""Runs long work in pieces, with a pause between them."""
+"""Runs long work in pieces, and pauses between them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from qserver.storage.pieces import Made, Steps, noting
+from qserver.storage.pieces import Made, Steps, capturing_result
 
 
 async def in_steps(
     steps: Steps[Made], pause: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
 ) -> Made:
-    """Return the result of the steps, and let others run between them.
+    """Return the result of the steps; pause after each.
 
-    An actor does not queue for its steps, because every commit waits for it; long work of a request
-    does, and gives the pause that queues.
+    An actor pauses without queueing, because every commit waits for it. Long work of a request
+    passes a `pause` that queues.
     """
     made: list[Made] = []
-    for _ in noting(steps, made):
+    for _ in capturing_result(steps, made):
         await pause()
     return made[0]

@@ -1,22 +1,21 @@
-"""Recovery: makes the newest snapshot from the log.
+"""Recovery: rebuilds the newest snapshot from the log.
 
-    newest checkpoint ─► its snapshot, roots alone ─► the records behind it ─► the newest snapshot
+    newest checkpoint ─► its snapshot, roots alone ─► the records after it ─► the newest snapshot
 
-The log is the only truth: what is in it happened, what is not did not (presumed abort). So recovery
-is the same after a clean stop, a crash, or the death of one actor: load the newest checkpoint, read
-all records behind it in order, let later writes cover earlier ones, and change each tree once.
+The log is the only truth (presumed abort). So recovery is the same after a clean stop, a crash, or
+the death of one actor: load the newest checkpoint, read all records after it in order, let later
+writes cover earlier ones, and change each tree once.
 
 Recovery refuses what it cannot vouch for. A failed checksum, a gap in the versions, a log that ends
-too early, or a format of another release ends in DataCorrupted, never in a database that lacks some
-rows. The last step is the fence: only when the log has confirmed that all of it was read, and that
-no other process can append, may the snapshot be shown.
+too early, or the format of another release raises DataCorrupted; it never gives a database that
+lacks rows. The last step is the fence: the snapshot is shown only when the log has confirmed that
+all of it was read, and that no other process can append.
 
-A long log makes more pages than a small memory has room for: the bound may be lower than it was
-when the log was written. So recovery replays it in pieces, and saves the pages of each *ahead* of
-the next checkpoint, which names them. Then they can be let go. The log has to be ours before that,
-so its end is looked for and fenced first. A crash leaves pages that no checkpoint names, as one in
-the middle of a checkpoint does. If they cannot be saved, the pages stay in memory: a full disk does
-not keep a database from being read.
+A long log may make more pages than fit in memory, for example after the bound was lowered. So
+recovery replays it in pieces and saves the pages of each piece *ahead* of the next checkpoint,
+which will name them; then they can be evicted. The log must be ours before that, so its end is
+found and fenced first. A crash leaves pages that no checkpoint names, as a crash during a
+checkpoint does. If saving fails, the pages stay in memory: a full disk does not prevent reading.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ async def recover(
 ) -> Recovered:
     """Return the newest snapshot of a log, laid out for `shards` shards.
 
-    `store`: the one of the database's earlier recoveries in this process, if there were any.
-    `may_save`: save pages of a long log, so that memory stays within its bound.
+    `store`: that of the database's earlier recoveries in this process, if any. `may_save`: save
+    pages of a long log, so that memory stays within its bound.
     """
     store = LoggedPages(log) if store is None else store
     while True:
@@ -88,13 +87,13 @@ async def recover(
 
 
 class CheckpointOvertaken(Exception):
-    """The process that had the log before has saved a checkpoint behind the one we began with."""
+    """The previous owner of the log has saved a newer checkpoint than the one we began with."""
 
 
 async def recover_from(known: Recovered, log: Log, *, may_save: bool = False) -> Recovered:
     """Recover from a snapshot that is known to equal the log up to its version.
 
-    Raises CheckpointOvertaken: then its pages are not ours to number, and records may be gone.
+    Raises CheckpointOvertaken: then its page numbers may be taken, and records may be gone.
     """
     recovery = Recovery(known, log, may_save)
     is_ours = False
@@ -115,7 +114,7 @@ async def recover_from(known: Recovered, log: Log, *, may_save: bool = False) ->
 
 
 async def _fence_end(log: Log, after: int, saved: SavedPages) -> None:
-    """Take over a log of which not all has been applied."""
+    """Take over a log before all of it is applied."""
     end, refused = after, False
     while True:
         before = end
@@ -143,7 +142,7 @@ def _withheld(version: int) -> DataCorrupted:
 
 
 class Recovery:
-    """Reads a log and applies it: in one piece, or in several whose pages are saved."""
+    """Reads a log and applies it, in one piece or in several whose pages are saved."""
 
     def __init__(self, known: Recovered, log: Log, may_save: bool) -> None:
         self.replay = Replay(known.snapshot)
@@ -160,7 +159,7 @@ class Recovery:
         self._records: deque[StoredRecord] = deque()
 
     async def read_on(self) -> bool:
-        """Read on; False: there may be more, and memory has no room for it."""
+        """Read on; False if there may be more and memory has no room for it."""
         count = 0
         while self._records or await self._read_some():
             record = self._records.popleft()
@@ -180,7 +179,7 @@ class Recovery:
         return bool(self._records)
 
     async def apply(self, *, is_long: bool = False) -> Snapshot:
-        """Return the snapshot of what was read; save its pages if memory is too short for them."""
+        """Return the snapshot of what was read; save its pages if memory is short."""
         store, replay = self._store, self.replay
         page = PAGE_ENTRIES_MAX * store.cache.entry_bytes
         snapshot = replay.base
@@ -198,7 +197,7 @@ class Recovery:
         return snapshot
 
     async def _save_ahead(self, snapshot: Snapshot) -> bool:
-        """Save all pages of a snapshot, so that they can be let go; False if that fails."""
+        """Save all pages of a snapshot, so that they can be evicted; False if that fails."""
         save = self._saved.begin(snapshot)
         step: list[StoredPage] = []
         try:
@@ -221,7 +220,7 @@ class Recovery:
 
 
 class Replay:
-    """Adds the records behind a snapshot to it."""
+    """Applies records to a snapshot."""
 
     def __init__(self, base: Snapshot) -> None:
         self.version = base.version
@@ -241,7 +240,7 @@ class Replay:
             await in_steps(steps, pause)
 
     def apply(self, stored: StoredRecord) -> Steps[tuple[LogRecord, Writes]]:
-        """Add a record, and return it with what it writes."""
+        """Add a record, and return it with its writes."""
         version, data = stored
         record = yield from decode_record_in_pieces(data)
         if not version == record.version == self.version + 1:
@@ -269,10 +268,10 @@ class Replay:
             self._dropped.add(tree)
 
     def snapshots(self, changes: float) -> Generator[Snapshot | None, None, None]:
-        """Yield snapshots on the way, each with so many changes more; the last is the newest.
+        """Yield intermediate snapshots, each with so many more changes; the last is the newest.
 
-        The others have none of the log's versions: they are to be saved, and not to be shown.
-        Yield None now and then, so that others can run.
+        The others are no version of the log: save them, never show them. Yields None now and then,
+        so that others can run.
         """
         if sum(map(len, self._writes.values())) > changes:
             most = int(changes)

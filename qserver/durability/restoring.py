@@ -13,10 +13,10 @@ from pathlib import Path
 from qserver.durability.branch_files import open_with_parents
 from qserver.durability.check import Report, check
 from qserver.durability.data_file import copy_data, remove_file
-from qserver.durability.explaining import explained
 from qserver.durability.files import beside, publish_file, remove_files
 from qserver.durability.high_water_mark import ENDING
 from qserver.durability.serial_queue import SerialQueue
+from qserver.durability.sqlite_errors import explained
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import DataCorrupted
 

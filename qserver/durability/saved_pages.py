@@ -1,24 +1,24 @@
-"""Which pages the log holds, and which of them nobody needs: makes checkpoints incremental.
+"""Tracks which pages the log holds and which are dead: makes checkpoints incremental.
 
-Pages are immutable, so a page needs to be saved only once, and then has a number:
+Pages are immutable, so a page is saved once, and then has a number:
 
-    checkpoint 7     B ──► L1 L2 L3          a page with a number is saved, and with it all below
-    checkpoint 9     B' ─► L1 L2' L3         it; so only B' and L2' are written, and B and L2 die
+    checkpoint 7     B ──► L1 L2 L3          a page with a number is saved, and so is everything
+    checkpoint 9     B' ─► L1 L2' L3         below it; so only B' and L2' are written; B and L2 die
 
 In a snapshot each page has one place. So a page of the last checkpoint is in the next one if a new
-branch leads to it, or if the branch over it is there. `Save` goes through the old trees from their
-roots, stops at each page that a new branch leads to, and what it met before is dead: branches that
-were copied, and what was below them and changed. Nothing else is opened.
+branch points to it, or if the branch above it is. `Save` walks the old trees from their roots and
+stops at each page that a new branch points to; the pages it met before are dead: branches that were
+copied, and changed pages below them. It opens nothing else.
 
-What dies is gone for the new checkpoint, and may be needed by older ones that are kept (see
-`kept`). A page that none has is forgotten once no reader of an older snapshot is left (see
-`page_store`). Both are named beside a checkpoint, so that a crash forgets none of them.
+A dead page is gone from the new checkpoint, but older kept ones may need it (see `kept`). A page in
+no checkpoint is forgotten once no reader of an older snapshot is left (see `page_store`). Both
+kinds are listed beside a checkpoint, so that a crash loses track of none.
 
-The pages of an attempt that failed die with the next one that succeeds. Until then they do no harm:
-their numbers are not used again, and no confirmed checkpoint refers to them.
+The pages of a failed attempt die with the next successful one. Until then they do no harm: their
+numbers are not reused, and no confirmed checkpoint refers to them.
 
-A change of the log that failed may be there all the same. It stays in `doubt` until the log has
-been read again, and nothing else changes before that.
+A change of the log that failed may have been made all the same. It stays in `doubt` until the log
+has been read again; nothing else changes before that.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import msgspec
 
 from qserver.durability.checkpoint import encode_checkpoint
 from qserver.durability.kept import (
-    Kept,
-    Rules,
+    KeptCheckpoint,
+    RetentionRules,
     base_of,
     empty,
     encode_numbers,
@@ -50,11 +50,11 @@ from qserver.storage.btree import children_of
 from qserver.storage.page import Tree
 from qserver.storage.snapshot import Snapshot
 
-NO_HISTORY: Final = Rules()
+NO_HISTORY: Final = RetentionRules()
 
 
 class Dead(msgspec.Struct):
-    """Pages that no checkpoint has, and that only snapshots between two versions may need."""
+    """Pages in no checkpoint, which only snapshots between two versions may need."""
 
     after: int
     before: int
@@ -64,7 +64,7 @@ class Dead(msgspec.Struct):
 
 
 class Died(msgspec.Struct):
-    """Pages that the next checkpoint has not, and the last one has, or an attempt that failed."""
+    """Pages of the last checkpoint, or of a failed attempt, that the next checkpoint lacks."""
 
     numbers: list[int]
     pages: list[Tree]
@@ -99,9 +99,14 @@ class SavedPages:
         return self.kept[-1].version
 
     def restore(
-        self, kept: list[Kept], gone: list[int], dead: list[int], last_number: int, log_start: int
+        self,
+        kept: list[KeptCheckpoint],
+        gone: list[int],
+        dead: list[int],
+        last_number: int,
+        log_start: int,
     ) -> None:
-        """Begin with the checkpoints of a log, and pages that are known to be dead."""
+        """Start with the checkpoints of a log, and its known dead pages."""
         self.kept, self.gone, self.log_start = kept, gone, log_start
         self.last_number = last_number
         for numbers, before in (
@@ -113,16 +118,16 @@ class SavedPages:
         self._last_confirmed = last_number
 
     def restore_pages(self, roots: list[Tree], count: int) -> None:
-        """Begin with the newest checkpoint, which is loaded."""
+        """Start with the newest checkpoint, which is loaded."""
         self._roots, self.count = roots, count
         self.store.cache.note_saved(self.store, count)
 
     def restore_old(self, numbers: set[int]) -> None:
-        """Begin with one of an older format: the next one saves all branches again."""
+        """Start with a checkpoint of an older format: the next one rewrites all branches."""
         self._old, self.count = numbers, len(numbers)
 
     def begin(self, snapshot: Snapshot) -> Save:
-        """Begin to save a snapshot."""
+        """Start saving a snapshot."""
         return Save(self, snapshot)
 
     def is_saved(self, page: Tree) -> bool:
@@ -133,7 +138,7 @@ class SavedPages:
         return self.last_number
 
     def confirm(self, save: Save) -> None:
-        """Make a durable snapshot the checkpoint: its new pages may be let go from now on."""
+        """Make a durable snapshot the newest checkpoint; its new pages may be evicted now."""
         row = save.row
         assert row is not None, "only what has a row can be durable"
         self._take(save)
@@ -145,10 +150,10 @@ class SavedPages:
             self.dead.append(row.dead)
 
     def advance(self, save: Save) -> None:
-        """Let go of pages from now on that are saved, and that only the next checkpoint will name.
+        """Allow eviction of saved pages that only the next checkpoint will name.
 
-        Nothing but recovery does so, see there. After a crash they are dead, as pages of a
-        checkpoint that failed. Readers of this process may still need them then.
+        Only recovery does this. After a crash these pages are dead, like those of a failed
+        checkpoint; readers in this process may still need them then.
         """
         self._take(save)
         self._ahead.numbers += save.died.numbers
@@ -169,31 +174,31 @@ class SavedPages:
 
     # --- kept checkpoints ---
 
-    def next_to_drop(self, rules: Rules) -> int | None:
-        """Return the position of a kept checkpoint that need not be."""
+    def next_to_drop(self, rules: RetentionRules) -> int | None:
+        """Return the position of a kept checkpoint that is not needed."""
         return next_to_drop(self.kept, rules, self.log_start)
 
     @property
     def history_start(self) -> int:
-        """The first version that can be made: the log may still have records before it."""
+        """The first version that can be rebuilt; the log may still have earlier records."""
         return next(each.version for each in self.kept if each.version >= self.log_start)
 
-    def base_of(self, version: int) -> Kept | None:
-        """Return the kept checkpoint from which the log makes a version; None if there is none."""
+    def base_of(self, version: int) -> KeptCheckpoint | None:
+        """Return the kept checkpoint from which to rebuild a version; None if there is none."""
         return base_of(self.kept, version, self.log_start)
 
     def cut_log(self, horizon: float) -> int:
-        """Give up the records before history; return the version up to which there are none."""
+        """Give up the records before history; return the version up to which they go."""
         begins = history_begins(self.kept, horizon, self.log_start)
         self.log_start = max(self.log_start, self.kept[begins].version)
         return self.log_start
 
     def drop(self, at: int, left: list[int], gone: list[int]) -> Drop:
-        """Begin to drop a kept checkpoint; `left` and `gone`: of it and of the one behind it."""
+        """Start dropping a kept checkpoint; `left`, `gone`: the lists of it and of the next."""
         return Drop(self, at, left, gone)
 
     def dropped(self, drop: Drop) -> None:
-        """Note that a checkpoint is dropped, durably."""
+        """Record that a checkpoint is durably dropped."""
         drop.heir.gone = len(drop.gone)
         if drop.heir is self.kept[-1]:
             self.gone = drop.gone
@@ -212,7 +217,7 @@ class SavedPages:
     # --- dead pages ---
 
     def some_to_forget(self, most: int) -> list[int]:
-        """Return up to `most` numbers that nobody needs; then call `forgotten`."""
+        """Return up to `most` page numbers that nobody needs; then call `forgotten`."""
         for at, each in enumerate(self.dead):
             if not self.store.is_read_between(each.after, each.before):
                 self.dead[0], self.dead[at] = each, self.dead[0]
@@ -232,7 +237,7 @@ class SavedPages:
         return [number for each in self.dead for number in each.numbers]
 
     def numbers_of_failures(self) -> range:
-        """Return the numbers that were given out since the last checkpoint."""
+        """Return the page numbers given out since the last checkpoint."""
         return range(self._last_confirmed + 1, self.last_number + 1)
 
     def old_roots(self) -> list[Tree]:
@@ -246,9 +251,9 @@ class SavedPages:
 
 
 class CheckpointRow(msgspec.Struct):
-    """What the log is to keep of a checkpoint, and what follows from it."""
+    """The row of a checkpoint in the log, and its effects."""
 
-    kept: Kept
+    kept: KeptCheckpoint
     gone: list[int]
     dead: Dead
     after: int
@@ -256,7 +261,7 @@ class CheckpointRow(msgspec.Struct):
 
 
 class Save:
-    """One checkpoint in the making: take all `pages`, `sort_out`, `stored`, then confirm."""
+    """A checkpoint in the making: take all `pages`, `sort_out`, `stored`, then confirm."""
 
     def __init__(self, saved: SavedPages, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -273,7 +278,7 @@ class Save:
         self._sorting = self._sort_out()
 
     def pages(self) -> Iterator[StoredPage]:
-        """Yield new pages as bytes, children before their parents. The caller may pause between."""
+        """Yield new pages as bytes, children before parents. The caller may pause between."""
         for root in self.roots:
             yield from self._new_pages(root)
 
@@ -308,17 +313,17 @@ class Save:
             yield
 
     def stored(
-        self, rules: Rules = NO_HISTORY, log_end: int = 0
+        self, rules: RetentionRules = NO_HISTORY, log_end: int = 0
     ) -> tuple[bytes, CheckpointParts, int]:
-        """Return the record, what is kept beside it, and behind which version others go.
+        """Return the record, what is kept beside it, and after which version others are dropped.
 
-        The last checkpoint goes with it if neither history nor a short replay needs it.
+        The last checkpoint is replaced if neither history nor a short replay needs it.
         """
         for _ in self._sorting:
             pass
         saved = self._saved
         version = self.snapshot.version
-        new = Kept(version, self.snapshot.time, saved.last_number, log_end)
+        new = KeptCheckpoint(version, self.snapshot.time, saved.last_number, log_end)
         ahead = saved.died_ahead()
         died = sorted(self.died.numbers + ahead.numbers)
         if is_needless([*saved.kept, new], len(saved.kept) - 1, rules, saved.log_start):
@@ -348,7 +353,7 @@ class Save:
 
     @property
     def count(self) -> int:
-        """How many pages the checkpoint has, once all are sorted out."""
+        """The number of pages of the checkpoint, once all are sorted out."""
         return self._known + len(self.number_of) - len(self.died.numbers)
 
     def _number(self, page: Tree) -> int:
@@ -359,7 +364,7 @@ class Save:
 
 
 class Drop:
-    """One kept checkpoint on its way out: change the log by `stored`, then call `dropped`."""
+    """A kept checkpoint that is being dropped: change the log by `stored`, then call `dropped`."""
 
     def __init__(self, saved: SavedPages, at: int, left: list[int], gone: list[int]) -> None:
         before = saved.kept[at - 1] if at else None
@@ -388,5 +393,5 @@ Doubt: TypeAlias = Save | Drop
 
 
 def _roots_of_snapshot(snapshot: Snapshot) -> list[Tree]:
-    """Return all roots that are not empty; the empty tree is no page."""
+    """Return all roots except those of empty trees."""
     return [root for _, tree in snapshot.trees.items() for root in tree.roots if len(root)]

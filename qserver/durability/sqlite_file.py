@@ -43,7 +43,6 @@ from qserver.durability.data_file import (
     keep_all_private,
     make_if_absent,
 )
-from qserver.durability.explaining import explained
 from qserver.durability.files import beside
 from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
@@ -59,7 +58,8 @@ from qserver.durability.port import (
     StoredRecord,
     ends_with,
 )
-from qserver.durability.second_look import SecondLook, is_read_error, read_error
+from qserver.durability.sqlite_errors import explained
+from qserver.durability.suspected_damage import SuspectedDamage, is_read_error, read_error
 from qserver.durability.upkeep import can_shrink, move_log, shrink
 from qserver.durability.wal_sync import WalSync
 from qserver.errors import DataCorrupted, LogFailed, LogTaken, QserverError
@@ -100,7 +100,7 @@ class SqliteFile:
         self._was_open = False
         self._foreign = ForeignWrites(path)
         self._wal = WalSync(path)
-        self._look = SecondLook(path)
+        self._suspected = SuspectedDamage(path)
         self.freely: Callable[[Callable[[], None]], None] = lambda call: call()
         """Does a sync; reads may come in meanwhile, if they may at all."""
         self._taken: LogTaken | None = None
@@ -118,7 +118,7 @@ class SqliteFile:
                 raise explained(error, self.path) from error
             self.close()
         if self._open is None:
-            self._look.take()
+            self._suspected.recheck()
             try:
                 self._open_file()
             except DataCorrupted as damage:
@@ -143,7 +143,7 @@ class SqliteFile:
             self._foreign.leave(self._wal.descriptor)
         except (sqlite3.Error, OSError) as error:
             self.close()
-            raise self._look.judge(error) from error
+            raise self._suspected.judge(error) from error
         except QserverError:
             self.close()
             raise
@@ -196,7 +196,7 @@ class SqliteFile:
         if self.has_to_rest and self.is_open:
             self._unmoved = 0
             with suppress(QserverError):  # another process has the file: the next call says so
-                self._use(move_log, self._look.judge)
+                self._use(move_log, self._suspected.judge)
 
     def move_mark(self) -> None:
         """Note beside the log how far it is durable. May be called at any time, or never."""
@@ -237,14 +237,14 @@ class SqliteFile:
         if self._open is None or self._wal.has_failed:
             self.open()
         try:
-            result = self._use(work, self._look.judge, syncs)
+            result = self._use(work, self._suspected.judge, syncs)
         except DataCorrupted as damage:
             if syncs:
-                raise self._look.judge_write(damage) from damage
+                raise self._suspected.judge_write(damage) from damage
             self.open()  # it may have been one read that failed
-            return self._use(work, self._look.judge)
+            return self._use(work, self._suspected.judge)
         if syncs:
-            self._look.write_has_failed = False
+            self._suspected.write_has_failed = False
         return result
 
     def _use(
@@ -395,7 +395,7 @@ class SqliteFile:
                 changes=False,
             )
         except DataCorrupted as damage:
-            raise self._look.judge_load(damage) from damage
+            raise self._suspected.judge_load(damage) from damage
 
     def _explained(self, error: sqlite3.Error | OSError) -> QserverError:
         return explained(error, self.path)

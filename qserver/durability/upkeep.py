@@ -17,9 +17,9 @@ PAGES_CUT_AT_ONCE: Final = 64
 def shrink(
     connection: sqlite3.Connection, most: int = FREE_PAGES_KEPT, share: float = FREE_SHARE_KEPT
 ) -> bool:
-    """Cut some pages off the end of the file, if more are free in it than it may keep.
+    """Cut some pages off the end of the file, if it has more free pages than it may keep.
 
-    False if there was nothing to cut. Files of releases that did not shrink them never have any.
+    False if there was nothing to cut. Files made by releases that did not shrink never have any.
     """
     ((free,),) = connection.execute("PRAGMA freelist_count")
     if free <= most or not can_shrink(connection):

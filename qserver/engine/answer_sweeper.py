@@ -1,10 +1,9 @@
-"""The sweeper: deletes stored answers that have expired, beside all other work.
+"""Deletes expired stored answers, in the background.
 
-A pass walks the tree of answers from its first name to its last, a bounded number in each step, and
-pauses between steps. Names are digests, so expired answers lie anywhere. An answer that has expired
-is never found again, whether a pass has been there or not: the sweeper only frees its space.
+A pass walks the tree of answers in the order of names, a bounded number per step, and pauses
+between steps. An expired answer is never returned, swept or not: the sweeper only frees space.
 
-The sweeper is a client of the database like any other. If a step fails, the next pass tries again.
+The sweeper uses the database as any client does. If a step fails, the next pass tries again.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class SweepPolicy(msgspec.Struct, frozen=True):
 async def sweep_answers(
     database: Database, world: World, policy: SweepPolicy | None = None
 ) -> None:
-    """Delete expired answers now and then, for as long as the task lives."""
+    """Run passes at intervals until the task is cancelled."""
     policy = policy or SweepPolicy()
     while True:
         await trio.sleep(policy.seconds)
@@ -63,7 +62,7 @@ async def _pass(database: Database, world: World, policy: SweepPolicy) -> None:
 async def _expired(
     database: Database, after: Key | None, now: float, most: int
 ) -> tuple[list[bytes], Key | None]:
-    """Return the expired names among the next ones, and the last of these if there may be more."""
+    """Return the expired names of one step, and the last key read, if there is more."""
     snapshot = await database.wait_durable_snapshot()
     keys, rows = snapshot.first_entries(ANSWERS_TREE, after, None, False, most)
     names = [

@@ -1,11 +1,10 @@
-"""Requests that arrived together, and what is done once all of them have begun.
+"""A batch of requests that arrived together, and the calls to make once all of them have begun.
 
     open ─► requests begin, and submit commits ─► end ─► a round of all of them ─► one sync
 
-Whoever receives requests opens a batch, begins them, and ends it, without waiting in between. The
-actors then do at the end of the batch, synchronously, what their tasks would do a turn of the loop
-later: so a lone commit wakes no task, and commits that came together still share a round and a
-sync.
+The server opens a batch, begins the requests that it has received, and ends the batch, without
+waiting in between. At the end the actors do synchronously what their tasks would do one pass of the
+loop later: a lone commit wakes no task, and commits that arrived together share a round and a sync.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable
 
 
 class Batch:
-    """One of them for all databases of a process, used again and again."""
+    """One for all databases of a process, reused."""
 
     __slots__ = ("_ends", "is_active", "is_open")
 
@@ -30,12 +29,12 @@ class Batch:
         self.is_open = self.is_active = True
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Call this when all requests have begun, after earlier calls. It must not raise."""
+        """Add a call, which must not raise, to make when all requests have begun."""
         assert self.is_active, "nobody would make the call"
         self._ends.append(call)
 
     def end(self) -> None:
-        """Make the calls. One of them may add another, which is made too."""
+        """Make the calls, including those that they add."""
         self.is_open = False
         while self._ends:
             self._ends.popleft()()

@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.durability.kept import Kept, Rules, decode_numbers, encode_outline
+from qserver.durability.kept import KeptCheckpoint, RetentionRules, decode_numbers, encode_outline
 from qserver.durability.port import CheckpointParts, Log, StoredPage
 from qserver.durability.recovery import MEMORY_OF_LOG, Recovered
 from qserver.durability.saved_pages import Save, SavedPages
@@ -220,10 +220,10 @@ class Checkpointer:
         store.trim(start)
         await self.forget(behind, start)
 
-    def rules(self) -> Rules:
+    def rules(self) -> RetentionRules:
         """Return which checkpoints are to be kept now."""
         horizon = self.versions.now() - self.history if self.history else inf
-        return Rules(horizon, self._policy.log_bytes)
+        return RetentionRules(horizon, self._policy.log_bytes)
 
     async def settled(self) -> SavedPages:
         """Return what is saved, once the log has no checkpoint fewer or more than that."""
@@ -239,7 +239,7 @@ class Checkpointer:
 
     # --- pins ---
 
-    async def pin(self, name: str, version: int) -> Kept | None:
+    async def pin(self, name: str, version: int) -> KeptCheckpoint | None:
         """Keep the checkpoint from which a version can be made, until `unpin`; return it.
 
         None: the version is made from the log alone, or cannot be made any more. Its records are
@@ -265,7 +265,7 @@ class Checkpointer:
                     await self._name(msgspec.structs.replace(kept, names=names))
                     kept.names = names
 
-    async def _name(self, kept: Kept) -> None:
+    async def _name(self, kept: KeptCheckpoint) -> None:
         parts = CheckpointParts(encode_outline(kept))
         await self.log.change_checkpoints([], [(kept.version, parts)])
 

@@ -1,13 +1,12 @@
-"""Finds the version and the request that a conflict is about: who changed what was read.
+"""Finds which version and which request changed what a failed transaction had read.
 
     the last change of the table ─► its record ─► the one before ─► … the one that wrote the key
                                                                         └─► its request
 
-The log names the requests of a version, not what each of them wrote. So for a version with several
-requests `Writers` remembers the keys of each, for a while: the version of a conflict is recent.
+The log names the requests of a version, not what each of them wrote. So `Writers` remembers the
+keys of each request for recent versions with several requests: conflicts are with recent versions.
 
-Nothing here decides anything. It is asked once a request has failed, and what it cannot find is
-left out.
+This runs after a request has failed and affects no decision; what it cannot find is left out.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Keys: TypeAlias = Mapping[int, Sequence[Key]]
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a request wrote."""
+    """The keys that a request wrote."""
 
     request_id: str | None
     keys: Keys
@@ -53,14 +52,14 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Writers:
-    """What each request of the last versions wrote, if a version has several."""
+    """The keys that each request of the last versions wrote, for versions with several requests."""
 
     def __init__(self) -> None:
         self._versions: dict[int, list[Written]] = {}
         self._size = 0
 
     def note(self, version: int, transactions: Sequence[Transaction]) -> None:
-        """Remember the transactions of a version, in their order."""
+        """Remember the transactions of a version, in order."""
         written = [
             Written(
                 each.request_id,
@@ -93,7 +92,7 @@ class Place(msgspec.Struct, frozen=True):
     """None: any definition."""
 
     def is_in(self, keys: Keys, names: Collection[str]) -> bool:
-        """Return whether who wrote these has changed it."""
+        """Return whether these writes changed the place."""
         if self.key is not None:
             return self.key in keys.get(self.tree, ())  # type: ignore[arg-type]
         if self.tree in keys:
@@ -104,7 +103,7 @@ class Place(msgspec.Struct, frozen=True):
 async def find_origin(conflict: Conflict, log: Log, writers: Writers, newest: Snapshot) -> Conflict:
     """Return the conflict with the version that last wrote what was read, and its request.
 
-    If no version did, it has none: what was read was being changed, and then was not.
+    If no version did, both are missing: an undecided transaction was writing it, and was aborted.
     """
     place = _place_of(conflict, newest)
     first = place.last if conflict.is_exact else (conflict.version_read or 0) + 1
@@ -142,7 +141,7 @@ def _place_of(conflict: Conflict, newest: Snapshot) -> Place:
 
 
 async def _read(log: Log, first: int, last: int) -> list[StoredRecord] | None:
-    """Return the records of these versions; None if the log does not have all of them."""
+    """Return the records of these versions; None if the log lacks some."""
     records: list[StoredRecord] = []
     while (wanted := first + len(records)) <= last:
         more = await log.read(wanted - 1, last - wanted + 1)
@@ -153,7 +152,7 @@ async def _read(log: Log, first: int, last: int) -> list[StoredRecord] | None:
 
 
 def _keys(record: LogRecord, place: Place) -> Keys:
-    """Return what a record wrote of the tree that matters."""
+    """Return the keys that a record wrote in the tree."""
     if place.key is None:
         return {tree: () for tree, _ in record.trees}
     every = [decode_columns(data)[0] for tree, data in record.trees if tree == place.tree]
@@ -161,7 +160,7 @@ def _keys(record: LogRecord, place: Place) -> Keys:
 
 
 def _request_of(record: LogRecord, writers: Writers, place: Place) -> str | None:
-    """Return the request that wrote it: the last of the version that did."""
+    """Return the last request of the version that wrote the place."""
     for each in reversed(writers.find(record.version)):
         if place.is_in(each.keys, each.names):
             return each.request_id

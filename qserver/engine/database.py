@@ -30,12 +30,13 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
-from qserver.durability.kept import Kept
+from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
 from qserver.durability.recovery import CheckpointOvertaken, Recovered, recover, recover_from
 from qserver.durability.saved_pages import SavedPages
+from qserver.engine.catch_up import LogCatchUp
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.feed import Feed
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
@@ -43,15 +44,15 @@ from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.history import AsOf, History, HistoryStatistics
 from qserver.engine.messages import Work
 from qserver.engine.observers import Observer
-from qserver.engine.past import LogPast
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.turning_back import turn_back
+from qserver.engine.version_restore import restore_version
 from qserver.engine.versions import EngineRestarted
 from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
+    DatabaseDropped,
     DatabaseUnavailable,
     DataCorrupted,
     DataInUse,
@@ -121,6 +122,8 @@ class Database:
             raise ValueError(f"a database has 1 to {SHARDS_MAX} shards, not {shards}")
         self.name = name
         self.state = State.RECOVERING
+        self.is_deleted = False
+        """Whether it is being closed because its owner has deleted it."""
         self.trouble: Exception | None = None
         """Why the database is not open, or why it last restarted."""
         self._log = log
@@ -149,7 +152,7 @@ class Database:
             self._published_until,
             self._policy.history,
         )
-        self.past = LogPast(
+        self.catch_up = LogCatchUp(
             self.history.read,
             self.history.snapshot_at,
             self.feed.newest,
@@ -290,7 +293,14 @@ class Database:
                     await self._generation.versions.wait_durable(version)
         return snapshot
 
+    def check_not_deleted(self, name: str) -> None:
+        if self.is_deleted:
+            raise DatabaseDropped(
+                f"database {name} was deleted", hint="It is gone: use another, or make it anew."
+            )
+
     async def _wait_for_change(self) -> None:
+        self.check_not_deleted(self.name)
         if isinstance(self.trouble, LogTaken):
             raise self.trouble.again()
         if self.state in (State.REFUSED, State.CLOSED):
@@ -363,16 +373,17 @@ class Database:
         snapshot: Snapshot = await before(deadline, self.history.snapshot_at, as_of)
         return snapshot
 
-    async def turn_back(
+    async def restore_version(
         self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None
     ) -> tuple[int, int]:
-        """Make the database what it was, as a new version; return that, and the one restored.
+        """Commit the contents of an older version as a new one; return both versions, the new one
+        first.
 
         Raises OutOfMemory if too much has changed since.
         """
         old = await self.snapshot_at(as_of, deadline)
         most = min(TRANSACTION_MEMORY_BYTES_MAX, self.page_cache.most // 2)
-        work = partial(turn_back, old, most, request_id)
+        work = partial(restore_version, old, most, request_id)
         outcome = await self.transact(work, deadline=deadline)
         return outcome.version, old.version
 
@@ -422,7 +433,7 @@ class Database:
         with suppress(LogFailed, DataCorrupted, EngineRestarted):
             await generation.checkpointer.shorten_log(most)
 
-    async def pin_checkpoint(self, name: str, version: int) -> Kept | None:
+    async def pin_checkpoint(self, name: str, version: int) -> KeptCheckpoint | None:
         """Keep the checkpoint from which a version can be made, see `Checkpointer.pin`."""
         generation = await self._alive()
         return await generation.checkpointer.pin(name, version)

@@ -3,9 +3,9 @@
     a statement ends ── dispose(rows, groups, …) ──► [ rows | groups | … ]   one task empties them,
                                                        └─ piece by piece     in turn with long work
 
-Python frees a list with all that only it holds, and nothing else runs meanwhile: ten million small
-objects take more than a second. So a statement that held many rows hands its lists, sets and
-dictionaries over when it ends, however it ends, and does not wait for them.
+Python frees a list and everything that only the list references in one go: ten million small
+objects take more than a second. So a statement that held many rows hands over its lists, sets and
+dictionaries when it ends, and does not wait.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Freed: TypeAlias = Callable[[], None]
 
 
 class _Heap:
-    """What waits to be freed. `is_served`: a task is at it."""
+    """Containers that wait to be freed. `is_served`: a task is freeing them."""
 
     def __init__(self) -> None:
         self.waiting: deque[tuple[list[Any], Freed]] = deque()
@@ -60,7 +60,7 @@ _heap: Final = trio.lowlevel.RunVar[_Heap]("heap")
 
 
 def dispose(containers: Iterable[Any], freed: Freed) -> None:
-    """Free the containers, which nobody may use from now on; call `freed` when it is done."""
+    """Free containers that nobody uses any more; call `freed` afterwards."""
     try:
         heap = _heap.get()
     except LookupError:
@@ -73,7 +73,7 @@ def dispose(containers: Iterable[Any], freed: Freed) -> None:
 
 
 def emptied(container: Any) -> Generator[None, None, None]:
-    """Empty a list, a set or a dictionary, and the large ones in it; yield between pieces."""
+    """Empty a list, set or dictionary, and the large ones inside it; yield between pieces."""
     waiting = [container]
     while waiting:
         each = waiting[-1]
@@ -85,7 +85,7 @@ def emptied(container: Any) -> Generator[None, None, None]:
 
 
 def _taken(container: Any) -> list[Any]:
-    """Take a piece out of a container."""
+    """Remove a piece from a container."""
     if type(container) is list:
         piece = container[-PIECE_ENTRIES:]
         del container[-PIECE_ENTRIES:]
@@ -99,8 +99,9 @@ def _taken(container: Any) -> list[Any]:
 
 
 def _large(entries: list[Any]) -> list[Any]:
-    """Return the large containers among entries, and among the states of groups, which are lists
-    of few entries."""
+    """Return the large containers among entries, and among the states of groups, which are short
+    lists.
+    """
     found = []
     for each in entries:
         if type(each) not in _CONTAINERS:

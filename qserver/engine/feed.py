@@ -1,21 +1,29 @@
-"""The versions of a database one after the other, for readers of its changes.
+"""The change feed: gives readers the versions of a database, in order, each exactly once.
 
-    a round is durable ─► window: the newest versions ─► every reader that has kept up
-                          past: from the log          ─► a reader that begins, or was away
+    a round is durable ─► window: the newest versions ─► readers that keep up
+                          log: older versions, rebuilt ─► readers that start or lag (catch-up)
 
-A version is made into changes once, and into bytes once for each filter, however many read it. The
-window is filled while somebody reads. A version that it lacks comes from the past, which the caller
-brings: it rolls an older snapshot forward by the records of the log.
+The feed computes the changes of a version once, and encodes them once per filter, for all readers.
+It fills the window only while it has readers. A version that the window lacks comes from the
+caller's `CatchUp`, which replays records of the log onto an older snapshot.
 
-A reader goes from version to version, by their numbers, so it can leave none out and see none
-twice, wherever each comes from.
+A reader asks for versions by number, so it skips none and repeats none, whichever source they come
+from.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, closing
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -24,7 +32,7 @@ import trio
 from qserver.durability.pauses import in_steps
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.yielding import Stint, yield_to_others
+from qserver.engine.yielding import TimeSlice, yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.pieces import at_once
@@ -36,22 +44,20 @@ from qserver.values.relations import Definition
 Encoded = TypeVar("Encoded")
 
 FILTERS_KEPT_MAX: Final = 8
-"""Filters for which a version is kept as bytes, for readers with the same filter."""
+"""Filters for which a version, or a run of versions, keeps its encoding."""
 
 CHANGES_MADE_AT_ONCE: Final = 250
 """Changes of a version that are made and encoded without yielding: about a millisecond."""
 
 RUN_VERSIONS_FIRST: Final = 8
-"""Versions of the past that are made together for a reader that begins: it may want no more. Each
-further run is twice as long."""
+"""Versions in the first run that is rebuilt for a reader; each further run is twice as long."""
 
-RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 250, 256 * 1024, 8
-"""How long a run becomes at most, in versions, or until their records have so many bytes; and how
-many runs are kept for other readers, if they are no larger."""
+RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 500, 256 * 1024, 8
+"""The longest run, in versions and in bytes of records; and how many runs are kept."""
 
 
-class FedVersion:
-    """One version: what has changed since the one before, and what was made of that."""
+class FeedVersion:
+    """One version: its changes since the previous one, and their encodings."""
 
     __slots__ = (
         "_changes",
@@ -74,7 +80,7 @@ class FedVersion:
         definitions: Sequence[Definitions] = (),
         record_bytes: int = 0,
     ) -> None:
-        """`record_bytes` are those of its record in the log, if it comes from there."""
+        """`record_bytes`: the size of its log record, if it was read from the log."""
         self.version = snapshot.version
         self.record_bytes = record_bytes
         self.time = snapshot.time
@@ -89,7 +95,7 @@ class FedVersion:
         self._lock = trio.Lock()
 
     async def changes(self) -> Changes:
-        """Return the changes of rows and definitions; made when somebody first asks."""
+        """Return the changes of rows and definitions; computed on first use."""
         if self._making is not None:
             if self.size <= CHANGES_MADE_AT_ONCE:
                 self._note(at_once(self._net_changes(self._making)))
@@ -110,62 +116,90 @@ class FedVersion:
     async def encoded(
         self, key: Hashable, encode: Callable[[Changes], Generator[None, None, Encoded]]
     ) -> Encoded:
-        """Return what the steps of `encode` make of the changes; made once for each key."""
+        """Return the result of the steps of `encode`; cached per key."""
         if key not in self._encoded:
             changes = await self.changes()
             if self.size <= CHANGES_MADE_AT_ONCE:
-                self._keep(key, at_once(encode(changes)))
+                _keep(self._encoded, key, at_once(encode(changes)))
             else:
                 async with self._lock:
                     if key not in self._encoded:
-                        self._keep(key, await in_steps(encode(changes), yield_to_others))
+                        made = await in_steps(encode(changes), yield_to_others)
+                        _keep(self._encoded, key, made)
         return self._encoded[key]  # type: ignore[return-value]
-
-    def _keep(self, key: Hashable, made: object) -> None:
-        if len(self._encoded) >= FILTERS_KEPT_MAX:
-            self._encoded.clear()
-        self._encoded[key] = made
 
     def __repr__(self) -> str:
         return f"version {self.version} of a feed"
 
 
-class Past(Protocol):
-    def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
-        """Yield the versions behind this one, in order; raise if they are no longer kept."""
+class CatchUp(Protocol):
+    def after(self, version: int) -> AsyncGenerator[FeedVersion, None]:
+        """Yield the versions after this one, in order; raise if the log no longer has them."""
 
 
-class SharedPast:
-    """Makes runs of versions of the past, one at a time, for all readers that need them.
+class Run:
+    """Rebuilt versions in a row, and what readers have made of them."""
 
-    Readers that come back together, as after a restart, begin at about the same version: the first
-    has a run made, and the others find it. Runs go with the last reader of the past: versions that
-    nobody has looked at yet hold their snapshots, and with them pages that history could forget.
+    __slots__ = ("_lock", "_made", "first", "last", "versions")
+
+    def __init__(self, versions: Sequence[FeedVersion]) -> None:
+        self.versions = versions
+        self.first, self.last = versions[0].version, versions[-1].version
+        self._made: dict[Hashable, object] = {}
+        self._lock = trio.Lock()
+
+    def after(self, version: int) -> Sequence[FeedVersion]:
+        return self.versions[version + 1 - self.first :]
+
+    async def made(
+        self, key: Hashable, make: Callable[[Sequence[FeedVersion]], Awaitable[Encoded]]
+    ) -> Encoded:
+        """Return the result of `make` for the versions; cached per key."""
+        if key not in self._made:
+            async with self._lock:  # one makes it, the others wait
+                if key not in self._made:
+                    _keep(self._made, key, await make(self.versions))
+        return self._made[key]  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"versions {self.first} to {self.last}"
+
+
+class SharedCatchUp:
+    """Rebuilds older versions in runs, and shares each run among all readers that lag.
+
+    Readers that reconnect together, as after a restart, need about the same versions: the first
+    reader rebuilds a run, the others reuse it. The last lagging reader drops all runs. A run
+    computes its changes at once: a version without them holds its snapshot, and so pages that
+    history could forget.
     """
 
-    def __init__(self, past: Past) -> None:
-        self._past = past
-        self._runs: list[list[FedVersion]] = []
+    def __init__(self, catch_up: CatchUp) -> None:
+        self._catch_up = catch_up
+        self._runs: list[Run] = []
         self._readers = 0
         self._lock = trio.Lock()
 
-    async def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
-        """Yield what `past.after` does."""
+    def open(self) -> LaggingReader:
+        """Register a reader, which must be closed."""
         self._readers += 1
-        most = min(RUN_VERSIONS_FIRST, RUN_VERSIONS)
-        try:
-            while run := await self._run_of(version + 1, most):
-                most = min(2 * most, RUN_VERSIONS)
-                for fed in run[version + 1 - run[0].version :]:
+        return LaggingReader(self)
+
+    def close(self) -> None:
+        self._readers -= 1
+        if not self._readers:
+            self._runs.clear()
+
+    async def after(self, version: int) -> AsyncGenerator[FeedVersion, None]:
+        """Yield the same versions as `CatchUp.after`."""
+        with closing(self.open()) as reader:
+            while (run := await reader.run_after(version)) is not None:
+                for fed in run.after(version):
                     version = fed.version
                     yield fed
-        finally:
-            self._readers -= 1
-            if not self._readers:
-                self._runs.clear()
 
-    async def _run_of(self, version: int, most: int) -> list[FedVersion]:
-        """Return a run that has this version; an empty one if it is not durable."""
+    async def run_of(self, version: int, most: int) -> Run | None:
+        """Return a run with this version; None if the version is not durable."""
         found = self._find(version)
         if found is None:
             async with self._lock:
@@ -174,24 +208,28 @@ class SharedPast:
                     found = await self._make(version, most)
         return found
 
-    def _find(self, version: int) -> list[FedVersion] | None:
+    def _find(self, version: int) -> Run | None:
         for index, run in enumerate(self._runs):
-            if run[0].version <= version <= run[-1].version:
+            if run.first <= version <= run.last:
                 self._runs.append(self._runs.pop(index))  # the one unused for longest goes first
                 return run
         return None
 
-    async def _make(self, version: int, most: int) -> list[FedVersion]:
-        run: list[FedVersion] = []
-        size, stint = 0, Stint()
-        async with aclosing(self._past.after(version - 1)) as versions:
-            async for fed in versions:
-                run.append(fed)
+    async def _make(self, version: int, most: int) -> Run | None:
+        versions: list[FeedVersion] = []
+        size, time_slice = 0, TimeSlice()
+        async with aclosing(self._catch_up.after(version - 1)) as rebuilt:
+            async for fed in rebuilt:
+                await fed.changes()
+                versions.append(fed)
                 size += fed.record_bytes
-                if len(run) >= most or size >= RUN_BYTES:
+                if len(versions) >= most or size >= RUN_BYTES:
                     break
-                await stint.part_done()
-        if run and size <= 2 * RUN_BYTES:
+                await time_slice.yield_if_used_up()
+        if not versions:
+            return None
+        run = Run(versions)
+        if size <= 2 * RUN_BYTES:
             self._runs.append(run)
             del self._runs[:-RUNS_KEPT_MAX]
         return run
@@ -200,22 +238,55 @@ class SharedPast:
         return f"{len(self._runs)} runs of versions"
 
 
+class LaggingReader:
+    """One reader that catches up.
+
+    It waits for its turn among all long work before each run (see `yielding.py`). Otherwise each of
+    a hundred readers would do something in every pass of the loop, and commits would wait for all.
+    """
+
+    __slots__ = ("_most", "_shared")
+
+    def __init__(self, shared: SharedCatchUp) -> None:
+        self._shared: SharedCatchUp | None = shared
+        self._most = min(RUN_VERSIONS_FIRST, RUN_VERSIONS)
+
+    async def run_after(self, version: int) -> Run | None:
+        """Return a run with the next version; None if that is not durable."""
+        assert self._shared is not None, "it is open"
+        run = await self._shared.run_of(version + 1, self._most)
+        self._most = min(2 * self._most, RUN_VERSIONS)
+        await yield_to_others()
+        return run
+
+    def close(self) -> None:
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.close()
+
+
+def _keep(made: dict[Hashable, object], key: Hashable, found: object) -> None:
+    if len(made) >= FILTERS_KEPT_MAX:
+        made.clear()
+    made[key] = found
+
+
 class FeedStatistics(msgspec.Struct, frozen=True):
     readers: int
     versions: int
 
 
 class Feed:
-    """The window of the newest versions, and those who wait for the next."""
+    """The window of the newest versions, and the readers that wait for the next."""
 
     def __init__(self, snapshots: SnapshotSource) -> None:
         self._snapshots = snapshots
-        self._window: deque[FedVersion] = deque()
+        self._window: deque[FeedVersion] = deque()
         self._size = 0
         self._readers = 0
         self._grown = trio.Event()
         self.shared: dict[Hashable, Any] = {}
-        """What readers have made of the window together; gone when the last of them is."""
+        """Values that readers share, dropped with the last reader."""
 
     # --- as an observer ---
 
@@ -223,7 +294,7 @@ class Feed:
         if not self._readers:
             return
         made = append.writes, append.catalog_changes, append.definitions
-        fed = FedVersion(before, append.snapshot, *made)
+        fed = FeedVersion(before, append.snapshot, *made)
         if self._window and self._window[-1].version + 1 != fed.version:
             self._clear()  # versions in between came into the log when a generation ended
         self._window.append(fed)
@@ -235,7 +306,7 @@ class Feed:
         self._tell()
 
     def restarting(self, durable: Snapshot) -> None:
-        """Nothing to do: a version that is missed leaves a gap, which the past fills."""
+        """Nothing to do: catch-up fills the gap that a missed version leaves."""
 
     def changed(self) -> None:
         self._tell()
@@ -251,7 +322,7 @@ class Feed:
     # --- for readers ---
 
     def open(self) -> None:
-        """Begin to fill the window; a reader calls `close` at its end."""
+        """Register a reader, which must call `close`; the first one starts the window."""
         self._readers += 1
 
     def close(self) -> None:
@@ -270,19 +341,23 @@ class Feed:
         """The first version in the window; 0 if it is empty."""
         return self._window[0].version if self._window else 0
 
-    def find(self, version: int) -> FedVersion | None:
+    def find(self, version: int) -> FeedVersion | None:
         window = self._window
         if not window or not window[0].version <= version <= window[-1].version:
             return None
         return window[version - window[0].version]
 
     async def wait(self, version: int) -> None:
-        """Return when this version is durable, or may be; the caller looks again."""
+        """Wait until this version may be durable; the caller checks again."""
         if self.newest() < version:
             await self._grown.wait()
 
-    async def after(self, since: int, past: Past) -> AsyncGenerator[FedVersion, None]:
-        """Yield the versions behind `since` without an end: each once, in order, none left out."""
+    def shared_catch_up(self, catch_up: CatchUp) -> SharedCatchUp:
+        shared: SharedCatchUp = self.shared.setdefault(SharedCatchUp, SharedCatchUp(catch_up))
+        return shared
+
+    async def after(self, since: int, catch_up: CatchUp) -> AsyncGenerator[FeedVersion, None]:
+        """Yield all versions after `since`, without end and without a gap."""
         while True:
             found = self.find(since + 1)
             if found is not None:
@@ -292,10 +367,9 @@ class Feed:
                 await self._grown.wait()
             else:
                 began = since
-                shared = self.shared.setdefault(SharedPast, SharedPast(past))
-                async with aclosing(shared.after(since)) as earlier:
+                async with aclosing(self.shared_catch_up(catch_up).after(since)) as earlier:
                     async for version in earlier:
-                        assert version.version == since + 1, "the past leaves nothing out"
+                        assert version.version == since + 1, "catching up leaves nothing out"
                         since = version.version
                         yield version
                         if self.find(since + 1) is not None:

@@ -1,18 +1,17 @@
-"""The database as it was: makes the snapshot of an older version, from a checkpoint and records.
+"""Rebuilds older versions of a database, from a kept checkpoint and the records after it.
 
-    a version, or a time ─► the newest kept checkpoint before it ─► the records behind ─► snapshot
+    a version, or a time ─► the newest kept checkpoint before it ─► the records after ─► snapshot
 
-The checkpoint brings roots alone, and the log between two checkpoints is short; so an older version
-of a large database takes as long as one of a small one. What is made lies in memory until nobody
-reads it. A few are kept for the next reader. They take from the memory of pages, at most a quarter
-of it, and are the first to go when that is short.
+A checkpoint loads only its roots, and the log between two checkpoints is short; so the cost does
+not depend on the size of the database. A rebuilt snapshot stays in memory while somebody reads it,
+and a few are cached for the next reader. They count in the memory of pages, take at most a quarter
+of it, and are evicted first.
 
-A version is in history if it was the newest at some moment since the horizon, so the answer does
-not depend on when checkpoints were taken. Times of versions never run backward, so the version of a
-time is found by halving.
+A version is in history if it was the newest at some moment since the horizon, whenever checkpoints
+were taken. Times of versions never decrease, so binary search finds the version of a time.
 
-A branch has the past of its parent before it was made, as far as the parent still keeps it (see
-`durability.lineage`).
+The history of a branch before its creation is that of its parent, as far as the parent keeps it
+(see `durability.lineage`).
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ import msgspec
 import trio
 
 from qserver.durability.checkpoint import FORMAT, Checkpoint, decode_checkpoint
-from qserver.durability.kept import Kept
-from qserver.durability.lineage import Stretch, stretch_before, stretch_of
+from qserver.durability.kept import KeptCheckpoint
+from qserver.durability.lineage import LogSegment, segment_before, segment_of
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pauses import in_steps
@@ -64,8 +63,8 @@ class HistoryStatistics(msgspec.Struct, frozen=True):
     """What these take in memory."""
 
 
-class Made(msgspec.Struct, frozen=True):
-    """A snapshot that was made again, as long as somebody has it."""
+class RebuiltSnapshot(msgspec.Struct, frozen=True):
+    """The size of a rebuilt snapshot, for as long as its lease lives."""
 
     lease: ref[Lease]
     size: int
@@ -83,7 +82,7 @@ class History:
         newest_durable: Callable[[float], Awaitable[Snapshot]],
         seconds: float,
     ) -> None:
-        """`newest_durable` waits until everything that was published up to a time is durable."""
+        """`newest_durable` waits until everything published up to a time is durable."""
         self.seconds = seconds
         """How long versions are kept."""
         self._log = log
@@ -93,17 +92,17 @@ class History:
         self._saved = saved
         self._newest_durable = newest_durable
         self._recent: list[Snapshot] = []
-        self._made: list[Made] = []
+        self._rebuilt_snapshots: list[RebuiltSnapshot] = []
         self._making = trio.Lock()
         self._rebuilt = 0
 
     @property
     def horizon(self) -> float:
-        """The time from which on versions can be read."""
+        """The time since which versions can be read."""
         return self._now() - self.seconds if self.seconds else inf
 
     async def snapshot_at(self, as_of: AsOf) -> Snapshot:
-        """Return the snapshot of a version, or of the version that was the newest at a time.
+        """Return the snapshot of a version, or of the newest version at a time.
 
         Raises HistoryTooOld, and InvalidRequest for the future.
         """
@@ -136,60 +135,60 @@ class History:
             raise self._too_old()
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
-        """Return the next records behind a version, of the log that has them; or none."""
-        stretch = await self._stretch(after)
-        if stretch is None:
+        """Return the next records after a version, from the log that has them."""
+        segment = await self._segment(after)
+        if segment is None:
             return []
-        if stretch.end is not None:
-            most = min(most, stretch.end - after)
-        return await stretch.log.read(after, most)
+        if segment.end is not None:
+            most = min(most, segment.end - after)
+        return await segment.log.read(after, most)
 
     async def oldest(self) -> int:
-        """Return the first version that can be made from what the logs have."""
-        stretch = await self._newest_stretch()
-        while (before := await stretch_before(stretch)) is not None:
-            stretch = before
-        return stretch.start
+        """Return the first version that the logs can rebuild."""
+        segment = await self._newest_segment()
+        while (before := await segment_before(segment)) is not None:
+            segment = before
+        return segment.start
 
-    async def _newest_stretch(self) -> Stretch:
+    async def _newest_segment(self) -> LogSegment:
         saved = await self._saved()
-        return Stretch(self._log, saved.kept, saved.history_start)
+        return LogSegment(self._log, saved.kept, saved.history_start)
 
-    async def _stretch(self, version: int) -> Stretch | None:
-        return await stretch_of(await self._newest_stretch(), version)
+    async def _segment(self, version: int) -> LogSegment | None:
+        return await segment_of(await self._newest_segment(), version)
 
     def count_grown(self, snapshot: Snapshot, size: int) -> None:
-        """Count what records of this size have added to one of our snapshots.
+        """Count records of this size that were applied to a rebuilt snapshot.
 
-        Raises OutOfMemory if there is no room for it.
+        Raises OutOfMemory if there is no room for them.
         """
         size *= MEMORY_OF_LOG
         self._check_memory(size)
         if self._is_ours(snapshot):
             assert snapshot.lease is not None
-            self._made.append(Made(ref(snapshot.lease), size))
+            self._rebuilt_snapshots.append(RebuiltSnapshot(ref(snapshot.lease), size))
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot that was made of one of ours, for the next reader."""
+        """Cache a snapshot that was derived from a rebuilt one, for the next reader."""
         known = any(each.version == snapshot.version for each in self._recent)
         if self._is_ours(snapshot) and not known:
             self._recent = [*self._recent[1 - HISTORY_SNAPSHOTS_MAX :], snapshot]
             self._count()
 
     def _is_ours(self, snapshot: Snapshot) -> bool:
-        return any(each.lease() is snapshot.lease for each in self._made)
+        return any(each.lease() is snapshot.lease for each in self._rebuilt_snapshots)
 
     async def version_at(self, time: float, newest: Snapshot) -> int:
         """Return the version that was the newest at a time, which is before that of `newest`."""
-        stretch: Stretch | None = await self._newest_stretch()
-        while stretch is not None:
-            usable = [each for each in stretch.kept if each.version >= stretch.start]
+        segment: LogSegment | None = await self._newest_segment()
+        while segment is not None:
+            usable = [each for each in segment.kept if each.version >= segment.start]
             before = [each.version for each in usable if each.time <= time]
             if before:
                 behind = [each.version for each in usable if each.time > time]
-                end = newest.version if stretch.end is None else stretch.end
-                return await self._halved(stretch.log, time, before[-1], min([end, *behind]))
-            stretch = await stretch_before(stretch)
+                end = newest.version if segment.end is None else segment.end
+                return await self._halved(segment.log, time, before[-1], min([end, *behind]))
+            segment = await segment_before(segment)
         raise self._too_old()
 
     async def _halved(self, log: Log, time: float, low: int, high: int) -> int:
@@ -205,7 +204,7 @@ class History:
         return low
 
     async def versions(self, before: int | None, most: int) -> list[VersionEntry]:
-        """Return the newest versions before one that history has, newest first."""
+        """Return the versions in history before the given one, newest first."""
         newest = await self._newest_durable(inf)
         until = newest.version if before is None else min(newest.version, before - 1)
         for _ in range(TRIES_MAX):
@@ -215,20 +214,20 @@ class History:
         raise self._too_old()
 
     async def _entries(self, after: int, until: int) -> list[VersionEntry] | None:
-        """Return the versions behind `after`, as far as they are kept; None if some just went."""
+        """Return the versions after `after` that are kept; None if some were just dropped."""
         entries: list[VersionEntry] = []
-        stretch: Stretch | None = await self._newest_stretch()
-        while stretch is not None and after < until:
-            first = max(stretch.start, after)
-            base = stretch.base_of(first)
+        segment: LogSegment | None = await self._newest_segment()
+        while segment is not None and after < until:
+            first = max(segment.start, after)
+            base = segment.base_of(first)
             if base is None:
                 break
             if first < until:
-                some = await list_versions(stretch.log, base, first, until)
+                some = await list_versions(segment.log, base, first, until)
                 if some is None:
                     return None
                 entries, until = some + entries, first
-            stretch = await stretch_before(stretch)
+            segment = await segment_before(segment)
         return entries
 
     def _within_history(self, entries: list[VersionEntry], until: int) -> list[VersionEntry]:
@@ -266,21 +265,21 @@ class History:
         raise self._too_old()
 
     async def _rebuild(self, version: int, shards: int) -> Snapshot | None:
-        """Make a snapshot; None if what it is made of goes meanwhile."""
-        stretch = await self._stretch(version)
-        base = None if stretch is None else stretch.base_of(version)
-        if stretch is None or base is None:
+        """Rebuild a snapshot; None if its checkpoint or records are dropped meanwhile."""
+        segment = await self._segment(version)
+        base = None if segment is None else segment.base_of(version)
+        if segment is None or base is None:
             raise self._too_old()
         lease = self._store.new_lease(base.version, version)
-        if stretch.end is not None:
-            stretch.log.borrowed.add(lease)
-        begin = await self._load(stretch.log, base, shards, lease)
+        if segment.end is not None:
+            segment.log.borrowed.add(lease)
+        begin = await self._load(segment.log, base, shards, lease)
         if begin is None:
             return None
         replay, size = Replay(begin), 0
         while replay.version < version:
             most = min(version - replay.version, RECORDS_READ_AT_ONCE)
-            records = await stretch.log.read(replay.version, most)
+            records = await segment.log.read(replay.version, most)
             if not records or records[0][0] != replay.version + 1:
                 return None
             size += MEMORY_OF_LOG * sum(len(data) for _, data in records)
@@ -291,11 +290,13 @@ class History:
                     await yield_to_others()
         made = await in_steps(replay.in_pieces(), yield_to_others)
         self._rebuilt += 1
-        self._made.append(Made(ref(lease), size))
+        self._rebuilt_snapshots.append(RebuiltSnapshot(ref(lease), size))
         self._store.cache.histories.add(self)
         return made
 
-    async def _load(self, log: Log, base: Kept, shards: int, lease: Lease) -> Snapshot | None:
+    async def _load(
+        self, log: Log, base: KeptCheckpoint, shards: int, lease: Lease
+    ) -> Snapshot | None:
         if base.version == 0:
             return empty_snapshot(shards, lease)
         stored = await log.load_checkpoint(base.version)
@@ -309,7 +310,7 @@ class History:
     # --- memory ---
 
     def _check_memory(self, wanted: int) -> None:
-        """Raise OutOfMemory if an older version cannot be made in its share of the memory."""
+        """Raise OutOfMemory if rebuilt versions have used up their share of the memory."""
         cache = self._store.cache
         if cache.history_bytes + wanted > cache.most >> 2:
             cache.yield_histories()
@@ -321,26 +322,28 @@ class History:
             )
 
     def _trim(self, log_start: int) -> None:
-        """Let go of versions that nobody may ask for any more, so that their pages can go."""
+        """Drop cached versions that are too old to be asked for, so that their pages can go."""
         self._recent = [each for each in self._recent if each.version >= log_start]
         self._count()
 
     def yield_memory(self) -> None:
-        """Let go of what is kept for the next reader."""
+        """Drop the cached snapshots."""
         self._recent = []
         self._count()
 
     @property
     def held(self) -> int:
-        return sum(each.size for each in self._made)
+        return sum(each.size for each in self._rebuilt_snapshots)
 
     def _count(self) -> None:
-        self._made = [each for each in self._made if each.lease() is not None]
-        if not self._made:
+        self._rebuilt_snapshots = [
+            each for each in self._rebuilt_snapshots if each.lease() is not None
+        ]
+        if not self._rebuilt_snapshots:
             self._store.cache.histories.discard(self)
 
     def close(self) -> None:
-        self._recent, self._made = [], []
+        self._recent, self._rebuilt_snapshots = [], []
         self._count()
 
     def statistics(self, saved: SavedPages, logged: int) -> HistoryStatistics:

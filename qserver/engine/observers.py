@@ -1,7 +1,7 @@
-"""What follows the versions of a database as they become durable: live queries, for one.
+"""The interface of observers, which follow versions as they become durable: live queries, feeds.
 
-An observer outlives generations. It must return at once and never raise: the log writer calls it,
-after it has released the answers of the round.
+An observer outlives generations. Its methods must return at once and never raise: the log writer
+calls them after it has released the answers of the round.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from qserver.storage.snapshot import Snapshot
 
 class Observer(Protocol):
     def committed(self, before: Snapshot, append: Append) -> None:
-        """A round is durable; `before` is the snapshot that precedes it. Called in order."""
+        """Called for each durable round, in order; `before` is the snapshot that precedes it."""
 
     def restarting(self, durable: Snapshot) -> None:
-        """A generation ends. The next may begin with later versions, which came into the log."""
+        """Called when a generation ends. The next may begin with later versions, which reached the
+        log.
+        """
 
     def changed(self) -> None:
-        """The database opens, recovers, closes, or is refused."""
+        """Called when the database opens, recovers, closes or is refused."""

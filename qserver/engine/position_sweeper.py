@@ -1,9 +1,9 @@
-"""Forgets where dropped sequences were, once no restore can bring them back.
+"""Deletes the positions of dropped sequences, once no restore can bring the sequences back.
 
-A dropped sequence leaves its position (see `sequence_states`), for as long as history has a version
-with it. A pass notes which rows of the tree of sequences belong to none that is there, and at which
-version it saw that. When the log begins behind that version, and the row is what it was, no version
-that can be read has the sequence, and the row goes. What a pass has noted dies with the process.
+A dropped sequence leaves its position (see `sequence_states`) while history has a version with it.
+A pass records which rows in the tree of sequences belong to no existing sequence, and the version
+that it read. When history begins at that version or later, and a row is unchanged, no readable
+version has the sequence, and the row is deleted. The records of passes are in memory only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PositionSweeper:
         """Rows that no sequence has: the version at which that was first seen, and the row."""
 
     async def sweep(self) -> None:
-        """Note what is left of dropped sequences, and forget what nobody can bring back."""
+        """Record new leftover rows, and delete those that no restore can need."""
         snapshot = await self._database.wait_durable_snapshot()
         left = await self._left(snapshot)
         self._seen = {
@@ -51,7 +51,7 @@ class PositionSweeper:
             await self._database.transact(partial(forget_positions, rows=step))
 
     async def _left(self, snapshot: Snapshot) -> dict[int, Value]:
-        """Return the rows that no sequence has; those of the engine are not above 0."""
+        """Return the rows of no sequence; rows of the engine's own have keys up to 0."""
         others = snapshot.catalog.others.values()
         states = {each.state for each in others if isinstance(each, Sequence)}
         found: dict[int, Value] = {}
@@ -67,7 +67,7 @@ class PositionSweeper:
 
 
 def forget_positions(transaction: Transaction, rows: dict[int, Value]) -> None:
-    """Remove rows that are what they were; a sequence that came back may have left another."""
+    """Delete rows that are unchanged; a sequence that came back may have left another."""
     for number, row in rows.items():
         if transaction.get_entry(SEQUENCES_TREE, (number,)) == row:
             transaction.put_entry(SEQUENCES_TREE, (number,), None)
@@ -76,7 +76,7 @@ def forget_positions(transaction: Transaction, rows: dict[int, Value]) -> None:
 async def sweep_positions(
     database: Database, world: World, seconds: float = PASSES_SECONDS
 ) -> None:
-    """Sweep now and then, for as long as the task lives."""
+    """Sweep at intervals until the task is cancelled."""
     sweeper = PositionSweeper(database)
     while True:
         await trio.sleep(seconds)

@@ -1,15 +1,14 @@
-"""A sequence's position: a row of the engine's own tree, and how to count on from it.
+"""The position of a sequence: a row of the engine's own tree, and how to count on from it.
 
     (value, called)     the next value is the one after `value`; `value` itself, if not `called`
 
-The row's key is the number of the sequence's *state*, which the definition names. A definition that
-counts otherwise, or from elsewhere, names another state. So RESTART and ALTER take effect with the
-commit of their transaction or not at all, and a holder of values of the old state can see that they
-are old. A transaction draws from a state that it made itself right here, in its own writes: no
-other transaction can see it.
+The row's key is the number of the sequence's *state*, which the definition names. A redefinition
+that changes how or from where the sequence counts names another state. So RESTART and ALTER take
+effect exactly when their transaction commits, and cached values of the old state are recognizable.
+A transaction that created a state draws from it in its own writes: no other transaction sees it.
 
-A sequence that is dropped leaves its position, under its id, with the version before: a restore may
-bring it back (see `turning_back`), and gives no number twice. `position_sweeper` forgets it.
+A dropped sequence leaves its position under its id, so that a restore that recreates it (see
+`version_restore`) repeats no value. `position_sweeper` deletes the position later.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ The engine's own sequences are in no catalog; their ids are not above 0, those o
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """Values reserved for one caller: runs of them, in order, and the state before them."""
+    """Runs of values reserved for one caller, in order, and the state before them."""
 
     sequence: Sequence
     """As defined where they were reserved."""
@@ -56,12 +55,12 @@ def put_state(transaction: Transaction, sequence: Sequence, state: State) -> Non
 
 
 def drop_state(transaction: Transaction, sequence: Sequence) -> None:
-    """Remove the state of a sequence that has another one from now on."""
+    """Delete the old state of a sequence that got another."""
     transaction.put_entry(SEQUENCES_TREE, (sequence.state,), None)
 
 
 def leave_position(transaction: Transaction, sequence: Sequence) -> None:
-    """Remove the state of a sequence that is dropped, and keep its position."""
+    """Delete the state of a dropped sequence, and keep its position."""
     value, called = state_of(transaction, sequence)
     drop_state(transaction, sequence)
     before = transaction.snapshot
@@ -70,13 +69,13 @@ def leave_position(transaction: Transaction, sequence: Sequence) -> None:
 
 
 def position_left(transaction: Transaction, sequence: Sequence) -> State | None:
-    """Return where a sequence was when it was dropped; None if that is not known."""
+    """Return the position of a dropped sequence; None if it is unknown."""
     row = transaction.get_entry(SEQUENCES_TREE, (sequence.id,))
     return None if row is None else (row[0], row[1])
 
 
 def furthest(sequence: Sequence, states: list[State]) -> State:
-    """Return the state behind which none of the others has given a number."""
+    """Return the state beyond which no other has given a value."""
     up = 1 if sequence.increment > 0 else -1
     return max(states, key=lambda state: (up * state[0], state[1]))
 
@@ -119,7 +118,7 @@ def require_within(sequence: Sequence, value: int) -> None:
 
 
 def _used(transaction: Transaction, sequence: Sequence) -> Sequence:
-    """Return the sequence as the transaction's catalog defines it; record the read."""
+    """Return the sequence as the transaction's catalog defines it; recorded as a read."""
     now = definition_now(transaction.catalog, sequence)
     if now.id > 0:
         transaction.find_definition(now.key)
@@ -127,7 +126,7 @@ def _used(transaction: Transaction, sequence: Sequence) -> Sequence:
 
 
 def definition_now(catalog: Catalog, sequence: Sequence) -> Sequence:
-    """Return the same sequence as the catalog defines it, under any name."""
+    """Return the sequence as the catalog defines it now, under any name."""
     found = catalog.find(sequence.key)
     if isinstance(found, Sequence) and found.id == sequence.id:
         return found

@@ -1,27 +1,26 @@
-"""Sequences give values to transactions, and never take a used one back.
+"""Gives out values of sequences, and never gives a used one again.
 
 The promise, in one sentence: *no value of a sequence is given twice, and each is beyond those that
 were answered before its request began, through reruns and failures of transactions, crashes and new
 definitions, until a setval, a committed RESTART, or CYCLE lets the sequence start over.* There may
 be gaps.
 
-Row ids of tables without a primary key come from here too, from a sequence of the engine's own.
-This is how the promise is kept:
+Row ids of tables without a primary key come from a sequence of the engine's own.
 
     the state      how far values are reserved, as a row in the log, see `sequence_states`
-    the hand       values that are durably reserved and not given yet: one block in memory
+    the cache      values durably reserved and not given out yet: one block in memory
     a request      drawn values, the same in all of its runs, see `query.sequence_values`
 
-    take_nowait    hand ─► request
-    take           state ─► hand ─► request; an ordinary transaction reserves the values that the
-                   hand lacks, and none is given before that reservation is durable
-    fill_hands     state ─► hand, of many sequences at once
-    give_back      request ─► hand, for values that no run has used, if none was drawn since
-    write_back     hand ─► state, so that the state holds the value that was given last
-    set            setval: a given state, and an empty hand
+    take_nowait    cache ─► request
+    take           state ─► cache ─► request; an ordinary transaction reserves the values that the
+                   cache lacks, and none is given before that reservation is durable
+    fill_caches    state ─► cache, of many sequences at once
+    give_back      request ─► cache, for values that no run has used, if none was drawn since
+    write_back     cache ─► state, so that the state holds the value that was given last
+    set            setval: a given state, and an empty cache
 
-A crash loses the hand, which makes a gap and nothing worse. The hand knows which state its values
-belong to; after a commit that gave the sequence another state, it gives none of them any more.
+A crash loses the cache: a gap. The cache knows the state of its values, and gives none of them
+after a commit that gave the sequence another state.
 """
 
 from __future__ import annotations
@@ -60,17 +59,17 @@ class Sequences:
     ) -> None:
         self._transact = transact
         self.newest_catalog = newest_catalog
-        self._hands: dict[int, Hand] = {}
+        self._caches: dict[int, CachedValues] = {}
         self.last: dict[int, int] = {}
         """The value that each sequence gave last, to any request; by the sequence's id."""
         self.last_of_all: int | None = None
 
     def take_nowait(self, sequence: Sequence) -> int | None:
         """Return the next value, or None if none is reserved. The definition must be the newest."""
-        hand = self._hands.get(sequence.id)
-        if hand is None or hand.state != sequence.state:
+        cache = self._caches.get(sequence.id)
+        if cache is None or cache.state != sequence.state:
             return None
-        return hand.take()
+        return cache.take()
 
     async def take(self, sequence: Sequence, count: int = 1) -> list[int]:
         """Return the next values by the newest definition: `count`, or as many as there are."""
@@ -80,9 +79,9 @@ class Sequences:
         """Return the state's number and the next values."""
         assert count >= 1
         wanted = max(count, min(max(sequence.cache, SEQUENCE_BLOCK), ROW_ID_BLOCK))
-        hand = self._hand(sequence)
-        async with hand.changing:
-            while hand.state != self._state_now(sequence) or hand.length < count:
+        cache = self._cache_of(sequence)
+        async with cache.changing:
+            while cache.state != self._state_now(sequence) or cache.length < count:
                 try:
                     outcome = await self._transact(
                         lambda transaction: reserve(transaction, sequence, wanted)
@@ -90,50 +89,50 @@ class Sequences:
                 except OutcomeUnknown:
                     continue  # whether or not it was applied, it left a gap at most
                 except SequenceLimitExceeded:
-                    if hand.state == self._state_now(sequence) and hand.length:
+                    if cache.state == self._state_now(sequence) and cache.length:
                         break
                     raise
-                hand.add(outcome.result)
-                if hand.length < count:  # the sequence ends here
+                cache.add(outcome.result)
+                if cache.length < count:  # the sequence ends here
                     break
-            return hand.state, hand.take_many(count)
+            return cache.state, cache.take_many(count)
 
-    async def fill_hands(self, sequences: Iterable[Sequence]) -> None:
-        """Reserve a block of each of these sequences that has none in hand, in one transaction.
+    async def fill_caches(self, sequences: Iterable[Sequence]) -> None:
+        """Reserve a block for each of these sequences that has no cached value, in one transaction.
 
-        One that has no values left is passed over: whoever takes from it is told.
+        An exhausted sequence is skipped: `take` raises its error.
         """
         async with AsyncExitStack() as changing:
             empty: list[Sequence] = []
             for each in sorted(sequences, key=lambda each: each.id):
-                await changing.enter_async_context(self._hand(each).changing)
-                if not self.has_in_hand(each):
+                await changing.enter_async_context(self._cache_of(each).changing)
+                if not self.has_cached(each):
                     empty.append(each)
             try:
                 outcome = await self._transact(lambda transaction: _reserve_all(transaction, empty))
             except (OutcomeUnknown, UndefinedTable):
                 return  # it left a gap at most
             for reserved in outcome.result:
-                self._hand(reserved.sequence).add(reserved)
+                self._cache_of(reserved.sequence).add(reserved)
 
     def give_back(self, sequence: int, state: int, numbers: Many[int], before: int | None) -> None:
         """Take back values that were taken and not used; `before` is the value before them."""
-        hand = self._hands.get(sequence)
-        if hand is not None and hand.state == state:
-            hand.give_back(numbers, before)
+        cache = self._caches.get(sequence)
+        if cache is not None and cache.state == state:
+            cache.give_back(numbers, before)
 
-    def has_in_hand(self, sequence: Sequence) -> bool:
-        hand = self._hands.get(sequence.id)
-        return hand is not None and hand.state == sequence.state and hand.length > 0
+    def has_cached(self, sequence: Sequence) -> bool:
+        cache = self._caches.get(sequence.id)
+        return cache is not None and cache.state == sequence.state and cache.length > 0
 
     async def write_back(self, sequence: Sequence) -> None:
-        """Make the state hold the value that was given last; the hand is empty afterwards."""
-        hand = self._hand(sequence)
-        async with hand.changing:
-            if hand.state != sequence.state or not hand.length:
+        """Write the value that was given last to the state, and empty the cache."""
+        cache = self._cache_of(sequence)
+        async with cache.changing:
+            if cache.state != sequence.state or not cache.length:
                 return
-            state, last = hand.state_before(sequence), hand.end
-            hand.drop()  # none of them is given from here on, whatever the outcome
+            state, last = cache.state_before(sequence), cache.end
+            cache.drop()  # none of them is given from here on, whatever the outcome
             try:
                 await self._transact(
                     lambda transaction: write_back(transaction, sequence, last, state)
@@ -143,20 +142,20 @@ class Sequences:
 
     async def set(self, sequence: Sequence, value: int, called: bool) -> None:
         """Let the sequence go on after `value`, or with it if it does not count as `called`."""
-        hand = self._hand(sequence)
-        async with hand.changing:
-            hand.drop()
+        cache = self._cache_of(sequence)
+        async with cache.changing:
+            cache.drop()
             await self._transact(
                 lambda transaction: set_state(transaction, sequence, (value, called))
             )
             if called:
                 self.last[sequence.id] = value
 
-    def _hand(self, sequence: Sequence) -> Hand:
-        hand = self._hands.get(sequence.id)
-        if hand is None:
-            hand = self._hands[sequence.id] = Hand()
-        return hand
+    def _cache_of(self, sequence: Sequence) -> CachedValues:
+        cache = self._caches.get(sequence.id)
+        if cache is None:
+            cache = self._caches[sequence.id] = CachedValues()
+        return cache
 
     def _state_now(self, sequence: Sequence) -> int | None:
         """Return the number of the sequence's state; None if it is unknown now."""
@@ -164,8 +163,8 @@ class Sequences:
         return None if catalog is None else definition_now(catalog, sequence).state
 
     def __repr__(self) -> str:
-        in_hand = sum(hand.length for hand in self._hands.values())
-        return f"{in_hand} numbers in hand of {len(self._hands)} sequences"
+        values = sum(cache.length for cache in self._caches.values())
+        return f"{values} cached values of {len(self._caches)} sequences"
 
 
 def _reserve_all(transaction: Transaction, sequences: Iterable[Sequence]) -> list[Reserved]:
@@ -178,8 +177,8 @@ def _reserve_all(transaction: Transaction, sequences: Iterable[Sequence]) -> lis
     return found
 
 
-class Hand:
-    """Values of one sequence that are reserved and not given yet."""
+class CachedValues:
+    """Values of one sequence that are reserved and not given out yet."""
 
     __slots__ = ("_fresh", "_left", "_more", "_next", "_step", "changing", "end", "state", "taken")
 
@@ -190,12 +189,12 @@ class Hand:
         self.end = 0
         """The last value."""
         self.taken: int | None = None
-        """The value that left the hand last, if it could come back."""
+        """The value that left the cache last, if it could come back."""
         self._next = self._left = 0
         self._step = 1
         self._more: deque[range] = deque()
         self._fresh: int | None = None
-        """The value with which the state began, as long as that was in the hand."""
+        """The value with which the state began, as long as that was in the cache."""
 
     @property
     def length(self) -> int:

@@ -1,18 +1,17 @@
-"""Answers that are stored by the commit that they are about.
+"""Stores the answer of a request in the same commit as its writes, for idempotent retries.
 
     store_answer, in the transaction ─► the coordinator stamps the version ─► one log record
     find_answer ◄─ the same request again: a client that lost its answer, also after a crash
 
-An answer is an entry of the engine's own tree (ANSWERS_TREE), written by the transaction itself. So
-it is durable exactly when the change is. Looking for it is a read like any other: it is part of the
-footprint, and of two transactions that store an answer under one name the second conflicts, runs
-again, and finds the first one's.
+An answer is an entry of the engine's own tree (ANSWERS_TREE), written by the transaction itself, so
+it is durable exactly when the writes are. Looking it up is a read like any other and part of the
+footprint: of two transactions that store an answer under one name the second conflicts, runs again,
+and finds the answer of the first.
 
-The name and the fingerprint are chosen by the caller: who may ask for the answer, and which request
-it answers. The answer is bytes around the version, because only the coordinator knows the version.
+The caller chooses the name (who may ask for the answer) and the fingerprint (which request it
+answers). The answer is two byte strings around the version, which only the coordinator knows.
 
-The tree belongs to no table: no statement sees it, and no export, feed or diff has it. A backup
-has it, as it has the whole log.
+The tree belongs to no table: no statement, export, feed or diff shows it. Backups contain it.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ class StoredAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 def text_of(answer: StoredAnswer, version: int) -> bytes:
-    """Return the text of an answer, whose commit has made this version."""
+    """Return the text of an answer whose commit made this version."""
     return b"%b%d%b" % (answer.head, version, answer.tail)
 
 
 def find_answer(reader: Transaction | Snapshot, name: bytes, now: float) -> StoredAnswer | None:
-    """Return the answer that is stored under a name and has not expired."""
+    """Return the unexpired answer under a name."""
     row = reader.get_entry(ANSWERS_TREE, (name,))
     if row is None:
         return None
@@ -58,12 +57,12 @@ def find_answer(reader: Transaction | Snapshot, name: bytes, now: float) -> Stor
 
 
 def store_answer(transaction: Transaction, name: bytes, answer: StoredAnswer) -> None:
-    """Store an answer with the transaction's writes, if and when they are committed."""
+    """Add an answer to the transaction's writes."""
     transaction.put_entry(ANSWERS_TREE, (name,), msgspec.structs.astuple(answer))
 
 
 def stamp_answers(transaction: Transaction, version: int) -> None:
-    """Set the version that the transaction's commit makes in the answers that it stores."""
+    """Set the version of the commit in the answers that the transaction stores."""
     answers = transaction.writes[ANSWERS_TREE]
     for key, row in answers.items():
         if row is not None and row[-1] == UNSTAMPED:
@@ -71,7 +70,7 @@ def stamp_answers(transaction: Transaction, version: int) -> None:
 
 
 def forget_answers(transaction: Transaction, names: list[bytes], now: float) -> None:
-    """Delete those of the named answers that have expired."""
+    """Delete the named answers that have expired."""
     for name in names:
         row = transaction.get_entry(ANSWERS_TREE, (name,))
         if row is not None and StoredAnswer(*row).expires <= now:

@@ -1,8 +1,8 @@
-"""Lists the versions that history has: when each was made, by which requests, and what it touched.
+"""Lists versions: when each was made, by which requests, and which tables it changed.
 
-The log tells all of it. A record names trees, so the catalog of its version is needed to name
-tables: it is made from the kept checkpoint before, and the definitions in the records behind that.
-Rows are counted without reading them.
+All of it is in the log. Records name trees, so naming tables takes the catalog of each version:
+that of the kept checkpoint before, with the definitions in the records after it. Rows are counted,
+not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from qserver.durability.checkpoint import catalog_of, decode_checkpoint
-from qserver.durability.kept import Kept
+from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.port import Log
 from qserver.durability.records import LogRecord, decode_record
 from qserver.storage.catalog import Catalog, changes_from_plain
@@ -31,8 +31,10 @@ class VersionEntry(msgspec.Struct, frozen=True):
     requests: list[str]
 
 
-async def list_versions(log: Log, base: Kept, after: int, until: int) -> list[VersionEntry] | None:
-    """Return the versions behind `after` up to `until`, in order; None if records are missing."""
+async def list_versions(
+    log: Log, base: KeptCheckpoint, after: int, until: int
+) -> list[VersionEntry] | None:
+    """Return the versions after `after` up to `until`, in order; None if records are missing."""
     catalog = Catalog()
     if base.version:
         stored = await log.load_checkpoint(base.version)

@@ -1,14 +1,13 @@
-"""Wakes live queries: tests each durable commit against what they have read.
+"""Wakes live queries: tests each durable commit against their footprints.
 
     a round is durable ─► for each changed key: which footprints? ─► does it matter? ─► wake
 
-The index makes a commit cost a look-up for each changed key, however many live queries there are.
-The test of a footprint is that of commits, `conflict`: by value, and by the predicate of a scan.
+The index makes a commit cost one look-up per changed key, however many live queries there are. A
+footprint is tested as a commit is (`conflict`): by value, and by the predicate of a scan.
 
 A watch is armed with a footprint that holds at one version. The first later commit that matters
-disarms it and leaves it the snapshot before that commit, on which the query's result is still what
-it was. So a watch that nothing touches keeps no snapshot alive, and one that is busy costs nothing
-until it is armed again.
+disarms it and leaves it the snapshot before that commit, which still gives the query's last result.
+So an idle watch keeps no snapshot alive, and a busy one costs nothing until it is armed again.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class WatchesStatistics(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """One live query's watch. `base`: a snapshot on which its last result holds, once disarmed."""
+    """The watch of one live query. `base`: once disarmed, a snapshot with its last result."""
 
     def __init__(self) -> None:
         self.footprint = Footprint()
@@ -45,7 +44,7 @@ class Watch:
         self._awake = trio.Event()
 
     def wake(self) -> None:
-        """Let the waiting task run, without a reason of the database's."""
+        """Wake the waiting task although no commit matters."""
         self._awake.set()
 
     async def wait(self) -> None:
@@ -80,7 +79,7 @@ class Watches:
     def arm(self, watch: Watch, footprint: Footprint, snapshot: Snapshot) -> None:
         """Wake the watch at the first commit after a snapshot that matters to a footprint.
 
-        If there are later commits already, wake it at once: nobody has tested them.
+        If there are later commits already, wake it at once: they were not tested.
         """
         if footprint is not watch.footprint:
             self._index.remove(watch, watch.footprint)
@@ -94,7 +93,7 @@ class Watches:
             watch.armed, watch.base = True, None
 
     def committed(self, before: Snapshot, append: Append) -> None:
-        """Wake the watches to which a round matters; it has just become durable."""
+        """Wake the watches to which a newly durable round matters."""
         if not self._all:
             return
         if append.catalog_changes or append.dropped:
@@ -135,11 +134,11 @@ class Watches:
                         yield watch
 
     def restarting(self, durable: Snapshot) -> None:
-        """Wake all: a generation ends. Later versions may be in the log that nobody has tested."""
+        """Wake all: the log may have later versions that were not tested."""
         self._disarm_all(durable, durable.version + 1)
 
     def changed(self) -> None:
-        """Wake all to look at the state of the database."""
+        """Wake all: the state of the database has changed."""
         for watch in self._all:
             watch.wake()
 

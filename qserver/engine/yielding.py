@@ -7,11 +7,10 @@
     statement c                           └ step ...
     point queries       all       all       all       all
 
-A step of long work takes a millisecond or two, and up to a tenth of a second if one call of a
-function takes that long. If all long work took a step in each pass of the loop, a point query would
-wait for their sum. So long work queues: each pass runs one step, of the work that has waited
-longest. After a step that took long comes a pass without one; otherwise requests that arrived
-meanwhile would wait for two.
+A step of long work takes a millisecond or two, up to a tenth of a second if a single function call
+takes that long. If all long work took a step in each pass of the loop, a point query would wait for
+their sum. So long work queues: each pass runs one step, of the work that has waited longest. After
+a long step comes a pass without one, so that requests which arrived meanwhile wait for one only.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ import trio
 STEP_SECONDS_LONG: Final = 0.01
 """After a longer step comes a pass of the loop without one."""
 
-STINT_SECONDS: Final = 0.001
-"""How long a `Stint` goes on without yielding, or for one part of it."""
+TIME_SLICE_SECONDS: Final = 0.001
+"""How long a `TimeSlice` lasts; one part of the work may exceed it."""
 
 
 class _Line:
@@ -71,14 +70,14 @@ class _Line:
             self.is_called = False
 
 
-class Stint:
-    """Work in many small parts, which yields to others after each millisecond or so of them."""
+class TimeSlice:
+    """Lets work that has many small parts yield about once a millisecond."""
 
     def __init__(self) -> None:
         self._began = trio.current_time()
 
-    async def part_done(self) -> None:
-        if trio.current_time() - self._began >= STINT_SECONDS:
+    async def yield_if_used_up(self) -> None:
+        if trio.current_time() - self._began >= TIME_SLICE_SECONDS:
             await yield_to_others()
             self._began = trio.current_time()
 

@@ -111,6 +111,12 @@ class DatabaseUnavailable(QserverError):
     retryable = True
 
 
+class DatabaseDropped(QserverError):
+    """The caller's wish: the database was deleted meanwhile. Retrying cannot help."""
+
+    code = "57P04"
+
+
 class CardinalityViolation(QserverError):
     """The caller's fault: a subquery gave more rows than its place can take. Do not retry."""
 
@@ -125,10 +131,24 @@ class InvalidRowCountInLimit(DataError):
 
 
 class InvalidFrameOffset(DataError):
-    """The caller's fault: the offset of a window's frame is NULL or negative. Do not retry."""
+    """The caller's fault: the offset of a window's frame is negative. Retrying cannot help."""
 
     code = "22013"
     name = "invalid_preceding_or_following_size"
+
+
+class InvalidArgumentForNtile(DataError):
+    """The caller's fault: ntile of no buckets. Retrying cannot help."""
+
+    code = "22014"
+    name = "invalid_argument_for_ntile_function"
+
+
+class InvalidArgumentForNthValue(DataError):
+    """The caller's fault: nth_value of a place before the first. Retrying cannot help."""
+
+    code = "22016"
+    name = "invalid_argument_for_nth_value_function"
 
 
 class InvalidRowCountInOffset(DataError):

@@ -83,12 +83,12 @@ async def restored(run: Run) -> None:
     )
     good = (await database.wait_durable_snapshot()).version
     await run.perform(does("DROP TABLE t"))
-    made, _ = await database.turn_back(good)
+    made, _ = await database.restore_version(good)
     run.check("Restore", made == good + 2, f"version {made}, as version {good}")
     await run.perform(gives("SELECT v FROM t ORDER BY v", "10", "20"))
     result = await run.database.execute("INSERT INTO t (v) VALUES (30) RETURNING id")
     run.check("The next number", result.rows[0][0] > 2, f"{result.rows}")
-    await database.turn_back(good + 1)
+    await database.restore_version(good + 1)
     try:
         found = str((await run.database.execute("SELECT * FROM t")).rows)
     except QserverError as error:

@@ -119,7 +119,7 @@ async def _follow(run: Run, since: int) -> None:
     newest = (await database.wait_durable_snapshot()).version
     versions: list[int] = []
     told: list[Change] = []
-    async with aclosing(database.feed.after(since, database.past)) as feed:
+    async with aclosing(database.feed.after(since, database.catch_up)) as feed:
         while not versions or versions[-1] < newest:
             version = await anext(feed)
             versions.append(version.version)

@@ -1,6 +1,6 @@
-"""What a request changes: a bound on the number of rows, and the list of a dry run.
+"""What a request changes: a bound on the number of rows, and the changes of a dry run.
 
-Rows that foreign keys change (CASCADE, SET NULL, SET DEFAULT) count and are listed, too.
+Rows that foreign keys change (CASCADE, SET NULL, SET DEFAULT) count and are listed too.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ class AffectedGuard:
         self._rows_before = 0
 
     def check_midway(self, cursor: Cursor) -> None:
-        """Stop a statement early. It counts its rows when it ends; until then the keys that it has
-        written tell: a row that moves to another key takes two."""
+        """Stop a running statement that exceeds the bound.
+
+        Its row count is known only at its end; until then the written keys tell, of which a row
+        that moves to another key takes two.
+        """
         if cursor.plan is not None:
             rows = (self._rows_written() - self._rows_before) // 2
             self._check(self._affected + rows)
@@ -64,7 +67,7 @@ def diff_of(
 ) -> Generator[Step, None, Diff]:
     """Return the changes of a transaction, as many as an answer may have.
 
-    More are an error, unless the request wants only the first anyway.
+    More are an error, unless the request wants only the first ones.
     """
     most = ANSWER_ROWS_MAX if options.cut_rows is None else options.cut_rows
 

@@ -1,7 +1,8 @@
-"""What the result of a query depends on, so that one can tell without running it whether it holds.
+"""The basis of a query: what its result depends on.
 
-A query whose result depends on tables alone has a *basis*: when the definitions were last changed,
-and when each table that it reads was. While its basis is the same, so is its result.
+A query that depends on tables alone has a *basis*: when any definition was last changed, and when
+each table that it reads was. While the basis is the same, so is the result, which need not be
+computed again.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ Basis: TypeAlias = tuple[Moment, ...]
 def basis_of(found: Found, snapshot: Snapshot, is_past: bool = False) -> Basis | None:
     """Return the basis of a query; None if it depends on more than tables.
 
-    Any definition may change what a name means, so the basis has the last change of all. A version
-    of the past never changes, so it is the basis itself.
+    Any definition may change what a name means, so the last change of all definitions is part of
+    it. An older version never changes, so it is the basis itself.
     """
     _, given, parameterized, plan = found
     assert plan is not None and parameterized is not None and not plan.writes

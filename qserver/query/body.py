@@ -18,7 +18,7 @@ from qserver.engine.work import Step
 from qserver.errors import QserverError
 from qserver.query.affected import AffectedGuard, diff_of
 from qserver.query.cursor import END, Cursor
-from qserver.query.once import only_reads
+from qserver.query.idempotency import only_reads
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import Planner, slots_of
 from qserver.query.request import Request, RequestContext

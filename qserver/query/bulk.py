@@ -1,12 +1,12 @@
-"""Rows in bulk: many INSERTs of one shape as one transaction, run while the rows arrive.
+"""Bulk insert: many rows as steps of one transaction, run while the rows arrive.
 
     rows of equal names ─► columns, each of one kind ─► INSERT … VALUES ␀␀ ─► a step ─┐
                                                                      ▲               │ fails
                                                                      └─ its halves ◄─┘
 
 The rows take the place of a list of values, see `fingerprint`: a thousand of them are one statement
-with a kept plan, and everything that holds for an INSERT holds for them. A step that fails leaves
-nothing. It is tried again in halves, until the row that is wrong is alone.
+with a cached plan, and all rules of INSERT hold. A failed step leaves nothing. It is retried in
+halves, until the bad row is alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OnConflict: TypeAlias = Literal["error", "ignore", "update"]
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Rows with the same names, in order. Without rows, there are these names."""
+    """Rows with the same column names, in order; perhaps only the names."""
 
     names: tuple[str, ...]
     rows: list[Row]
@@ -114,7 +114,7 @@ class BulkInsert:
             self._table.position(name)
 
     async def add(self, batch: Batch) -> None:
-        """Insert rows, or raise the error of the first that is wrong, with its number."""
+        """Insert rows; raise the error of the first bad one, with its number."""
         names, rows = batch.names, batch.rows
         if not rows:
             self.check_columns(names)
@@ -153,7 +153,7 @@ class BulkInsert:
     async def commit(
         self, request_id: str | None = None, answer: tuple[bytes, StoredAnswer] | None = None
     ) -> int:
-        """Commit all rows, with the answer if it is stored under a name; return the version."""
+        """Commit all rows, and store the answer if it has a name; return the version."""
         transaction = self._transaction
         if answer is None and not transaction.transaction.changes_anything:
             return transaction.version
@@ -217,7 +217,7 @@ _STATEMENTS_KEPT: Final = 64
 
 
 def find_relation(catalog: Catalog, name: str) -> Definition | None:
-    """The definition of a name, which follows its schema and a dot if that is not public."""
+    """The definition under a name, with its schema and a dot before it if that is not public."""
     if "\0" in name:
         return None
     schema, dot, rest = name.partition(".")

@@ -1,12 +1,12 @@
-"""Values of rows in bulk as the literals of an INSERT: a column at a time, each of one kind.
+r"""Converts values of bulk rows to the literals of an INSERT, a column at a time.
 
     text, uuid, dates …    a text, as the type reads it
     numbers, booleans      themselves, where the type takes them; a text otherwise
-    bytea                  base64 in JSON, as in answers; \\x00ff in CSV, as PostgreSQL prints it
+    bytea                  base64 in JSON, as in answers; \x00ff in CSV, as PostgreSQL prints it
     json, jsonb            in JSON the value itself, also a text; in CSV the text of the JSON
     arrays                 a list of such values; or a text such as {1,2}
 
-So a row that went out as JSON or CSV can come in again, and is the same.
+So a row that was exported as JSON or CSV is the same when it is imported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_AS_TEXT: Final = frozenset((Kind.BYTEA, Kind.JSON, Kind.JSONB))
 
 
 def column_of(column: Row, sql_type: SqlType, texts: bool) -> tuple[str, Row]:
-    """The kind of a column and its values. `texts`: they are texts, as in CSV, or None."""
+    """The kind of a column and its values. `texts`: values are texts, as in CSV, or None."""
     kind = kind_of(column)
     if kind == "0" or texts:
         return "s", column
@@ -50,7 +50,7 @@ def column_of(column: Row, sql_type: SqlType, texts: bool) -> tuple[str, Row]:
 
 
 def _checked(column: Row) -> Row:
-    """Refuse a NUL, which a JSON text may have: as a literal, the text is not looked at again."""
+    """Refuse a NUL, which a JSON text may have: nothing checks the text of a literal again."""
     for each in column:
         if each is not None and "\0" in each:
             raise CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0x00')
@@ -59,7 +59,7 @@ def _checked(column: Row) -> Row:
 
 @lru_cache(maxsize=1024)
 def _writer(sql_type: SqlType) -> Writer:
-    """The function from a value of JSON, not null, to the text that the type reads."""
+    """The function from a JSON value, not null, to the text that the type reads."""
     if sql_type.element is not None:
         return array_writer(_writer(sql_type.element))
     if sql_type.kind is Kind.BYTEA:
@@ -68,7 +68,7 @@ def _writer(sql_type: SqlType) -> Writer:
 
 
 def array_writer(write: Writer) -> Writer:
-    """Writes lists as texts of arrays, and their elements by `write`; a text is one already."""
+    """Writes lists as texts of arrays, and their elements by `write`; a text stays as it is."""
 
     def array(value: Any) -> str:
         return _text_of(value) if type(value) is not list else listed(value)

@@ -176,7 +176,8 @@ def _foreign_key(catalog: Catalog, key: ForeignKey) -> str:
     text += f" REFERENCES {other} ({_columns(key.referenced)})"
     if key.match == "full":
         text += " MATCH FULL"
-    return f"{text} ON UPDATE {key.on_update.upper()} ON DELETE {key.on_delete.upper()}"
+    only = f" ({_columns(key.on_delete_columns)})" if key.on_delete_columns else ""
+    return f"{text} ON UPDATE {key.on_update.upper()} ON DELETE {key.on_delete.upper()}{only}"
 
 
 # --- sequences, views, comments ------------------------------------------------------------------

@@ -1,10 +1,10 @@
-"""Checks a statement that is kept to be run later, and fixes what it means.
+"""Checks a statement that is stored to be run later, and fixes its meaning.
 
     SELECT * FROM t WHERE a = :x   ──►   SELECT "t"."a", "t"."b" FROM t WHERE a = :x
                                          parameters x, only reads
 
-A star becomes the columns that it stands for now: a column that is added later is not seen. The new
-text is planned again and must give the same columns.
+A star becomes its present columns: a column that is added later is not shown. The new text is
+planned again and must give the same columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SEQUENCES: Final = ("nextval", "setval")
 
 
 class Described(msgspec.Struct, frozen=True):
-    """A statement with its stars written out, the names of its parameters, and what it does."""
+    """A statement with its stars expanded, its parameters' names, and what it does."""
 
     sql: str
     parameters: tuple[str, ...]
@@ -118,7 +118,7 @@ def _not_fixed(position: int | None = None) -> FeatureNotSupported:
 
 
 def _draws(statement: Any) -> bool:
-    """Does a query change a sequence?"""
+    """Whether a query changes a sequence."""
     return any(
         isinstance(node, Apply) and node.function.name in _SEQUENCES
         for node in everything(statement)

@@ -301,12 +301,15 @@ def _act(
                 (table.column(column).type, new[table.position(column)])
                 for column in key.referenced
             ]
-        statement = _update(other, key, action)
+        columns = key.columns
+        if new is None and key.on_delete_columns:
+            columns = key.on_delete_columns
+        statement = _update(other, key, action, columns)
     for _ in runner.run_with(name, statement, parameters):
         yield
 
 
-def _update(other: Table, key: ForeignKey, action: str) -> ast.Update:
+def _update(other: Table, key: ForeignKey, action: str, columns: Sequence[str]) -> ast.Update:
     count = len(key.columns)
     value: dict[str, ast.Expression] = {
         "set null": ast.Constant(None),
@@ -314,7 +317,7 @@ def _update(other: Table, key: ForeignKey, action: str) -> ast.Update:
     }
     assignments = tuple(
         ast.Assignment((column,), value.get(action) or ast.Parameter(count + number))
-        for number, column in enumerate(key.columns, 1)
+        for number, column in enumerate(columns, 1)
     )
     return ast.Update(ast.TableRef(other.path), assignments, where=_refers(key))
 

@@ -1,6 +1,6 @@
 """The result of a live query as a multiset of encoded rows, in bounded memory.
 
-Rows are compared as the reader sees them: two rows are one if their bytes are.
+Two rows are equal if their encoded bytes are.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KeptResult:
         self._held += size
 
     def release(self) -> None:
-        """Forget the rows; a second call does nothing."""
+        """Drop the rows; a second call does nothing."""
         if self._pool is not None:
             self._pool.give_back(self._held)
         self._held = 0
@@ -62,7 +62,7 @@ class KeptResult:
 def changes_of(
     before: dict[Line, int], now: dict[Line, int]
 ) -> Iterator[tuple[list[Line], list[Line]]]:
-    """Yield what was deleted from one multiset and inserted into the other, some at a time."""
+    """Yield the deletions and insertions from one multiset to the other, some at a time."""
     rest = _surplus(before, now)
     while deleted := list(islice(rest, LINES_AT_ONCE)):
         yield deleted, []

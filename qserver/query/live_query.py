@@ -2,13 +2,13 @@
 
     first ─► rows at a version ─► armed ─► a commit matters ─► changes ─► armed ─► …
 
-What it read is a footprint, and `Watches` tests commits against it. A linear query (see `sql.live`)
-then looks at the rows that changed in its footprint: it runs on those alone, as they were and as
-they are. Any other runs again, and the two results are compared as multisets of encoded rows. So
-the reader, who applies the changes to a multiset, has exactly the result at the version reached.
+Its reads are a footprint, against which `Watches` tests commits. A linear query (see `sql.live`)
+then runs only on the changed rows of its footprint, as they were and as they are. Any other query
+runs again, and the two results are compared as multisets of encoded rows. A client that applies the
+changes to a multiset has exactly the result at the version reached.
 
-Only durable snapshots are read. Versions that come while the reader is slow are merged: the next
-changes lead from the last result to the newest.
+Only durable snapshots are read. While the client is slow, versions are merged: the next changes
+lead from the last result to the newest.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ class LiveQuery:
         self._watch.base = snapshot
 
     def first(self, lines: Sequence[Line]) -> None:
-        """Take note of rows of the first result, which the caller has encoded."""
+        """Record encoded rows of the first result."""
         self.row_count += len(lines)
         if self._kept is not None:
             self._kept.add(lines)
 
     def begin(self) -> None:
-        """Watch for changes: the first result has been read to its end."""
+        """Start watching: the first result was read to its end."""
         reader, self._reader = self._reader, None
         assert reader is not None and self.rows.ended
         self._arm(reader.footprint.settled(), reader.snapshot)
@@ -114,11 +114,11 @@ class LiveQuery:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is stale, and the newest version is known: else the database recovers."""
+        """Whether it is stale, and the database is not recovering."""
         return not self._watch.armed and self._database.snapshots.take() is not None
 
     async def wait(self) -> None:
-        """Wait until it is stale, or somebody calls `wake`; raise if the database is closed."""
+        """Wait until it is stale, or `wake` is called; raise if the database is closed."""
         if self._database.snapshots.take() is None:
             await self._database.wait_durable_snapshot()
         else:
@@ -128,7 +128,7 @@ class LiveQuery:
         self._watch.wake()
 
     async def changes(self) -> AsyncGenerator[Changes, None]:
-        """Yield what leads from the last result to that of the newest durable version."""
+        """Yield the changes from the last result to that of the newest durable version."""
         base = self._watch.base
         assert base is not None, "it is stale"
         request = self._environment.request(self._timeout_ms, self._allowed)
@@ -166,7 +166,7 @@ class LiveQuery:
     async def _look_at_changed(
         self, scan: Scan, base: Snapshot, now: Snapshot, request: Request
     ) -> AsyncGenerator[Changes, None]:
-        """Run on the changed rows of the footprint alone, as they were and as they are."""
+        """Run only on the changed rows of the footprint, as they were and as they are."""
         footprint, last = self._watch.footprint, None
         if scan.access.index is None:
             pieces = _tree_changes(scan.table.id, footprint, base, now)
@@ -199,10 +199,10 @@ class LiveQuery:
     async def _changed_by_index(
         self, scan: Scan, footprint: Footprint, base: Snapshot, now: Snapshot, request: Request
     ) -> set[Key] | None:
-        """Return the keys of changed rows of an index scan, and keep its footprint true.
+        """Return the keys of changed rows of an index scan, and update its footprint.
 
-        The footprint has ranges or keys of the index, and the keys of the rows that it led to.
-        Return None if they are too many.
+        The footprint has ranges or keys of the index, and the keys of the rows found through it.
+        Returns None if there are too many.
         """
         index, table = scan.access.index, scan.table.id
         assert index is not None
@@ -252,7 +252,7 @@ class LiveQuery:
     # --- whole results ---
 
     async def _run_again(self, now: Snapshot, request: Request) -> AsyncGenerator[Changes, None]:
-        """Run the query again, and compare the result with the one that is kept."""
+        """Run the query again, and compare the result with the kept one."""
         assert self._kept is not None
         result = KeptResult(request.environment.pool)
         try:
@@ -272,7 +272,7 @@ class LiveQuery:
     async def _compare(
         self, plan: Plan, base: Snapshot, now: Snapshot, request: Request
     ) -> AsyncGenerator[Changes, None]:
-        """Compare the results on two snapshots, for a linear query, which keeps none."""
+        """Compare the results on two snapshots, for a linear query, which keeps no result."""
         sql, given, parameterized, _ = self._found
         before = KeptResult(request.environment.pool)
         result = KeptResult(request.environment.pool)
@@ -296,7 +296,7 @@ class LiveQuery:
         take: Callable[[list[Line]], None],
         found: Found,
     ) -> None:
-        """Run the query; a short one lets nobody run in between."""
+        """Run the query; a short one does not yield."""
         context = RequestContext(request, reader)
         cursor = open_reading(found, reader, request, context)
         pages = 0
@@ -331,7 +331,7 @@ class LiveQuery:
 
 
 def _redefined(names: dict[str, Definition], catalog: Catalog) -> str | None:
-    """Return the name of a definition that has changed; an index of a table may come and go."""
+    """Return the name of a changed definition; indexes may come and go."""
     for name, before in names.items():
         now = catalog.find(name)
         if now is before or now == before:
@@ -344,7 +344,7 @@ def _redefined(names: dict[str, Definition], catalog: Catalog) -> str | None:
 
 
 def _is_same_scan(scan: Scan, other: Scan | None) -> bool:
-    """Return whether a footprint of one plan is good for the other."""
+    """Return whether the footprint of one plan is valid for the other."""
     return other is not None and (scan.table.id, scan.access.index) == (
         other.table.id,
         other.access.index,
@@ -367,7 +367,7 @@ def _tree_changes(
 
 
 def _without_common(deleted: list[Line], inserted: list[Line]) -> Changes:
-    """Return the difference of two multisets of rows, both ways."""
+    """Return the rows that only one of two multisets has, for each."""
     if not deleted or not inserted:
         return deleted, inserted
     if len(deleted) == len(inserted) == 1:

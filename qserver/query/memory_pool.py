@@ -1,9 +1,8 @@
-"""Bounds the memory that all statements, and answers not yet read, hold together.
+"""Bounds the memory that all statements, and answers not yet sent, hold together.
 
-Each statement has its own bound; the pool bounds many at once. The pool holds a count, not memory,
-so it is exact only as far as its users count. Pages make room for what statements hold, so that
-both together stay within the memory of the service. Another pool bounds what has arrived of
-requests.
+Each statement has its own bound; the pool bounds their sum. The pool counts what its users report;
+it allocates nothing. The page cache makes room for it, so that both together stay within the memory
+of the service. Another pool bounds requests that are arriving.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class MemoryPool:
             self.make_room()
 
     def take_anyway(self, count: int) -> None:
-        """Hold `count` bytes more for what has happened already, and cannot be refused."""
+        """Count bytes that are in use already and cannot be refused."""
         self.held += count
 
     def give_back(self, count: int) -> None:
@@ -62,7 +61,7 @@ class MemoryPool:
 
     @contextmanager
     def growing(self) -> Iterator[Callable[[int], None]]:
-        """Hold what the block takes with the function that it is given."""
+        """Hold what the block takes through the given function."""
         held = 0
 
         def hold(count: int) -> None:

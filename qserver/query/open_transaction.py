@@ -1,16 +1,16 @@
-"""A transaction that stays open between requests: a snapshot, and what was written over it.
+"""A transaction that stays open between requests: a snapshot, and the writes over it.
 
     step ─► results          all statements of a request, or none of them
     SAVEPOINT, RELEASE, ROLLBACK TO: among the statements of a step, or alone; ROLLBACK alone
     commit                   once, as it is: nobody can run it again
 
     active ── a step fails ──► failed ── ROLLBACK TO ──► active
-       └───────── commit, ROLLBACK, or its owner lets it go ──► gone
+       └───────── commit, ROLLBACK, or its owner releases it ──► gone
 
-It locks nothing, waits for nobody and holds back nothing but the pages that its snapshot can see.
-One that may only read keeps no footprint: nothing that it read can matter to a commit.
+It takes no locks, waits for nobody, and only keeps the pages of its snapshot from being forgotten.
+A read-only one keeps no footprint, because it has nothing to commit.
 
-Its owner runs one step after the other, see `control.open_transactions`.
+Its owner runs one step at a time, see `control.open_transactions`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class OpenTransaction:
         statements: Sequence[Statement],
         options: Options,
     ) -> Generator[Step, Any, TransactionResult]:
-        """Run statements as one step: keep all that they write, or nothing."""
+        """Run statements as one step: keep all their writes, or none."""
         self._check_ready(statements)
         step = self._step()
         self.statements += len(statements)
@@ -189,7 +189,7 @@ class OpenTransaction:
         return self._stepped.step(self.statements)
 
     def _charge(self) -> None:
-        """Count what the transaction holds; it is over if that is too much."""
+        """Charge the memory of the transaction; end the transaction if it holds too much."""
         size = self._stepped.bytes
         if size > self.bytes_most:
             self.is_over = True
@@ -206,7 +206,7 @@ class OpenTransaction:
             self._pooled = size
 
     def release(self) -> None:
-        """Let go of the snapshot and the writes; nothing can be done with it any more."""
+        """Drop the snapshot and the writes; the transaction is unusable from now on."""
         if self._pool is not None:
             self._pool.give_back(self._pooled)
             self._pooled = 0
@@ -243,7 +243,7 @@ class OpenTransaction:
     def stream(
         self, planner: Planner, request: Request, statement: Statement, options: Options
     ) -> Generator[Step, Any, RowStream]:
-        """Begin a statement; its rows are streamed as they come if it only reads."""
+        """Begin a statement; stream its rows as they come if it only reads."""
         self._check_ready([statement])
         step = self._step()
         run = StatementRun(planner, step, request, partial(self._control, True))
@@ -275,7 +275,7 @@ class OpenTransaction:
     def _reading_plan(
         self, run: StatementRun, statement: Statement
     ) -> Generator[Step, Any, Any | None]:
-        """Return the plan of a statement that only reads; None for any other."""
+        """Return the plan of a read-only statement; None for any other."""
         sql, given = statement.sql, statement.parameters
         planner, transaction = run.planner, run.transaction
         try:
@@ -307,9 +307,9 @@ class OpenTransaction:
     def commit(
         self, writer: WritableDatabase, request: Request, answer: Named | None
     ) -> Generator[Step, Any, Outcome]:
-        """Return the steps of a commit of what was written, if everything that was read holds.
+        """Return the steps of the commit, which succeeds if everything that was read still holds.
 
-        `answer`, under its name, is stored by the same commit.
+        `answer` is stored under its name by the same commit.
         """
         self.check_active()
         transaction = self._stepped.whole
@@ -324,7 +324,7 @@ class OpenTransaction:
 
 
 class StepStream(RowStream):
-    """The rows of a statement inside an open transaction; its end is the end of the step."""
+    """The rows of a statement inside an open transaction; the step ends with the stream."""
 
     def __init__(
         self,
@@ -364,5 +364,5 @@ def _rolls_back(sql: str) -> bool:
 def in_failed() -> FailedTransaction:
     return FailedTransaction(
         "current transaction is aborted, commands ignored until end of transaction block",
-        hint="Roll back to a savepoint, or DELETE the transaction.",
+        hint="Send ROLLBACK, or ROLLBACK TO a savepoint.",
     )

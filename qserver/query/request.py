@@ -29,8 +29,8 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.room import UNBOUNDED, Room
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
+from qserver.query.storage_quota import UNBOUNDED, StorageQuota
 from qserver.sql.execution import Context
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -53,7 +53,7 @@ class RequestEnvironment:
     pool: MemoryPool | None = None
     value_bytes_most: int = VALUE_BYTES_MAX
     pages: PageCache | None = None
-    room: Room = UNBOUNDED
+    quota: StorageQuota = UNBOUNDED
 
     def request(
         self,

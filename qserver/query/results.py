@@ -25,7 +25,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Once(msgspec.Struct, frozen=True):
-    """What makes a request one that is applied once, see `once`."""
+    """What makes a request one that is applied once, see `idempotency`."""
 
     name: bytes
     """Who sends it, and the key that they chose for it."""

@@ -1,8 +1,8 @@
 """Streams a statement's rows as they come, for results too large to hold as a whole.
 
-A stream is an asynchronous iterator of pages over a cursor. It holds the snapshot that it reads, so
-it shows one version of the database from the first row to the last, however long the reader takes.
-It is a class and not an asynchronous generator, so that only `aclose` and the last page end it.
+A stream is an asynchronous iterator of pages over a cursor. It holds its snapshot, so it shows one
+version from the first row to the last, however long the client takes. It is a class and not an
+asynchronous generator, so that only `aclose` and the last page end it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RowStream:
         raise StopAsyncIteration
 
     async def step(self) -> Rows | None:
-        """Go on for one page at most; None if there is none to hand out yet, or no more."""
+        """Continue for at most one page; None if there is no page yet, or no more."""
         await before(self._request.deadline, yield_to_others)
         if self.ended:
             return None
@@ -88,7 +88,7 @@ class RowStream:
         return page  # type: ignore[no-any-return]
 
     async def begin(self) -> None:
-        """Compute the first page ahead: an error of it is raised here."""
+        """Compute the first page, and raise its error here."""
         try:
             while not self.ended and self._first is None:
                 self._first = await self.step()
@@ -103,7 +103,7 @@ class RowStream:
         self._cursor.context.release()
 
     def reader_was_away(self, seconds: float) -> None:
-        """Extend the deadline: time that the reader took for its rows is not the statement's."""
+        """Extend the deadline by the time that the client took to read."""
         self._request.extend(seconds)
 
     async def aclose(self) -> None:
@@ -113,7 +113,7 @@ class RowStream:
 
 
 def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
-    """Return a stream of the rows of a result that is known."""
+    """Return a stream of known rows."""
     steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     request.note_committed()

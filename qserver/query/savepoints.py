@@ -1,12 +1,14 @@
 """SAVEPOINT, RELEASE and ROLLBACK TO between the statements of one request.
 
-    INSERT …   SAVEPOINT a ─► what was written so far joins the whole, see `storage.stepped`
-    INSERT …   ROLLBACK TO a ─► what was written since is forgotten, and the whole is as it was
+    INSERT …   SAVEPOINT a ─► the writes so far join the whole, see `storage.stepped`
+    INSERT …   ROLLBACK TO a ─► later writes are discarded, and the whole is as it was
     COMMIT     (the end of the list)
 
-A list of statements is applied as a whole or not at all, also inside of an open transaction. So the
-first of them sets a savepoint of its own, without a name: what fails goes back there. Savepoints
-from before the list stay as they are; only a request of its own rolls back to them.
+A list of statements is applied as a whole or not at all, also inside an open transaction. So it
+begins with an unnamed savepoint of its own, to which a failure rolls back. Savepoints from before
+the list stay; only a separate request rolls back to them. Inside the list that could not be undone:
+a savepoint knows former values, not those that a rollback discards. And a list runs again from its
+beginning if a sequence has no value left, which needs what was there.
 """
 
 from __future__ import annotations
@@ -80,14 +82,14 @@ class ListedSavepoints:
         return 0
 
     def end(self) -> Generator[None, None, None]:
-        """Keep what the list has written; its savepoints stay."""
+        """Keep the writes of the list, and its savepoints."""
         if self.begun or self._step.changes_anything:
             yield from self._keep()
         if self.begun:
             yield from self._stepped.forget_savepoint(BEGINNING)
 
     def undo(self) -> None:
-        """Forget all that the list has written, and its savepoints."""
+        """Discard the writes of the list, and its savepoints."""
         if self.begun:
             for _ in self._stepped.roll_back_to(BEGINNING):
                 pass
@@ -96,7 +98,7 @@ class ListedSavepoints:
             self._step.go_on()
 
     def _keep(self) -> Generator[None, None, None]:
-        """Let what was written since the last time join the whole."""
+        """Move the writes since the last call into the whole."""
         new = self._results[self._kept :]
         self._kept = len(self._results)
         yield from self._stepped.keep(self._step, sum([each.affected_rows for each in new]))
@@ -111,7 +113,9 @@ class ListedSavepoints:
         raise FeatureNotSupported(
             f'{node.kind.upper()} of savepoint "{name}" is a step of its own: it is older than'
             " the other statements of the request",
-            hint="Send it alone.",
+            detail="The statements of a request are applied together or not at all, and what was"
+            " written before them could not be brought back if a later one failed.",
+            hint="Send it alone, and the other statements behind it.",
         )
 
 
@@ -122,7 +126,7 @@ def run_with_savepoints(
     options: Options,
     transaction: Transaction,
 ) -> Generator[Step, Any, list[Result]]:
-    """Do what `run_statements` does, for a list with savepoints in it."""
+    """Run a list of statements with savepoints in it; otherwise as `run_statements`."""
     stepped = SteppedTransaction(transaction.snapshot, whole=transaction)
     step = stepped.step(0)
     results: list[Result] = []
@@ -136,7 +140,7 @@ def run_with_savepoints(
 
 
 def savepoint_alone() -> NoActiveTransaction:
-    """The error for a savepoint that is alone in its request."""
+    """The error for a savepoint that is the only statement of its request."""
     error = NoActiveTransaction(
         "savepoints can only be used in a transaction",
         hint="Send it among the statements of POST /v1/transaction, or in an open transaction.",

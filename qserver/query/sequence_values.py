@@ -112,7 +112,7 @@ class SequenceValues:
         if sequences is None:
             raise ReadOnlyTransaction(
                 "sequences cannot be used where the database can only be read",
-                hint="Send it to the server that writes this database.",
+                hint="Leave out as_of, or send it to the server that writes this database.",
             )
         if request.drawn is None:
             request.drawn = {}
@@ -230,14 +230,15 @@ class SequenceValues:
         drawn.numbers += numbers
         siblings = self._siblings(sequence)
         if any(each.state in self._drawn for each in siblings):
-            await self._sequences.fill_hands(
+            await self._sequences.fill_caches(
                 [each for each in siblings if each.state not in self._drawn]
             )
 
     def _siblings(self, sequence: Sequence) -> list[Sequence]:
         """Return the other sequences that were made for columns of the same table.
 
-        A row that draws from two of them draws from most: without this, each would be one more run.
+        A row that draws from two of them draws from most: without this, each would cost one more
+        run.
         """
         if sequence.owner is None:
             return []
@@ -259,7 +260,7 @@ class SequenceValues:
             drawn = self._drawn.get(sequence.state)
             if drawn is not None:
                 drawn.give_back(sequences)
-            if sequences.has_in_hand(sequence):
+            if sequences.has_cached(sequence):
                 raise NeedsSequenceValues(lambda: self._write_back(sequence))
         return state_of(self._transaction, sequence)
 

@@ -1,4 +1,4 @@
-"""Runs a plan with its parameters, of which there may be megabytes."""
+"""Runs a plan with parameters, of which there may be megabytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qserver.sql.parameters import Given
 def slots_in_steps(
     plan: Plan, literals: Sequence[Any], given: Given, context: Context
 ) -> Generator[None, None, Any]:
-    """Call `slots_of`; for heavy values, let others run in between and check the deadline."""
+    """Call `slots_of`; for heavy values, yield in between and check the deadline."""
     if plan.parameters is None or not is_heavy(given):
         return slots_of(plan, literals, given)
     return (yield from heavy_slots(plan.parameters, literals, given, context))
@@ -30,6 +30,6 @@ def run_heavy(
     context: Context,
     run: Callable[[Any], StatementSteps],
 ) -> StatementSteps:
-    """Convert the slots, which takes long, as the first of the steps; then `run` with them."""
+    """Convert heavy parameters as the first of the steps, then `run` with them."""
     slots = yield from slots_in_steps(plan, literals, given, context)
     return (yield from run(slots))

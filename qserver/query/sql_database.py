@@ -57,9 +57,9 @@ from qserver.query.body import (
 )
 from qserver.query.cursor import END
 from qserver.query.described import Described, describe
+from qserver.query.idempotency import answered, only_reads, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
@@ -67,11 +67,11 @@ from qserver.query.planning import Planner, Prepared
 from qserver.query.refusals import cannot_write, not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
-from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.query.storage_quota import UNBOUNDED, StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql.execution import BYTES_UNNOTICED_MAX
@@ -104,7 +104,7 @@ class SqlDatabase:
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
-        room: Room = UNBOUNDED,
+        quota: StorageQuota = UNBOUNDED,
         plans: KeptPlans | None = None,
     ) -> None:
         self._database = database
@@ -121,7 +121,7 @@ class SqlDatabase:
             pool or MemoryPool(),
             value_bytes_most,
             database.page_cache,
-            room,
+            quota,
         )
 
     @property
@@ -220,7 +220,7 @@ class SqlDatabase:
     async def read(
         self, statement: Statement, options: Options, is_known: Callable[[Basis | None], bool]
     ) -> TransactionResult | None:
-        """Run a query; None if its result is known, as `is_known` can tell by its basis."""
+        """Run a query; None if its result is known, which `is_known` decides by its basis."""
         request = self._environment.request(options.timeout_ms, options.allowed)
         work = self._perform(request, (statement,), options, _planned, refused=not_a_query)
         found, snapshot = await run(work)
@@ -252,7 +252,7 @@ class SqlDatabase:
         return await run(work)  # type: ignore[no-any-return]
 
     async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
-        """Check a statement that is kept for later, against the newest durable snapshot."""
+        """Check a statement that is stored for later, against the newest durable snapshot."""
         deadline = self._environment.request(timeout_ms, EVERYTHING).deadline
         snapshot = self.snapshots.take()
         if snapshot is None:
@@ -276,9 +276,9 @@ class SqlDatabase:
         as_of: AsOf | None = None,
         bytes_most: int | None = None,
     ) -> OpenTransaction:
-        """Open a transaction on the newest durable snapshot, or on what was at `as_of`.
+        """Open a transaction on the newest durable snapshot, or on the version at `as_of`.
 
-        Its user calls `release`. What was can only be read. It may hold `bytes_most`.
+        The caller must call `release`. An older version is read-only. It may hold `bytes_most`.
         """
         deadline = self._environment.request(timeout_ms).deadline
         if as_of is not None:
@@ -289,7 +289,7 @@ class SqlDatabase:
 
     @property
     def bulk_bytes_most(self) -> int:
-        """What rows in bulk may hold: half of a transaction, and of the memory of all."""
+        """Memory for a bulk insert: half of a transaction's, and of that of all."""
         pool, pages = self._environment.pool, self._environment.pages
         most = TRANSACTION_MEMORY_BYTES_MAX // 2
         if pool is not None:
@@ -334,9 +334,9 @@ class SqlDatabase:
         answer: tuple[bytes, StoredAnswer] | None = None,
         request_id: str | None = None,
     ) -> Generator[Step, Any, Outcome]:
-        """Return the steps of the commit of an open transaction, which is over if it succeeds.
+        """Return the steps of the commit of an open transaction, which ends if it succeeds.
 
-        `answer` is stored by the same commit, under a name.
+        `answer` is stored under a name by the same commit.
         """
         request = self._environment.request(options.timeout_ms, options.allowed, request_id)
         if self._writer is None:
@@ -444,7 +444,7 @@ class SqlDatabase:
     def _check_reads(
         version: int, found: list[Found], snapshot: Snapshot, writer: WritableDatabase | None
     ) -> Generator[Step, Any, None]:
-        """Raise SerializationFailure, with its reason, if what is read has changed since."""
+        """Raise SerializationFailure, with its cause, if what is read has changed since."""
         try:
             check_reads(version, found, snapshot)
         except SerializationFailure as error:
@@ -485,7 +485,7 @@ class SqlDatabase:
     def _perform_once(
         self, request: Request, statements: Sequence[Statement], options: Options
     ) -> Generator[Step, Any, Any]:
-        """Return the answer that is stored for a request; perform it if there is none."""
+        """Return the stored answer of a request; perform the request if there is none."""
         once, snapshot = options.once, self.snapshots.take()
         assert once is not None
         if snapshot is None:
@@ -502,7 +502,7 @@ class SqlDatabase:
 
     @contextmanager
     def running(self, name: bytes) -> Iterator[None]:
-        """While a request that is applied once runs, refuse the same one."""
+        """Refuse a duplicate of an idempotent request while it runs."""
         self._begin_once(name)
         try:
             yield
@@ -547,7 +547,7 @@ class SqlDatabase:
         return made.plan
 
     async def _plan_again(self, found: Found, snapshot: Snapshot, deadline: float) -> Plan:
-        """Return a plan for a query that had another one, which a change of definitions broke."""
+        """Return a new plan for a query whose plan a change of definitions invalidated."""
         sql, given, parameterized, _ = found
         assert parameterized is not None
         plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)

@@ -44,33 +44,33 @@ class WritableDatabase(Protocol):
     def committing(
         self, transaction: Transaction, deadline: float
     ) -> Generator[Step, Any, Outcome]:
-        """Return the steps of a commit of a transaction that was run already, as it is."""
+        """Return the steps of the commit of a transaction that has run, as it is."""
 
     async def explain(self, error: SerializationFailure) -> None:
-        """Add to a conflict who changed what was read; what it commits has that already."""
+        """Add to a conflict which request changed what was read."""
 
     async def check_kept(self, version: int) -> None:
-        """Raise HistoryTooOld if the database has a history, and the version is older than that."""
+        """Raise HistoryTooOld if the database has a history, and the version is older."""
 
 
 class ReadableDatabase(Protocol):
     @property
     def snapshots(self) -> SnapshotSource:
-        """Where snapshots are taken, if one may be shown now."""
+        """The source of snapshots, which may have none to show now."""
 
     @property
     def watches(self) -> Watches:
-        """What wakes live queries."""
+        """Wakes live queries."""
 
     @property
     def page_cache(self) -> PageCache:
-        """What loads the pages of its snapshots."""
+        """Loads the pages of its snapshots."""
 
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
         """Return the newest durable snapshot; wait until its version is at least `version`."""
 
     async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
-        """Return the database as it was at a version or a time, if that is kept."""
+        """Return the snapshot at a version or a time, if that is kept."""
 
     @property
     def writer(self) -> WritableDatabase | None:

@@ -69,7 +69,7 @@ class StatementRun:
 
     __slots__ = (
         "_prepared",
-        "_room",
+        "_quota",
         "affected_besides",
         "allowed",
         "changes",
@@ -92,7 +92,7 @@ class StatementRun:
         self.transaction = transaction
         transaction.request_id = request.id
         self.allowed = request.allowed
-        self._room = request.environment.room
+        self._quota = request.environment.quota
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
         self.changes = False
@@ -144,7 +144,7 @@ class StatementRun:
         if plan.writes:
             self.allowed.check_write()
             if plan.grows:
-                self._room.check()
+                self._quota.check()
             self.changes = self.transaction.changes_rows = True
         else:
             self.allowed.check_read()
@@ -159,13 +159,13 @@ class StatementRun:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
         if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
-            self._room.check()
+            self._quota.check()
         self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(self._noted(text, perform(work, parsed.statement)), self.context)
 
     def _noted(self, text: str, steps: Steps) -> Steps:
-        """Run a definition's steps, and note its text if it has changed anything."""
+        """Run the steps of a definition, and record its text if it changed anything."""
         transaction = self.transaction
         before, moved = dict(transaction.catalog_changes), transaction.rewritten
         affected = yield from steps
@@ -188,7 +188,7 @@ class StatementRun:
         return self._watched(steps) if plan.watched else steps
 
     def _watched(self, steps: Steps) -> Steps:
-        """Run a statement's steps, then enforce foreign keys."""
+        """Run the steps of a statement, then enforce foreign keys."""
         journal: Journal = []
         self.transaction.journal = journal
         try:

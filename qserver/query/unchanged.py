@@ -1,8 +1,8 @@
-"""`if_version`: a request that runs only if no table that it touches has changed since a version.
+"""`if_version`: runs a request only if no table that it touches has changed since a version.
 
-A table is touched if a statement names it, or if a foreign key leads there. All of it counts, not
-only the rows that were read: the whole table becomes part of the footprint, so that a change that
-comes before the commit makes the request run again, and be refused.
+A request touches the tables that its statements name, and those that foreign keys lead to. A
+touched table counts as a whole: it becomes part of the footprint, so that a change before the
+commit makes the request run again, and be refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check_reads(version: int, found: Iterable[Found], snapshot: Snapshot) -> Non
 
 
 def run_unchanged(version: int, body: Body, transaction: Transaction) -> Generator[Step, Any, Any]:
-    """Run statements, and raise if a table that they touched has changed since the version."""
+    """Run statements; raise if a table that they touched has changed since the version."""
     snapshot = transaction.snapshot
     _check_exists(version, snapshot)
     result = yield from body(transaction)

@@ -105,7 +105,11 @@ def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
             marks[at + 3] = "INDEX"
     if words[at] == "alter":
         change = at + 3 if words[at + 1] == "column" else at + 2
-        if change < len(words) and words[change] in _CHANGES:
+        if change < len(words) and _changes_identity(words, change):
+            rest = words[change:]
+            end = rest.index(",") if "," in rest else len(rest)
+            _mark_options(words, change, change + end, marks)
+        elif change < len(words) and words[change] in _CHANGES:
             marks[change] = words[change].upper()
             if words[change : change + 2] == ["set", "data"]:
                 marks[change + 2] = "TYPE"
@@ -113,6 +117,14 @@ def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
                 marks[change + 1] = words[change + 1].upper()
             if words[change] == "set" and words[change + 1] in _TUNING:
                 marks[change + 1] = "TUNING"
+
+
+def _changes_identity(words: Sequence[str], at: int) -> bool:
+    """Tell whether RESTART, SET GENERATED or SET with an option of a sequence is there."""
+    if words[at] == "restart":
+        return True
+    option = words[at + 2] if words[at + 1 : at + 2] == ["no"] else words[at + 1]
+    return words[at] == "set" and (option == "generated" or option in _SEQUENCE_OPTIONS)
 
 
 def _mark_options(words: Sequence[str], start: int, end: int, marks: dict[int, str]) -> None:

@@ -1,8 +1,8 @@
 """Decides how a query is kept live: from the rows that changed, or by running it again.
 
-A query that only filters and projects one table is *linear*: the difference of its results is the
-result of the difference of its tables. So it can be run on the changed rows alone, as they were and
-as they are. The order of rows does not matter, because a live result is a multiset.
+A query that only filters and projects one table is *linear*: the difference of its results is its
+result on the difference of its tables. So it runs on the changed rows alone, as they were and as
+they are. Order does not matter, because a live result is a multiset.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_live(statement: Select | Change, slots: Mapping[Any, Any] | Sequence[A
 
 
 def _beside_tables(node: Any, slots: Mapping[Any, Any] | Sequence[Any]) -> str | None:
-    """Return what the value of an expression depends on besides tables."""
+    """Return what an expression depends on besides tables."""
     if type(node) is expressions.Apply:
         function = node.function
         if function.volatile or (function.needs_context and function.name not in _USER_NAMES):

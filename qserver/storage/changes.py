@@ -1,13 +1,13 @@
-"""Changes of rows: what a transaction would change, row by row.
+"""Computes the net changes of a transaction, row by row.
 
-A change is net: the row before the transaction and the row after it. A row that ends as it was is
-no change, however often it was written. An update that moves a row to another key is a deletion and
-an insertion, as in the trees.
+A change is the row before the transaction and the row after it. A row that ends as it was is no
+change, however often it was written. An update that moves a row to another key is a deletion and an
+insertion, as in the trees.
 
-A definition that the transaction changes shows as a change of schema. What its statement did to the
-rows is not told row by row. If other statements of the transaction changed rows, too, all rows of a
-table that was rewritten are told, before and after in the form that they had then: what the
-statement did to a row cannot be told from what the others did.
+A changed definition is reported as a change of schema, without what its statement did to rows. If
+other statements of the transaction changed rows of a rewritten table too, all of its rows are
+reported, before and after in the form that they had then: the two kinds of changes cannot be told
+apart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Operation: TypeAlias = Literal["insert", "update", "delete", "schema"]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A row before and after; neither for a change of schema."""
+    """A row before and after; neither, for a change of schema."""
 
     table: Table | str
     """Of a change of schema, the name."""
@@ -53,7 +53,7 @@ Changes: TypeAlias = list[Change]
 def net_changes(
     transaction: Transaction, hold: Callable[[Value], None], most: float = inf
 ) -> Generator[None, None, Changes]:
-    """Return what the transaction's own writes change, by table and key; the first `most` of it.
+    """Return the first `most` changes of the transaction's own writes, by table and key.
 
     `hold` is called for each row that the result keeps in memory. Yields now and then, so that
     others can run.
@@ -77,9 +77,9 @@ def net_changes(
 
 
 def _written_tables(transaction: Transaction) -> Iterator[tuple[Table, Table | None]]:
-    """Yield the tables with rows to tell, each with what it was if it was rewritten.
+    """Yield the tables with changes to report, each with its old definition if it was rewritten.
 
-    The rows of a table that was rewritten, and not changed besides, are not told.
+    A table that was rewritten, and not changed otherwise, is left out.
     """
     before, writes = transaction.catalog_before, transaction.writes
     if not transaction.catalog_changes:
@@ -122,9 +122,9 @@ def _written_rows(transaction: Transaction, table: Table) -> Pieces:
 
 
 def _rewritten_rows(transaction: Transaction, origin: Table, table: Table) -> Pieces:
-    """Tell all rows of a table that was rewritten, beside those of the one that it was.
+    """Report all rows of a rewritten table, beside those of the old one.
 
-    Also those that end as they were: a reader may have done what the statement says.
+    Rows that end as they were are included: a reader may have applied the statement itself.
     """
     writes = transaction.writes.get(table.id, {})
     before = Transaction(transaction.snapshot, transaction.earlier)
@@ -142,7 +142,7 @@ def _rewritten_rows(transaction: Transaction, origin: Table, table: Table) -> Pi
 
 
 def _key_of(table: Table) -> list[tuple[str, object]] | object:
-    """Return what tells whether equal keys of two tables mean the same row; a row id never does."""
+    """Return what decides whether equal keys of two tables mean the same row; row ids never do."""
     if table.has_row_id:
         return object()
     return [(table.columns[at].name, table.columns[at].type) for at in table.primary_key]
@@ -157,10 +157,10 @@ def _redefined(transaction: Transaction) -> list[str]:
 
 
 def with_statements(changes: Changes, definitions: Sequence[Definitions]) -> Changes:
-    """Return the changes with each change of schema told by the statements that made it, in order.
+    """Attach to each change of schema the statements that made it, in order.
 
-    A statement that changes several definitions is there for each of them. One whose changes were
-    undone in the same transaction is not.
+    A statement that changes several definitions appears for each of them. One whose changes were
+    undone in the same transaction does not appear.
     """
     redefined = {each.table: each for each in changes if each.op == "schema"}
     if not redefined or not definitions:
@@ -177,5 +177,5 @@ def with_statements(changes: Changes, definitions: Sequence[Definitions]) -> Cha
 
 
 def _name_of(key: str) -> str:
-    """Return the name of a definition as a statement would write it, from its catalog key."""
+    """Return the SQL name of a definition, from its catalog key."""
     return key.replace("\0", ".")

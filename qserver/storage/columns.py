@@ -1,14 +1,14 @@
-"""Columns of pages as vectors: computed by the first scan that wants one, and kept by the page.
+"""Columns of pages as vectors: filled by the first scan that wants one, and kept by the page.
 
     Branch of height 1 ──► columns {(2, integer): PageColumn}      about 3,000 rows below it
                                                   vector [8, 8, 3, …]
 
-A page never changes, so its vectors are never wrong: a change makes a new page, which has none yet.
-They die with their page. `VectorCache` bounds the bytes of all of them in the process: it knows
-each column only weakly, and empties those that were used least recently.
+A page never changes, so its vectors are never stale; they die with the page. `VectorCache` bounds
+the bytes of all vectors in the process: it holds columns weakly, and empties the least recently
+used.
 
-A scan hands out a `Chunk` for a page of height 1, and plain rows for everything smaller, and where
-a transaction has writes of its own. Whoever cannot use a chunk reads its rows.
+A scan yields a `Chunk` for a page of height 1. It yields plain rows for anything smaller, and where
+the transaction has writes of its own. Code that cannot use a chunk reads its rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROWS_OF_RUN: Final = LEAVES_OF_RUN * PAGE_ENTRIES_BUILT
 
 
 class PageColumn:
-    """One column of a page: its vector, or None if a value of it does not fit."""
+    """One column of a page: its vector, or None if one of its values does not fit."""
 
     __slots__ = ("__weakref__", "is_filled", "is_wanted", "size", "vector")
 
@@ -55,7 +55,7 @@ Columns: TypeAlias = dict[ColumnVector, PageColumn]
 
 
 class VectorCache:
-    """Counts the bytes of all vectors, and empties columns when there are too many."""
+    """Counts the bytes of all vectors, and empties columns when they exceed the bound."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -70,7 +70,7 @@ class VectorCache:
         self._known.move_to_end(id(column))
 
     def add(self, column: PageColumn) -> None:
-        """Count a column that was filled, and empty others until it fits."""
+        """Count a filled column, and empty others until it fits."""
         number = id(column)
 
         def died(_: ref[PageColumn]) -> None:
@@ -85,7 +85,7 @@ class VectorCache:
         self.shrink(0)
 
     def shrink(self, bytes_left: int) -> None:
-        """Empty the columns that were used least recently."""
+        """Empty the least recently used columns."""
         while self.bytes > bytes_left:
             oldest = next(iter(self._known))
             found = self._known[oldest][0]()
@@ -130,9 +130,9 @@ class Chunk:
         """Whether all columns that were prepared have vectors."""
 
     def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool = True) -> Iterator[None]:
-        """Find these columns, or fill them; yield between short steps of that.
+        """Find or fill these columns; yield between short steps.
 
-        If not `is_eager`, a column is filled when it is wanted for the second time.
+        Unless `is_eager`, a column is filled when it is wanted for the second time.
         """
         self.is_ready = False
         if not VECTORS.bytes_max:
@@ -161,7 +161,7 @@ class Chunk:
         self.is_ready = is_ready
 
     def column(self, wanted: ColumnVector) -> Vector:
-        """Return a column of the rows that was prepared."""
+        """Return a prepared column."""
         vector = self._vectors[wanted]
         if self.length == self._branch.length:
             return vector
@@ -192,11 +192,11 @@ class Chunk:
             self._branch.store.make_room()
 
     def forget_rows(self) -> None:
-        """Hold no rows any longer; whoever wants them reads them again."""
+        """Drop the cached rows; a later reader reads them again."""
         self._rows = None
 
     def runs(self, places: list[int] | None = None) -> Iterator[list[Value]]:
-        """Yield the rows at ascending places, or all, as a scan of values does."""
+        """Yield the rows at ascending positions, or all, as a scan of values does."""
         if places is None:
             yield from self._all_runs()
             return
@@ -221,7 +221,7 @@ class Chunk:
             yield rows[at : min(at + ROWS_OF_RUN, self._stop)]
 
     def _picked(self, places: list[int]) -> Iterator[list[Value]]:
-        """Yield the rows at places of the page."""
+        """Yield the rows at positions of the page."""
         rows: list[Value] = []
         start = 0
         for leaves in leaf_runs(self._branch.children):
@@ -234,7 +234,7 @@ class Chunk:
                 return
 
     def _few(self, places: list[int]) -> Iterator[list[Value]]:
-        """Yield the same, and read no leaf without such a row."""
+        """Yield the same, without reading leaves that have no such row."""
         leaves: list[Leaf] = []
         picked: list[list[int]] = []
         end = start = 0
@@ -268,7 +268,7 @@ Part: TypeAlias = Chunk | list[Value]
 
 
 def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Part]:
-    """Yield the values of a range in order: chunks, and runs of values where they are few."""
+    """Yield the values of a range in order: chunks, and runs of values where there are few."""
     if tree.height > 1:
         assert type(tree) is Branch
         separators = tree.separators

@@ -67,9 +67,9 @@ def _is_wide(part: Part, now: Roots) -> Iterator[bool]:
 def conflict_in_pieces(
     part: Part, now: Roots, others: Mapping[str, RangeWrites], undecided: RangeWrites
 ) -> Generator[None, None, Conflict | None]:
-    """Return the first conflict of the part found, or None; yield now and then.
+    """Return the first conflict that is found, or None; yield now and then.
 
-    `others`: writes that its reads must not overlap, by their kind.
+    `others`: writes that the part's reads must not overlap, by kind.
     """
     rest = msgspec.structs.replace(part, keys={}, scans=[], writes={})
     for keys in _small(_doubtful_keys(part, now, others)):

@@ -1,4 +1,4 @@
-"""Says where a conflict is, in terms of tables, columns and statements."""
+"""Locates a conflict: its table, columns and statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qserver.values.schema import Table
 
 
 def located(conflict: Conflict, transaction: Transaction, version_found: int) -> Conflict:
-    """Return the conflict with its table, statement, and the versions that it is between."""
+    """Return the conflict with its table, its statement, and its two versions."""
     table, columns = conflict.table, conflict.columns
     if conflict.tree is not None:
         table, columns = _place(transaction.catalog, conflict.tree)
@@ -47,7 +47,7 @@ def _columns(table: Table, tree: int) -> tuple[str, ...]:
 
 
 def _statement_of(conflict: Conflict, transaction: Transaction) -> int | None:
-    """Return the number of the statement that was first to read what has changed."""
+    """Return the number of the first statement that read what has changed."""
     marks, scanned, key = transaction.marks, conflict.scanned, conflict.key
     if not marks:
         return None

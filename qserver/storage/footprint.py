@@ -1,11 +1,11 @@
-"""The footprint of a live query: what it read, in bounded memory, so that commits can be tested.
+"""The footprint of a live query: what it read, in bounded memory, to test commits against.
 
     keys      points of a tree, present or absent
     ranges    `ScannedRange`, with the predicate that its rows had to satisfy
 
 It is the footprint of a `Transaction` without the values: a live query is compared with later
-versions, not with the one that it read. A tree of which it read too many keys or ranges is
-footprint as a whole: then every change of the tree may matter, which is safe.
+versions, not with the one that it read. If the query reads too many keys or ranges of a tree, the
+whole tree becomes its footprint: every change of the tree may then matter, which is safe.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Footprint:
         return {*self.keys, *self.ranges}
 
     def copy(self) -> Footprint:
-        """Return a footprint with keys of its own; the ranges are shared."""
+        """Return a footprint with its own keys; the ranges are shared."""
         copied = Footprint()
         copied.keys = {tree: set(keys) for tree, keys in self.keys.items()}
         copied.ranges = {tree: list(ranges) for tree, ranges in self.ranges.items()}
@@ -89,7 +89,7 @@ class Footprint:
 
 
 class _Ranges(list[ScannedRange]):
-    """Takes the ranges that a transaction notes into a footprint, which bounds their number."""
+    """Adds the ranges that a transaction reads to a footprint, which bounds their number."""
 
     def __init__(self, footprint: Footprint) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class _Ranges(list[ScannedRange]):
 
 
 class FootprintReader(Transaction):
-    """Reads a snapshot as a transaction does, and notes the footprint of a live query."""
+    """Reads a snapshot as a transaction does, and records the footprint of a live query."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
@@ -117,7 +117,7 @@ def changes_between(
 ) -> Iterator[list[Change]]:
     """Yield the entries of a range that two snapshots do not share, a few thousand keys at a time.
 
-    An entry with an equal value may be among them.
+    Entries with equal values may be among them.
     """
     old = before.trees.tree(tree)
     for root, first, last in now.trees.tree(tree).pieces(low, high):

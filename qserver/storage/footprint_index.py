@@ -1,7 +1,7 @@
-"""Finds the footprints that a changed key touches, by look-ups and not by testing each footprint.
+"""Finds the footprints that a changed key touches, by look-ups instead of testing each footprint.
 
     tree ─► by key       {(7,): …}                  keys that were read
-            by prefix    1: {(7,): …}               ranges of all keys that begin so
+            by prefix    1: {(7,): …}               ranges of all keys with one prefix
             by interval  [low, high) in blocks      other ranges
             everything                              whole trees
 

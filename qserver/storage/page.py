@@ -1,23 +1,23 @@
-"""Pages of trees: a page stays the same object while its entries come and go.
+"""Pages of trees: a page stays the same object while its entries are loaded and evicted.
 
-    Leaf     keys        values        a page that is saved has a number in a store; then it may let
-    Branch   separators  children      go of its entries, and gets them back when they are wanted
+    Leaf     keys        values        a saved page has a number in a store; its entries may then be
+    Branch   separators  children      evicted, and are loaded again on demand
 
-What a page is known by without its entries stays with it: how many entries are below it, its height
-and its number. So trees can be counted, compared and cut at any height without reading what is
-below. A branch that gets its entries back has other objects as children, for the same pages: two
-pages are the same if they are one object or have one number.
+Length, height and number stay with a page whose entries are evicted. So trees can be counted,
+compared and cut at any height without reading what is below. A branch that is loaded again has new
+objects as children, for the same pages: two pages are the same if they are one object or have one
+number.
 
-A leaf that is loaded is *packed*: one string of bytes, as it is stored. That takes a fifth of the
-memory, and little time to load and to let go. One row can be found in it (`find`), and a scan can
-unpack it and leave it as it is (`read_leaf`). What is read often stays unpacked.
+A loaded leaf is *packed*: one string of bytes, as it is stored. That takes a fifth of the memory,
+and loads and evicts quickly. `find` finds one row in it, and a scan unpacks it without keeping the
+result (`read_leaf`). Leaves that are read often stay unpacked.
 
     gone ──load──► packed ──unpack──► keys, values
-      ◄───────────── let_go ──────────────┘
+      ◄───────────── evict ───────────────┘
 
 `keys`, `values`, `separators` and `children` load the entries if they are gone. Code that runs for
-each row reads the slots themselves, which hold None then, and calls a function from below.
-Entries come and go in one thread, that of the event loop; other threads may read all the rest.
+each row reads the slots themselves, which are None then, and calls a function from below. Entries
+are loaded and evicted in one thread, that of the event loop; other threads may read the rest.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class PageStore(Protocol):
     """Where the entries of saved pages are."""
 
     def load(self, pages: Sequence[Tree]) -> None:
-        """Give all these pages their entries back, with one read; leaves get them packed.
+        """Load the entries of all these pages with one read; leaves stay packed.
 
-        Raises DataCorrupted if a page is not there or not what was saved, LogFailed if the disk
+        Raises DataCorrupted if a page is missing or not what was saved, LogFailed if the disk
         fails. Then the pages are as they were.
         """
 
@@ -47,16 +47,16 @@ class PageStore(Protocol):
         """Return the value at a key of a leaf that is gone or packed; load it if necessary."""
 
     def read(self, leaf: Leaf) -> LeafEntries:
-        """Return the entries of a leaf that is gone or packed, to be read once."""
+        """Return the entries of a leaf that is gone or packed, without keeping them."""
 
     def unpack(self, leaf: Leaf) -> LeafEntries:
-        """Return the entries of a leaf that is gone or packed, and unpack it."""
+        """Return the entries of a leaf that is gone or packed, and keep them unpacked."""
 
     def note_copied(self, leaf: Leaf) -> None:
-        """Count the entries of a saved leaf that a new leaf shares: they cannot go before it."""
+        """Count the entries of a saved leaf that a new leaf shares, which pins them."""
 
     def make_room(self) -> None:
-        """Let go of what is not needed now: something else has grown."""
+        """Evict what is not needed now: something else has grown."""
 
 
 # Pages hold no cycles of their own, so the cyclic collector need not track them.
@@ -92,7 +92,7 @@ class Leaf(msgspec.Struct, eq=False, gc=False):
     def is_here(self) -> bool:
         return self.keys_here is not None or self.packed is not None
 
-    def let_go(self) -> None:
+    def evict(self) -> None:
         assert self.number, "what is not saved stays"
         self.keys_here = self.values_here = self.packed = None
         self.looks = 0
@@ -130,7 +130,7 @@ class Branch(msgspec.Struct, eq=False, gc=False):
     def is_here(self) -> bool:
         return self.children_here is not None
 
-    def let_go(self) -> None:
+    def evict(self) -> None:
         assert self.number, "what is not saved stays"
         self.separators_here = self.children_here = self.columns = None
 
@@ -156,7 +156,7 @@ def open_leaf(leaf: Leaf) -> LeafEntries:
 
 
 def read_leaf(leaf: Leaf) -> LeafEntries:
-    """Return the same for a scan, which need not leave the leaf unpacked."""
+    """Return the same for a scan; the leaf may stay packed."""
     keys, values = leaf.keys_here, leaf.values_here
     if keys is None or values is None:
         return _store_of(leaf).read(leaf)
@@ -179,7 +179,7 @@ def open_branch(branch: Branch) -> BranchEntries:
 
 
 def load_ahead(pages: Sequence[Tree]) -> None:
-    """Load those of the pages whose entries are gone, with one read for all of one store."""
+    """Load those of the pages that are gone, with one read; all have one store."""
     gone = [page for page in pages if not page.is_here]
     if gone:
         store = gone[0].store
@@ -194,5 +194,5 @@ def _store_of(page: Tree) -> PageStore:
 
 
 def same_page(page: Tree) -> int:
-    """Return what two objects for one page have in common, and no two pages of a database."""
+    """Return an identity shared by all objects of one page, and by no other page of a database."""
     return page.number or -id(page)

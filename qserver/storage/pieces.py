@@ -1,6 +1,6 @@
 """Long work in pieces: a generator yields now and then, so that others can run.
 
-Whoever runs it decides what happens in between: nothing, if the work is known to be short
+The caller decides what happens at each yield: nothing, if the work is known to be short
 (`at_once`); a pause, if it may be long (`durability.pauses`).
 """
 
@@ -15,14 +15,14 @@ Steps: TypeAlias = Generator[None, None, Made]
 """Yields now and then, so that others can run; returns the result."""
 
 
-def noting(steps: Steps[Made], made: list[Made]) -> Steps[None]:
-    """Take the steps, and note their result, for a loop that would lose it."""
+def capturing_result(steps: Steps[Made], made: list[Made]) -> Steps[None]:
+    """Run the steps, and append their result to a list: a `for` loop over steps discards it."""
     made.append((yield from steps))
 
 
 def at_once(steps: Steps[Made]) -> Made:
-    """Return the result of few steps without a pause."""
+    """Return the result of a few steps, without pauses."""
     made: list[Made] = []
-    for _ in noting(steps, made):
+    for _ in capturing_result(steps, made):
         pass
     return made[0]

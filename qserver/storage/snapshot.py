@@ -47,9 +47,9 @@ PICKED_MAX = 64
 
 
 class Lease:
-    """Shared by some snapshots that follow each other; dies with the last of them.
+    """Shared by consecutive snapshots; dies with the last of them.
 
-    They need pages of the versions `first` to `last`; None: more of them may come.
+    It covers pages of the versions `first` to `last`; None: later ones may join.
     """
 
     __slots__ = ("__weakref__", "first", "last")
@@ -65,8 +65,8 @@ class Lease:
 class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """Catalog and trees at a version, cut into ranges for `shards` shards.
 
-    `time` is when it was published. Whoever reads its trees holds the snapshot, and so its lease:
-    pages that it can reach are not forgotten meanwhile.
+    `time` is when it was published. A reader of its trees must hold the snapshot, and with it the
+    lease: meanwhile no page that it can reach is forgotten.
     """
 
     version: int

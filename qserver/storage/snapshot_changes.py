@@ -1,10 +1,10 @@
-"""What differs between two versions, row by row: net, whatever happened in between.
+"""Computes the net difference of two versions, row by row.
 
-A table that was made, dropped or redefined shows as a change of schema. Rows of a new table are
-insertions. Those of a table that was dropped, or whose rows have another form now, are not listed.
+A table that was created, dropped or redefined is a change of schema. Rows of a new table are
+insertions. Rows of a table that was dropped, or whose rows have another form now, are not listed.
 
-Trees share the pages that have not changed, and those are not opened. A version that was made again
-shares fewer, so equal rows are left out one by one.
+Pages that both trees share are not opened. A rebuilt version shares fewer pages, so equal rows are
+skipped one by one.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def snapshot_changes(
     tables: set[str] | None = None,
     start: tuple[str, Key | None] | None = None,
 ) -> Iterator[tuple[str, Key | None, Change] | None]:
-    """Yield changes with the key of their table in the catalog and that of the row, in order.
+    """Yield changes, each with the catalog key of its table and the key of its row, in order.
 
-    `tables` limits it to some, by their keys in the catalog; `start` says behind which change to
-    begin. Yields None now and then, where the caller may let others run.
+    `tables` limits it to some tables, by their catalog keys; `start` is the change to begin after.
+    Yields None now and then, where the caller may let others run.
     """
     old, new = before.catalog, after.catalog
     for name in sorted({*old.tables, *old.others, *new.tables, *new.others}):

@@ -1,14 +1,14 @@
-"""A transaction that is run in steps, each of which is kept or undone, with savepoints.
+"""A transaction that runs in steps, each of which is kept or undone, with savepoints.
 
     step ─► reads, writes of its own ─┬─ keep: the writes join those of the whole
-            over those of the whole   └─ otherwise they are forgotten
+            over those of the whole   └─ otherwise they are discarded
     savepoint a ─► steps ─► roll back to a: the writes are as they were there
 
-The whole is an ordinary transaction, which commits as any other. Everything that a step has read is
-part of its footprint, also if the step was undone: the client may have acted on it.
+The whole is an ordinary transaction and commits as one. Everything that a step has read is part of
+its footprint, even if the step was undone: the client may have acted on it.
 
-A savepoint remembers what the keys held that were written after it, and no more. So it costs
-nothing where it stands, and as much as the writes after it.
+A savepoint records the former values of keys that are written after it. So setting it is free, and
+it costs as much as the writes that follow.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SteppedTransaction:
     def __init__(
         self, snapshot: Snapshot, read_only: bool = False, whole: Transaction | None = None
     ) -> None:
-        """`whole` is a transaction that has not begun, and that gets all that the steps do."""
+        """`whole` is a transaction that has not begun; it collects what all steps do."""
         self.read_only = read_only
         """Whether it can write nothing, so that its footprint matters to nobody."""
         self.whole = Transaction(snapshot) if whole is None else whole
@@ -52,7 +52,7 @@ class SteppedTransaction:
 
     @property
     def bytes(self) -> int:
-        """What it holds in memory, about."""
+        """The memory that it holds, about."""
         return self._bytes_written + self.bytes_read + sum(each.bytes for each in self._savepoints)
 
     @property
@@ -60,7 +60,7 @@ class SteppedTransaction:
         return len(self._savepoints)
 
     def step(self, statement: int) -> StepTransaction:
-        """Begin a step, whose first statement has this number."""
+        """Begin a step whose first statement has this number."""
         return StepTransaction(self, statement)
 
     # --- the end of a step ---
@@ -110,14 +110,14 @@ class SteppedTransaction:
         return name in names
 
     def forget_savepoint(self, name: str) -> Pieces:
-        """Forget the newest savepoint of a name; those after it stay, and all writes."""
+        """Forget the newest savepoint of a name; later ones and all writes stay."""
         at = self._find(name)
         if at:
             yield from self._savepoints[at - 1].take_over(self._savepoints[at])
         del self._savepoints[at]
 
     def release(self, name: str) -> Pieces:
-        """Forget the newest savepoint of a name and those after it; their writes stay."""
+        """Forget the newest savepoint of a name and all later ones; their writes stay."""
         at = self._find(name)
         released = self._savepoints[at:]
         if at:
@@ -145,10 +145,10 @@ class SteppedTransaction:
                 pass
 
     def _forget_sequences(self, first: int) -> None:
-        """Forget states of sequences that were read behind the first so many.
+        """Remove reads of sequence states from the footprint, except for the first so many.
 
-        Only definitions read them, to redefine or drop a sequence. One that is there again may be
-        drawn from, also by this transaction, which changes its state at once.
+        Only definitions read them, to redefine or drop a sequence. After a rollback this
+        transaction may draw from the sequence again, which changes its state at once.
         """
         read = self.whole.keys.get(SEQUENCES_TREE)
         for key in list(islice(read or (), first, None)):
@@ -181,13 +181,13 @@ class StepTransaction(Transaction):
         return self.catalog is not self._catalog_before
 
     def begin_again(self) -> None:
-        """Forget the writes: the step runs anew. What was read stays in the footprint."""
+        """Discard the writes: the step runs anew. Its reads stay in the footprint."""
         self.report_reads()
         self._statement = self._first
         self.forget_writes()
 
     def go_on(self) -> None:
-        """Begin a new step, over what the whole has now; its statements are counted on."""
+        """Begin a new step over what the whole has now; statement numbers continue."""
         self.catalog = self._catalog_before = self._stepped.whole.catalog
         self.forget_writes()
         self.changes_rows = False
@@ -197,9 +197,9 @@ class StepTransaction(Transaction):
         return self._catalog_before
 
     def mark(self) -> None:
-        """Begin a statement: statements are counted over the whole transaction.
+        """Begin a statement: statements are numbered over the whole transaction.
 
-        A statement that runs again keeps its mark, and one that never ran has that of the next.
+        A statement that runs again keeps its mark; one that never ran has that of the next.
         """
         self.report_reads()
         whole = self._stepped.whole
@@ -210,7 +210,7 @@ class StepTransaction(Transaction):
         self._statement += 1
 
     def report_reads(self) -> None:
-        """Add what was read so far to the footprint of the whole."""
+        """Add the reads so far to the footprint of the whole."""
         whole, stepped = self._stepped.whole, self._stepped
         if stepped.read_only:
             self.keys, self.ranges, self.names_seen = {}, [], {}
@@ -228,7 +228,7 @@ class StepTransaction(Transaction):
 
 
 class Savepoint:
-    """What was there, and what the keys held that were written since."""
+    """The state at a savepoint, and the former values of keys written since."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class Savepoint:
         )
 
     def remember(self, writes: Writes, changes: Writes) -> Pieces:
-        """Note what the keys that will be written hold, unless that is known."""
+        """Record the present values of keys about to be written, unless they are recorded."""
         for tree, of_tree in changes.items():
             written: Mapping[Key, Any] = writes.get(tree, {})
             before = self._before.setdefault(tree, {})
@@ -281,7 +281,7 @@ class Savepoint:
                 yield
 
     def take_over(self, later: Savepoint) -> Pieces:
-        """Undo what a later savepoint would have undone; what was there earlier counts."""
+        """Take over what a later savepoint would undo; earlier values win."""
         for tree, of_tree in later._before.items():
             before = self._before.setdefault(tree, {})
             entries = iter(of_tree.items())
@@ -291,7 +291,7 @@ class Savepoint:
                 yield
 
     def undo(self, writes: Writes) -> Pieces:
-        """Make the written keys hold what they held. If it is interrupted, it can go on."""
+        """Restore the former values of the written keys. If interrupted, it can continue."""
         while self._before:
             tree, before = next(iter(self._before.items()))
             written = writes.setdefault(tree, {})

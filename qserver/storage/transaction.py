@@ -426,19 +426,19 @@ class Transaction:
         self.dropped += trees
 
     def note_rewritten(self, old: int, new: int) -> None:
-        """Note that the rows of a table were moved from a tree into another, in another form."""
+        """Record that the rows of a table moved to another tree, in another form."""
         self.rewritten = {**self.rewritten, new: old}
 
     # --- when the work is done ---
 
     def stated(self) -> tuple[Definitions, ...]:
-        """Return the statements that have changed definitions, as the log has them."""
+        """Return the statements that have changed definitions, as the log stores them."""
         if not self.changes_rows:
             return self.definitions
         return tuple(msgspec.structs.replace(each, beside_rows=True) for each in self.definitions)
 
     def mark(self) -> None:
-        """Note where the footprint of the next statement begins."""
+        """Record where the footprint of the next statement begins."""
         if self.marks is not None:
             lengths = {tree: len(seen) for tree, seen in self.keys.items()}
             self.marks.append(Mark(len(self.ranges), len(self.names_seen), lengths))
@@ -449,7 +449,7 @@ class Transaction:
         return self.snapshot.catalog
 
     def entry_before(self, tree: int, key: Key) -> Value | None:
-        """Return what is at a key without this transaction's own writes. No read of the work."""
+        """Return the entry at a key without this transaction's own writes; records no read."""
         if self.earlier and key in self.earlier.get(tree, ()):
             return self.earlier[tree][key]
         return self.snapshot.get_entry(tree, key)
@@ -461,10 +461,11 @@ class Transaction:
         self.definitions, self.rewritten = (), {}
 
     def load_written(self) -> Iterator[None]:
-        """Load the pages that the writes will change, so that a page that cannot be read fails
-        this transaction and not the shard that installs it. Keys that were read are loaded.
+        """Load the pages that the writes will change, so that an unreadable page fails this
+        transaction.
 
-        Yields now and then, where others may run.
+        Otherwise it would fail the shard that installs the writes. Keys that were read are loaded
+        already. Yields now and then, where others may run.
         """
         for tree, changes in self.writes.items():
             read = self.keys.get(tree, {})

@@ -39,7 +39,8 @@ class ForeignKey:
     """`FOREIGN KEY (columns) REFERENCES table (referenced)`, all by name.
 
     Actions: "no action", "restrict", "cascade", "set null", "set default". `match`: "simple"
-    accepts a row if any of its columns is NULL, "full" only if all are.
+    accepts a row if any of its columns is NULL, "full" only if all are. `on_delete_columns`: what
+    SET NULL and SET DEFAULT set at a deletion, if not all columns.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ForeignKey:
     on_delete: str = "no action"
     on_update: str = "no action"
     match: str = "simple"
+    on_delete_columns: tuple[str, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         return {
@@ -59,6 +61,7 @@ class ForeignKey:
             "on_delete": self.on_delete,
             "on_update": self.on_update,
             "match": self.match,
+            "on_delete_columns": list(self.on_delete_columns),
         }
 
     @staticmethod
@@ -71,4 +74,5 @@ class ForeignKey:
             plain["on_delete"],
             plain["on_update"],
             plain["match"],
+            tuple(plain.get("on_delete_columns", ())),
         )

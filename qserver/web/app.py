@@ -11,7 +11,7 @@ application is the same under `qserver serve` and, by `asgi`, under any ASGI ser
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from itertools import count
 from typing import Final
@@ -28,7 +28,7 @@ from qserver.http1 import Request
 from qserver.web import bulk, bulk_out, change_feed
 from qserver.web.cached_reads import ReadEndpoint
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
-from qserver.web.catalogue import BODILESS, find_route, routes_of
+from qserver.web.catalogue import BODILESS, Route, find_route, routes_of
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
 from qserver.web.hosts import VIA, Hosts, Place
@@ -152,7 +152,7 @@ class Application:
         if not routes and path != "*":
             return Refusal(facts, "OPTIONS", lambda: _no_route("OPTIONS", path))
         cors = self._cors.preflight(facts.headers.get(b"origin"))
-        return Preflight(facts, [*sorted(routes), "OPTIONS"], cors)
+        return Preflight(facts, _methods(routes), cors)
 
     def _next_id(self) -> str:
         return f"{self._prefix}{next(self._numbers):x}"
@@ -195,10 +195,15 @@ def _given_twice(name: bytes) -> QserverError:
     )
 
 
+def _methods(routes: Mapping[str, Route]) -> tuple[str, ...]:
+    """The methods of a path with these routes."""
+    return tuple(sorted({*routes, "OPTIONS", *(("HEAD",) if "GET" in routes else ())}))
+
+
 def _no_route(method: str, path: str) -> QserverError:
     routes = routes_of(path)
     if routes:
-        allowed = tuple(sorted([*routes, "OPTIONS", *(["HEAD"] if "GET" in routes else [])]))
+        allowed = _methods(routes)
         return MethodNotAllowed(
             f"{path} does not take {method}",
             hint=f"It takes {', '.join(allowed)}.",

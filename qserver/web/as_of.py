@@ -1,4 +1,4 @@
-"""`as_of` of a request: a version, or a time with its zone."""
+"""Parses `as_of` of a request: a version, or a time with its zone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ the time of a version finds that version."""
 
 
 def as_of_of(request: QueryRequest | TransactionRequest) -> AsOf | None:
-    """The version or the time that a request reads, if it names one; raise if it cannot."""
+    """The version or time that a request reads, if it names one; raise if it may not."""
     if request.as_of is None:
         return None
     if request.dry_run:
@@ -31,7 +31,7 @@ def as_of_of(request: QueryRequest | TransactionRequest) -> AsOf | None:
 
 
 def as_of_given(given: int | str, name: str = "as_of") -> AsOf:
-    """The version or the time that a field or parameter of this name has, or raise."""
+    """The version or time in a field or parameter of this name; raise if it is neither."""
     if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 18:
         given = int(given)
     if isinstance(given, int):

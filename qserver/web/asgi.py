@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from sys import maxsize
 from typing import Any, Final
 
@@ -33,16 +34,19 @@ from qserver.http1 import (
     Response,
     hold_anything,
 )
+from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
 from qserver.limits import (
     BODY_PROGRESS_BYTES_MIN,
     BODY_SECONDS_MAX,
     BODY_UNREAD_BYTES_MAX,
+    HEADS_KEPT_MAX,
     LINGER_SECONDS_MAX,
     REQUEST_BODY_BYTES_MAX,
     SEND_SECONDS_MAX,
 )
 from qserver.web.app import Application
+from qserver.web.calls import Endpoint
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -54,9 +58,22 @@ FAREWELL_SECONDS: Final = 1.0
 """For the last words of a stream whose server stops."""
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What follows from the head of a request alone."""
+
+    endpoint: Endpoint
+    declared: int
+    """The length of its body, which the server has checked; `maxsize` if the head does not say."""
+    is_small: bool
+    """Whether to read the body first: some servers cannot continue after an unread one."""
+
+
 class AsgiApplication:
     def __init__(self, application: Application) -> None:
         self.application = application
+        self._heads: dict[Request, Head] = {}
+        """Clients send the same head again (see `http1.heads`)."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -75,13 +92,13 @@ class AsgiApplication:
             headers,
             scope.get("scheme", "http"),
         )
-        body = ReceivedBody(receive, _declared(request))
+        head = self._heads.get(request) or self._head(request)
+        endpoint = head.endpoint
+        body = ReceivedBody(receive, head.declared)
         waiting = _Waiting()
         is_http_1 = scope.get("http_version", "1.1").startswith("1")
         try:
-            # Some servers cannot continue after an unread body, so read a small one first.
-            whole = await body.read() if is_http_1 and _is_small(request) else None
-            endpoint = self.application.endpoint(request)
+            whole = await body.read() if is_http_1 and head.is_small else None
             body.most = endpoint.body_bytes_max or body.most
             answer = endpoint.handle(
                 body if whole is None else whole, scope.get("client"), waiting.respond
@@ -92,12 +109,13 @@ class AsgiApplication:
             response, _ = refusal_response(refusal, request.own_id or new_request_id(), 0)
         except ClientGone:
             return
-        if not is_http_1:
-            # Hypercorn drops an answered HTTP/2 stream and crashes on its later data.
-            await body.discard(DISCARD_SECONDS)
-        elif body.has_begun and response.status not in _REFUSED:
-            # It closes the connection after the answer, and the rest of the body would reset it.
-            await body.discard(LINGER_SECONDS_MAX)
+        if not body.has_ended:
+            if not is_http_1:
+                # Hypercorn drops an answered HTTP/2 stream and crashes on its later data.
+                await body.discard(DISCARD_SECONDS)
+            elif body.has_begun and response.status not in _REFUSED:
+                # It closes the connection after the answer: the rest of the body would reset it.
+                await body.discard(LINGER_SECONDS_MAX)
         start = {"type": "http.response.start", "status": response.status}
         pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
         if isinstance(response.body, bytes):
@@ -108,6 +126,27 @@ class AsgiApplication:
         else:
             sender = PartsSender(receive, send)
             await sender.send({**start, "headers": pairs}, response.body, response.farewell)
+
+    def _head(self, request: Request) -> Head:
+        headers = dict(request.headers)
+        length = headers.get(b"content-length", b"0")
+        declared = int(length) if length.isdigit() and len(length) < 20 else maxsize
+        is_small = (
+            declared <= BODY_UNREAD_BYTES_MAX
+            and b"expect" not in headers
+            and b"transfer-encoding" not in headers
+        )
+        head = Head(self.application.endpoint(request), declared, is_small)
+        if self.application.varying not in headers and _size(request) <= HEAD_KEPT_BYTES_MAX:
+            if len(self._heads) >= HEADS_KEPT_MAX:
+                self._heads.clear()
+            self._heads[request] = head
+        return head
+
+
+def _size(request: Request) -> int:
+    sizes = [len(name) + len(value) for name, value in request.headers]
+    return len(request.path) + len(request.query) + sum(sizes)
 
 
 _REFUSED: Final = (408, 413)
@@ -132,6 +171,10 @@ class ReceivedBody:
     @property
     def has_begun(self) -> bool:
         return self._size > 0
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._more
 
     async def discard(self, seconds: float) -> None:
         """Read and drop the rest of the body, for a while."""
@@ -180,21 +223,6 @@ class ReceivedBody:
             if part:
                 return part
         return b""
-
-
-def _declared(request: Request) -> int:
-    """The length that the head says, which the server has checked."""
-    length = dict(request.headers).get(b"content-length", b"0")
-    return int(length) if length.isdigit() and len(length) < 20 else maxsize
-
-
-def _is_small(request: Request) -> bool:
-    headers = dict(request.headers)
-    return (
-        _declared(request) <= BODY_UNREAD_BYTES_MAX
-        and b"expect" not in headers
-        and b"transfer-encoding" not in headers
-    )
 
 
 class _Waiting:

@@ -1,4 +1,4 @@
-"""A transaction whose changes go to a new branch, and not to the database that it names."""
+"""Runs a transaction on a new branch instead of the database that it names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def run_on_branch(
     statements: Sequence[Statement],
     options: Options,
 ) -> tuple[str, TransactionResult]:
-    """Return the name of the branch, and what the transaction came to; no branch if it failed.
+    """Return the name of the branch and the outcome; a failed transaction leaves no branch.
 
     Making the branch counts toward the timeout.
     """

@@ -17,7 +17,7 @@ import trio
 from qserver.control.databases import OpenDatabase
 from qserver.engine.stored_answers import StoredAnswer, text_of
 from qserver.engine.work import timed_out
-from qserver.engine.yielding import Stint, yield_to_others
+from qserver.engine.yielding import TimeSlice, yield_to_others
 from qserver.errors import (
     Forbidden,
     InvalidRequest,
@@ -27,7 +27,7 @@ from qserver.errors import (
 from qserver.http1 import Answer, IncomingBody
 from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
 from qserver.query.bulk import BulkInsert, OnConflict
-from qserver.query.once import mismatch
+from qserver.query.idempotency import mismatch
 from qserver.query.results import Answered, Options
 from qserver.web import shapes
 from qserver.web.bulk_array import JsonArray
@@ -64,8 +64,8 @@ class BulkEndpoint(Endpoint):
         self.database = None if named is None else named.decode("latin-1")
 
 
-class Asked(NamedTuple):
-    """What the head of a request asks for."""
+class BulkOptions(NamedTuple):
+    """The options in the head of a request."""
 
     kind: type[JsonLines | Csv | JsonArray]
     on_conflict: OnConflict
@@ -84,9 +84,9 @@ class BulkCall(KeyedCall):
         return self.after(self._load(body), self._loaded)
 
     async def _load(self, body: bytes | IncomingBody) -> Answered:
-        asked, endpoint, grant = self._asked(), self.endpoint, self.grant
+        bulk, endpoint, grant = self._bulk_options(), self.endpoint, self.grant
         self._began = perf_counter()
-        with await endpoint.service.plane.database(grant, asked.database) as opened:
+        with await endpoint.service.plane.database(grant, bulk.database) as opened:
             key = self.idempotency_key
             if key is None:
                 key = endpoint.headers.get(b"idempotency-key")
@@ -94,13 +94,13 @@ class BulkCall(KeyedCall):
             pieces = BodyPieces(body, None if key is None else place)
             try:
                 if key is None:
-                    return await self._insert(opened, asked, pieces, None)
+                    return await self._insert(opened, bulk, pieces, None)
                 name = name_of_answer(opened.id, grant, key)
-                return await self._insert_once(opened, asked, pieces, name)
+                return await self._insert_once(opened, bulk, pieces, name)
             finally:
                 endpoint.service.metrics.bulk_bytes += pieces.size
 
-    def _asked(self) -> Asked:
+    def _bulk_options(self) -> BulkOptions:
         endpoint = self.endpoint
         if not self.grant.may_write:
             raise Forbidden("rows in bulk need a key with the scope data:write")
@@ -118,12 +118,12 @@ class BulkCall(KeyedCall):
             instead = "application/x-ndjson, text/csv or application/json"
             check_media_type(endpoint.content_type, JSON_TYPES, instead)
         database = given.get("database", endpoint.database)
-        return Asked(kind, cast(OnConflict, on_conflict), only, database)
+        return BulkOptions(kind, cast(OnConflict, on_conflict), only, database)
 
     async def _insert(
-        self, opened: OpenDatabase, asked: Asked, body: BodyPieces, name: bytes | None
+        self, opened: OpenDatabase, bulk: BulkOptions, body: BodyPieces, name: bytes | None
     ) -> Answered:
-        """Insert the rows. With `name`, store the answer under it, or return the one that is."""
+        """Insert the rows. With `name`, store the answer under it, or return the stored one."""
         sql, allowed = opened.sql, allowed_of(self.grant)
         still_allowed = partial(self._check_still_allowed, opened)
         options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed)
@@ -134,13 +134,13 @@ class BulkCall(KeyedCall):
                 known = sql.stored_answer(transaction.transaction, name)
                 if known is not None:
                     return await _repeated(known, body)
-            texts = asked.kind is Csv
+            texts = bulk.kind is Csv
             insert = BulkInsert(
-                sql, transaction, self.endpoint.table, asked.on_conflict, options, texts=texts
+                sql, transaction, self.endpoint.table, bulk.on_conflict, options, texts=texts
             )
-            insert.check_columns(asked.only or ())
+            insert.check_columns(bulk.only or ())
             with trio.move_on_after(BULK_SECONDS_MAX) as scope:
-                await _add_all(insert, body, asked.kind(asked.only), still_allowed)
+                await _add_all(insert, body, bulk.kind(bulk.only), still_allowed)
             if scope.cancelled_caught:
                 raise timed_out()
             head = b'{"success":true,"affected_rows":%d,"version":' % insert.affected_rows
@@ -155,7 +155,7 @@ class BulkCall(KeyedCall):
         return Answered(text_of(answer, version), False)
 
     async def _insert_once(
-        self, opened: OpenDatabase, asked: Asked, body: BodyPieces, name: bytes
+        self, opened: OpenDatabase, bulk: BulkOptions, body: BodyPieces, name: bytes
     ) -> Answered:
         """Insert the rows, unless the same request has inserted them."""
         sql = opened.sql
@@ -165,7 +165,7 @@ class BulkCall(KeyedCall):
             return await _repeated(known, body)
         with sql.running(name):
             try:
-                return await self._insert(opened, asked, body, name)
+                return await self._insert(opened, bulk, body, name)
             except SerializationFailure:  # perhaps the same request, whose client has left
                 snapshot = sql.snapshots.take()
                 known = None if snapshot is None else sql.stored_answer(snapshot, name)
@@ -174,7 +174,7 @@ class BulkCall(KeyedCall):
                 return await _repeated(known, body)
 
     async def _check_still_allowed(self, opened: OpenDatabase) -> None:
-        """Raise if the sender may no longer write: a key dies at once, however long its body is."""
+        """Raise if the sender may no longer write: a revoked key ends a long upload."""
         grant = await self.endpoint.service.authenticate(self.endpoint.headers)
         if not (grant.may_write and grant.may_use(opened.id)):
             raise Forbidden("the key has been narrowed and may no longer write this")
@@ -193,7 +193,7 @@ BulkEndpoint.kind = BulkCall
 
 
 def _check_parameters(content_type: bytes) -> None:
-    """Refuse what would be read wrongly: another character set, a CSV without a header."""
+    """Refuse what would be misread: another character set, a CSV without a header."""
     for parameter in content_type.lower().split(b";")[1:]:
         name, _, value = parameter.partition(b"=")
         name, value = name.strip(), value.strip().strip(b'"')
@@ -204,9 +204,9 @@ def _check_parameters(content_type: bytes) -> None:
 
 
 class BodyPieces:
-    """The body in pieces that are worth decoding at once.
+    """The body in pieces of a useful size for decoding.
 
-    With the `place` where it is sent, the fingerprint of the request is known at the end.
+    With `place`, the route, it also computes the fingerprint of the request.
     """
 
     def __init__(self, body: bytes | IncomingBody, place: bytes | None = None) -> None:
@@ -226,7 +226,7 @@ class BodyPieces:
             await yield_to_others()
 
     async def next(self) -> tuple[bytes, bool]:
-        """Wait for a piece; also whether it is the last."""
+        """Wait for a piece; return it, and whether it is the last."""
         piece, self._has_ended = await self._receive()
         self.size += len(piece)
         if self._digest is not None:
@@ -248,7 +248,7 @@ class BodyPieces:
 
 
 async def _repeated(known: StoredAnswer, body: BodyPieces) -> Answered:
-    """The stored answer, if the request is the same to the last byte."""
+    """The stored answer, if the request has the same bytes."""
     with trio.move_on_after(BULK_SECONDS_MAX) as scope:
         await body.skip()
     if scope.cancelled_caught:
@@ -264,19 +264,19 @@ async def _add_all(
     decoder: JsonLines | Csv | JsonArray,
     still_allowed: Callable[[], Awaitable[None]],
 ) -> None:
-    """Insert rows as they arrive, a piece of the body after the other."""
-    is_last, stint = False, Stint()
+    """Insert rows as they arrive, one piece of the body at a time."""
+    is_last, time_slice = False, TimeSlice()
     while not is_last:
         piece, is_last = await body.next()
         await still_allowed()
         for batch in decoder.feed(piece, last=is_last):
             if batch is not None:
                 await insert.add(batch)
-            await stint.part_done()
+            await time_slice.yield_if_used_up()
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """The names of columns in a list with commas."""
+    """The column names in a comma-separated list."""
     names = tuple(name.strip() for name in text.split(","))
     if "" in names:
         raise InvalidRequest("columns are names with commas between them")

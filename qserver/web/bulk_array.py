@@ -3,8 +3,8 @@
     [{"a": 1}, {"a": 2}, {"a":        a piece of the body
      ───────── run ─────  └ begun     whole objects are decoded together, the rest waits
 
-A regular expression finds where objects end, by their brackets and strings; msgspec then decodes
-them, and finds what else is wrong. Objects nested deeper than the expression are taken one by one.
+A regular expression finds where objects end, by brackets and strings; msgspec then decodes them and
+finds all other errors. Objects nested deeper than the expression handles are taken one by one.
 """
 
 from __future__ import annotations
@@ -109,7 +109,10 @@ class JsonArray:
             self._awaits = "{]"
             return start + 1
         if start < len(text):
-            raise InvalidRequest("the body is not a JSON array of objects")
+            raise InvalidRequest(
+                "the body is not a JSON array of objects",
+                hint="Send JSON lines as application/x-ndjson, and CSV as text/csv.",
+            )
         return start
 
     def _misplaced(self, sign: str) -> InvalidRequest:
@@ -145,7 +148,7 @@ class JsonArray:
 
 
 def _end_of_object(text: bytes, start: int) -> Generator[None, None, int | None]:
-    """Where the object ends that begins at `start`, or None. Yields now and then."""
+    """The end of the object that begins at `start`, or None. Yields now and then."""
     whole = _OBJECT.match(text, start, start + RUN_BYTES_MAX)
     if whole is not None:
         return whole.end()

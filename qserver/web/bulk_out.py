@@ -1,9 +1,9 @@
-"""GET /v1/tables/{name}/rows: the rows of a table, streamed as CSV, JSON lines or a JSON array.
+"""GET /v1/tables/{name}/rows: streams the rows of a table as CSV, JSON lines or a JSON array.
 
     ?columns=id,name&where=id > $1&params=[7]&order=name DESC&limit=10
     ──► SELECT "id", "name" FROM "t" WHERE (id > $1) ORDER BY "name" DESC LIMIT 10 ──► `streams`
 
-`where` is parsed alone first, so it is one expression and cannot be more. Names are quoted.
+`where` is parsed on its own first, so it is exactly one expression. Names are quoted.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RowsOutCall(ReadCall):
 
 
 def _target(catalog: Catalog | None, name: str) -> str:
-    """The relation of a name in SQL: a dot may follow a schema, or be part of the name."""
+    """The SQL of a relation's name: a dot may follow a schema, or be part of the name."""
     found = None if catalog is None else find_relation(catalog, name)
     if isinstance(found, Table | View):
         return ".".join(map(quoted, found.path))
@@ -110,7 +110,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _ordered(text: str) -> str:
-    """Names with ASC or DESC, and where NULLs go, as SQL."""
+    """The ORDER BY list: names with ASC or DESC, and where NULLs go."""
     items = []
     for item in text.split(","):
         match = _DIRECTION.fullmatch(item.strip())

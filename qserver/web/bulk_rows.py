@@ -1,10 +1,10 @@
-"""Decodes rows in bulk while they arrive: JSON lines, CSV; `bulk_array` has JSON arrays.
+"""Decodes bulk rows while they arrive: JSON lines and CSV; `bulk_array` decodes JSON arrays.
 
     bytes ─► whole lines ─► rows ─► batches of rows with the same names
 
-A decoder raises the error of the first bad row after it has yielded the rows before it. CSV cells
-are texts, an empty cell is NULL, and a cell of two quotes is the empty text. An empty line is a row
-if there is one column, and otherwise does not count.
+A decoder yields the rows before the first bad one, then raises its error. CSV cells are texts, an
+empty cell is NULL, and a cell of two quotes is the empty text. An empty line is a row if there is
+one column, and is skipped otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ csv.field_size_limit(BULK_ROW_BYTES_MAX)
 
 
 class ObjectBatches:
-    """Makes batches of JSON objects."""
+    """Groups JSON objects into batches."""
 
     def __init__(self, only: tuple[str, ...] | None) -> None:
         self._only = None if only is None else frozenset(only)
@@ -60,7 +60,7 @@ class ObjectBatches:
             self._count += len(rows)
 
     def of_long(self, text: bytes) -> Batches:
-        """Yield the batch of one object that is long, and decoded in steps."""
+        """Yield the batch of one long object, decoded in steps."""
         try:
             _anything.decode(text)
             yield None
@@ -77,7 +77,7 @@ class ObjectBatches:
         yield from self.of([found])
 
     def refuse(self, reason: str) -> InvalidRequest:
-        """The error of the row after those that were yielded."""
+        """The error of the row after those yielded."""
         return refused_row(self._count + 1, reason)
 
 
@@ -168,9 +168,9 @@ class Csv:
             raise InvalidRequest("the CSV has no header line")
 
     def _end_of_records(self, text: str) -> int:
-        """Where a complete record ends, the last or nearly so: behind a line end outside of quotes.
+        r"""The end of a complete record, the last or nearly so: after a line end outside of quotes.
 
-        A \\r at the end may be half of one.
+        A \r at the end may be half of one.
         """
         pieces = text.split('"')
         begin = len(text)
@@ -188,9 +188,9 @@ class Csv:
         return end
 
     def _long_record(self, records: str) -> Generator[Batch | None, None, str]:
-        """Take the first record, which is long, a few cells at a time; return what is behind it.
+        """Decode the first record, a long one, a few cells at a time; return the rest.
 
-        Only this record may be long, because whatever lies before a line end has been taken.
+        Only this record may be long: everything before a line end has been taken.
         """
         line = len(records) - len(records.lstrip("\r\n"))
         if line:  # the end of a line, or empty ones
@@ -274,7 +274,7 @@ class Csv:
             raise self._refuse(trouble)
 
     def _refuse(self, trouble: str) -> InvalidRequest:
-        """The error of the row after those that were yielded, or of the header."""
+        """The error of the row after those yielded, or of the header."""
         if self._header is None:
             return InvalidRequest(f"the header of the CSV {trouble}")
         return refused_row(self._count + 1, trouble)
@@ -327,7 +327,7 @@ def _mark_empty(cell: re.Match[str]) -> str:
 
 
 def refused_row(row: int, reason: str) -> InvalidRequest:
-    """The error of a row that cannot be read."""
+    """The error of an unreadable row."""
     error = InvalidRequest(f"row {row} {reason}")
     error.row = row
     return error

@@ -1,10 +1,10 @@
-"""GET /v1/query: a query by its URL, with an ETag from what its result depends on.
+"""GET /v1/query: a query in a URL, with an ETag made from what its result depends on.
 
     the basis of the query ─► ETag ─┬─ the client has it: 304, and nothing runs
                                     └─ otherwise the query runs on the same snapshot
 
-An ETag is for one organization, database, request and release. It is weak: the rows are the same,
-the timings are not. What a request with `as_of` depends on is the version that it finds.
+An ETag is for one organization, database, request and release. It is weak: rows are the same,
+timings are not. With `as_of`, the result depends on the version found.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReadCall(QueryCall):
         return self.run(b"")
 
     def run(self, body: bytes) -> Answer:
-        """Decode the query string as the same fields of a body would be."""
+        """Decode the query string as the fields of a body."""
         self.check_head()
         request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
         return self.decoded(request)
@@ -114,7 +114,7 @@ class ReadCall(QueryCall):
 
 
 class ReadEndpoint(HotEndpoint):
-    kind = kind_once = ReadCall
+    kind = idempotent_kind = ReadCall
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
         super().__init__(facts, name, encoders)
@@ -130,14 +130,14 @@ def _fields(query: bytes) -> dict[str, Any]:
 
 
 def typed_fields(given: Mapping[str, str]) -> dict[str, Any]:
-    """Parameters with the types that the fields of a body have."""
+    """Parameters, converted to the types of the body's fields."""
     fields: dict[str, Any] = {}
     for name, value in given.items():
         if name in NUMBERS:
             fields[name] = whole_number(name, value)
         elif name == "params":
             text = value.encode()
-            decode_value(text)  # one value, and nothing behind it that would be a field
+            decode_value(text, "params")  # one value, and nothing behind it that would be a field
             fields[name] = msgspec.Raw(text)
         else:
             fields[name] = value
@@ -145,6 +145,6 @@ def typed_fields(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _tags(header: bytes) -> frozenset[bytes]:
-    """The tags of If-None-Match, which are compared weakly."""
+    """The tags of If-None-Match, for weak comparison."""
     tags = (each.strip() for each in header.split(b","))
     return frozenset(b"W/" + tag if tag[:1] == b'"' else tag for tag in tags if tag)

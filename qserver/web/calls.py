@@ -87,15 +87,15 @@ class Endpoint:
         self.plain_bytes_max = maxsize if self.compression is None else self.compression.bytes_min
         """The length of the longest body that is sent as it is."""
 
-    def with_value(self, value: bytes) -> Endpoint | EndpointOnce:
+    def with_value(self, value: bytes) -> Endpoint | IdempotentEndpoint:
         """The same endpoint, for a request with this Idempotency-Key."""
-        return EndpointOnce(self, value)
+        return IdempotentEndpoint(self, value)
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
         return begun(self.kind(self, body, client, respond))
 
 
-class EndpointOnce:
+class IdempotentEndpoint:
     """An endpoint, for one request with an Idempotency-Key."""
 
     __slots__ = ("_endpoint", "_key")

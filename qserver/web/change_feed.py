@@ -1,8 +1,8 @@
-"""GET /v1/changes: what has changed in a database since a version.
+"""GET /v1/changes: the changes of a database since a version.
 
-    since, tables, limit, wait_ms ─► JSON, or with Accept: text/event-stream events without an end
+    since, tables, limit, wait_ms ─► JSON, or endless events with Accept: text/event-stream
 
-A reader that comes back with `Last-Event-ID`, or with `next` as `since`, misses nothing.
+A client that returns with `Last-Event-ID`, or with `next` as `since`, misses nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from qserver.web.streams import EVENT_STREAM, AnswerParts
 PATH = "/v1/changes"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class FeedOptions(msgspec.Struct, frozen=True):
     since: int
     wanted: TableFilter
     limit: int
@@ -62,8 +62,8 @@ class ChangesEndpoint(Endpoint):
         self.streams = self._waits and EVENT_STREAM in headers.get(b"accept", b"")
         self._last_event_id = headers.get(b"last-event-id")
 
-    def asked(self) -> Asked:
-        """Read the parameters; raise if one is unknown or makes no sense."""
+    def options(self) -> FeedOptions:
+        """Parse the parameters; raise if one is unknown or invalid."""
         given = read_query_string(self.request.query, self._known)
         since = given.get("since")
         name = "since"
@@ -76,7 +76,7 @@ class ChangesEndpoint(Endpoint):
             )
         tables = given.get("tables")
         wait_ms = whole_number("wait_ms", given.get("wait_ms", "0"), 0, FEED_WAIT_MS_MAX)
-        return Asked(
+        return FeedOptions(
             whole_number(name, since, 0),
             TableFilter(None if tables is None else frozenset(map(_table, tables.split(",")))),
             whole_number("limit", given.get("limit", str(FEED_LIMIT_DEFAULT)), 1, FEED_LIMIT_MAX),
@@ -87,7 +87,7 @@ class ChangesEndpoint(Endpoint):
 
 class ChangesCall(KeyedCall):
     endpoint: ChangesEndpoint
-    _asked: Asked
+    _options: FeedOptions
     _opened: OpenDatabase | None = None
     _feed_open = False
     _reader: Reader | None = None
@@ -100,31 +100,31 @@ class ChangesCall(KeyedCall):
             raise Forbidden(
                 "this needs the scope data:read", hint="Use a key that has it, or make one."
             )
-        self._asked = self.endpoint.asked()
-        return self.after(self._begun(self._asked), self._answered)
+        self._options = self.endpoint.options()
+        return self.after(self._begun(self._options), self._answered)
 
-    async def _begun(self, asked: Asked) -> bytes | None:
-        """Open the database, and read some changes; None for a stream, which comes later."""
+    async def _begun(self, options: FeedOptions) -> bytes | None:
+        """Open the database, and read some changes; None for a stream, which reads later."""
         service = self.endpoint.service
-        opened = self._opened = await service.plane.database(self.grant, asked.database)
+        opened = self._opened = await service.plane.database(self.grant, options.database)
         reader = self._reader = service.feed_readers.open(self.grant.organization_id)
         database = opened.database
         reader.wake = database.feed.changed
         database.feed.open()  # what comes from now on stays in its window
         self._feed_open = True
         deadline = trio.current_time() + STATEMENT_SECONDS_MAX
-        _check(asked, await database.wait_durable_snapshot(deadline))
+        _check(options, await database.wait_durable_snapshot(deadline))
         try:
             if self.endpoint.streams:
-                await before(deadline, _check_kept, database, asked.since)
+                await before(deadline, _check_kept, database, options.since)
                 return None
             return await some_changes(
                 database.feed,
-                database.past,
-                asked.since,
-                asked.wanted,
-                asked.limit,
-                asked.wait_seconds,
+                database.catch_up,
+                options.since,
+                options.wanted,
+                options.limit,
+                options.wait_seconds,
                 reader,
                 self._check_of(opened, reader),
             )
@@ -137,7 +137,7 @@ class ChangesCall(KeyedCall):
             raise gone from error
 
     def _check_of(self, opened: OpenDatabase, reader: Reader) -> Callable[[], Awaitable[None]]:
-        """Return what raises if the reader may no longer read."""
+        """Return a check that raises if the reader may no longer read."""
         service, headers = self.endpoint.service, self.endpoint.headers
 
         async def check() -> None:
@@ -166,12 +166,14 @@ class ChangesCall(KeyedCall):
         return self.answer_in_parts(out, AnswerParts(self._events(), ended), live=True)
 
     async def _events(self) -> AsyncGenerator[bytes, None]:
-        opened, reader, asked = self._opened, self._reader, self._asked
+        opened, reader, options = self._opened, self._reader, self._options
         assert opened is not None and reader is not None
         database = opened.database
         reader.sent_at = -inf  # so that something is sent at once, and the head with it
         pool = self.endpoint.service.memory
-        parts = FeedParts(database.feed, database.past, asked.since, asked.wanted, reader, pool)
+        parts = FeedParts(
+            database.feed, database.catch_up, options.since, options.wanted, reader, pool
+        )
         try:
             async with aclosing(parts.events(self._check_of(opened, reader))) as events:
                 async for part in events:
@@ -199,21 +201,21 @@ ChangesEndpoint.kind = ChangesCall
 
 
 async def _check_kept(database: Database, since: int) -> None:
-    """Raise HistoryTooOld if the changes behind a version are no longer kept."""
+    """Raise HistoryTooOld if the changes after a version are no longer kept."""
     feed = database.feed
     if since < feed.newest() and feed.find(since + 1) is None:
         await database.history.check_kept(since)
 
 
-def _check(asked: Asked, newest: Snapshot) -> None:
-    if asked.since > newest.version:
+def _check(options: FeedOptions, newest: Snapshot) -> None:
+    if options.since > newest.version:
         raise InvalidRequest(
-            f"there is no version {asked.since} yet, the newest is {newest.version}"
+            f"there is no version {options.since} yet, the newest is {newest.version}"
         )
-    if asked.wanted.tables is None:
+    if options.wanted.tables is None:
         return
     known = {".".join(table.path) for table in newest.catalog.tables.values()}
-    for name in sorted(asked.wanted.tables - known):
+    for name in sorted(options.wanted.tables - known):
         raise UndefinedTable(f'relation "{name}" does not exist', table=name)
 
 

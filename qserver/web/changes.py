@@ -1,7 +1,8 @@
-"""Changes of rows as JSON: `{"table", "op", "key", "before", "after"}`, one form everywhere.
+"""Encodes changes of rows as JSON: `{"table", "op", "key", "before", "after"}`.
 
-Rows have their visible columns, with the same values as in answers. `key` has the columns of the
-primary key, and is null for a table without one. A change of schema has neither key nor rows.
+All routes use this form. Rows have their visible columns, with the same values as in answers. `key`
+has the columns of the primary key, and is null for a table without one. A change of schema has
+neither key nor rows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FORMS_KEPT_MAX: Final = 1000
 
 
 class ChangeEncoder:
-    """Turns changes into objects for JSON; keeps what follows from each table's definition."""
+    """Turns changes into objects for JSON; caches what depends on a table's definition."""
 
     def __init__(self) -> None:
         self._forms: dict[int, tuple[Table, _TableForm]] = {}
@@ -92,7 +93,7 @@ def _object(fields: Sequence[_Field], row: Row) -> dict[str, Any]:
 
 
 def is_long(diff: Diff | None) -> bool:
-    """Are there too many changes to encode them without yielding?"""
+    """Return whether there are too many changes to encode without yielding."""
     return diff is not None and (
         len(diff.changes) > CHANGES_ENCODED_AT_ONCE or diff.held_bytes > ANSWER_PART_BYTES
     )

@@ -22,7 +22,7 @@ class Abandoned(Exception):  # internal: ends an abandoned thread
 
 
 def compute_in_threads(most: int = PLANNING_THREADS_MAX) -> Compute:
-    """Returns a function that computes in at most `most` threads; later calls wait."""
+    """Return a function that computes in at most `most` threads; later calls wait."""
     limiter = trio.CapacityLimiter(most)
 
     async def compute(work: Callable[[Check], Any]) -> Any:

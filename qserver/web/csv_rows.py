@@ -4,7 +4,7 @@
     1,"say ""hi"" ","{a,b}"          each value as the text that its type prints, and reads again
     2,"",                            an empty text is two quotes, NULL is nothing
 
-Only cells that need quotes have them. So what `bulk_rows` reads is what was written here.
+Only cells that need quotes have them. `bulk_rows` reads exactly what is written here.
 """
 
 from __future__ import annotations

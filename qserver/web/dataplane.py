@@ -84,7 +84,7 @@ TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 class HotEndpoint(Endpoint):
     """The options that the head of a request to a hot route gives."""
 
-    kind_once: type[KeyedCall]
+    idempotent_kind: type[KeyedCall]
     """The kind of calls with an Idempotency-Key."""
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
@@ -101,7 +101,7 @@ class HotEndpoint(Endpoint):
         """The open transaction that the request is a step of."""
         self.idempotency_key = headers.get(b"idempotency-key")
         if self.idempotency_key is not None:
-            self.kind = self.kind_once
+            self.kind = self.idempotent_kind
 
     options: tuple[Grant | None, Options] = (None, Options())
     """The default options of statements, for the last grant."""

@@ -1,19 +1,19 @@
-"""The changes of a database as JSON: some at a time, or as Server-Sent Events without an end.
+"""Encodes the changes of a database: some at a time as JSON, or endless Server-Sent Events.
 
     {"changes": [{"version", "time", "table", "op", …} …], "next", "newest"}
 
     change … change ─► version (id: its number) ─► change …
                                                 └─► error
 
-Whole versions only, in commit order. A version is encoded once for each filter, and all readers
-with that filter send the same bytes. Each pauses after it has sent, longer if there are many, and
-then sends all versions that have come meanwhile, so that a hundred readers cost little beside the
-commits.
+Only whole versions are sent, in commit order. A version is encoded once per filter, and all readers
+with that filter send the same bytes. A reader pauses after each part, longer if there are many
+readers, and then sends all versions that have come meanwhile. So a hundred readers cost little
+beside the commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
@@ -22,8 +22,8 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.engine.feed import FedVersion, Feed, Past
-from qserver.engine.yielding import Stint
+from qserver.engine.feed import CatchUp, Feed, FeedVersion, LaggingReader
+from qserver.engine.yielding import TimeSlice
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
@@ -40,12 +40,9 @@ from qserver.web.readers import Reader
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
-VERSIONS_AT_ONCE: Final = 1000
-"""Versions of the past that a stream looks at before it looks at its key again."""
-
 
 class TableFilter(msgspec.Struct, frozen=True):
-    """The names of the tables whose changes are wanted; None: all of them."""
+    """The names of the wanted tables; None: all of them."""
 
     tables: frozenset[str] | None = None
 
@@ -61,9 +58,9 @@ class VersionLines(msgspec.Struct, frozen=True):
 
 
 async def lines_of(
-    version: FedVersion, wanted: TableFilter, encoder: ChangeEncoder
+    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
 ) -> VersionLines:
-    """Return the encoded changes of a version; encoded once, for all readers with that filter."""
+    """Return the encoded changes of a version; encoded once per filter, for all readers."""
 
     def encode(changes: Changes) -> Generator[None, None, VersionLines]:
         time = datetime.fromtimestamp(version.time, UTC).isoformat().replace("+00:00", "Z")
@@ -89,7 +86,7 @@ def version_event(version: int) -> bytes:
 
 async def some_changes(
     feed: Feed,
-    past: Past,
+    catch_up: CatchUp,
     since: int,
     wanted: TableFilter,
     limit: int,
@@ -97,18 +94,18 @@ async def some_changes(
     reader: Reader,
     still_allowed: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
 ) -> bytes:
-    """Return the body of an answer: versions behind `since` until there are `limit` changes.
+    """Return the body of an answer: versions after `since`, until there are `limit` changes.
 
     If there is none yet, wait for the first. A version larger than the limit comes whole.
-    `still_allowed` runs after each wait; an exception from it ends the call.
+    `still_allowed` runs after each wait; its exception ends the call.
     """
     lines: list[bytes] = []
-    encoder, stint = ChangeEncoder(), Stint()
+    encoder, time_slice = ChangeEncoder(), TimeSlice()
     size, last = 0, since + FEED_LOOK_MAX
     deadline = trio.current_time() + wait_seconds
     feed.open()
     try:
-        async with aclosing(feed.after(since, past)) as versions:
+        async with aclosing(feed.after(since, catch_up)) as versions:
             while len(lines) < limit and size < FEED_ANSWER_BYTES_MAX and since < last:
                 if since >= feed.newest():
                     if lines or trio.current_time() >= deadline:
@@ -119,7 +116,7 @@ async def some_changes(
                     continue
                 version = await anext(versions)
                 more = (await lines_of(version, wanted, encoder)).lines
-                await stint.part_done()
+                await time_slice.yield_if_used_up()
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
@@ -135,65 +132,78 @@ async def some_changes(
     )
 
 
-class Tail:
-    """The events of the versions in the window that pass one filter, for all readers with it.
+class EventBuffer:
+    """The events of consecutive versions that pass one filter, for all readers with it.
 
-    A reader takes what is behind its version as one piece, so that a version costs each reader next
-    to nothing. A piece is about `ANSWER_PART_BYTES` long, or one version: no reader, however slow,
-    holds more.
+    A reader takes all events after its version as one piece, so that a version costs each reader
+    next to nothing. A piece is about `ANSWER_PART_BYTES` long, or one version: no reader, however
+    slow, holds more.
     """
 
-    def __init__(self, feed: Feed, wanted: TableFilter) -> None:
-        self._feed = feed
-        self._wanted = wanted
-        self._encoder = ChangeEncoder()
-        self._first = 0
-        self._events: list[bytes] = []
-        self._lock = trio.Lock()
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
+        self.events: list[bytes] = []
         self._joined: tuple[int, int, int, bytes] = (0, 0, 0, b"")
-        self.readers = 0
 
-    async def behind(self, since: int) -> tuple[int, bytes]:
-        """Return events behind `since`, and the version up to which they go.
+    @property
+    def last(self) -> int:
+        return self.first + len(self.events) - 1
 
-        If the window has moved beyond `since` meanwhile, return `since` and nothing.
+    def behind(self, since: int) -> tuple[int, bytes]:
+        """Return events after `since`, and the version up to which they go.
+
+        If the next version is not among them, return `since` and nothing.
         """
-        last = self._first + len(self._events) - 1
-        if since >= last or not self._events:  # there is more, or the window has moved on
-            async with self._lock:
-                last = await self._extended()
-        if not self._first <= since + 1 <= last:
+        last = self.last
+        if not self.first <= since + 1 <= last:
             return since, b""
         if self._joined[:2] != (since, last):
             events: list[bytes] = []
             size, reached = 0, since
             while reached < last and size < ANSWER_PART_BYTES:
                 reached += 1
-                events.append(self._events[reached - self._first])
+                events.append(self.events[reached - self.first])
                 size += len(events[-1])
             self._joined = (since, last, reached, b"".join(events))
         return self._joined[2:]
 
-    async def _extended(self) -> int:
-        """Encode the versions that have come, forget those that the window has forgotten."""
-        feed, events = self._feed, self._events
+
+class Tail:
+    """The events of the versions in the window that pass one filter."""
+
+    def __init__(self, feed: Feed, wanted: TableFilter) -> None:
+        self._feed = feed
+        self._wanted = wanted
+        self._encoder = ChangeEncoder()
+        self._buffer = EventBuffer()
+        self._lock = trio.Lock()
+        self.readers = 0
+
+    async def behind(self, since: int) -> tuple[int, bytes]:
+        """Do as `EventBuffer.behind`; return nothing if the window has moved beyond `since`."""
+        buffer = self._buffer
+        if since >= buffer.last or not buffer.events:  # there is more, or the window moved on
+            async with self._lock:
+                await self._extend(buffer)
+        return buffer.behind(since)
+
+    async def _extend(self, buffer: EventBuffer) -> None:
+        """Encode new versions, and drop those that have left the window."""
+        feed, events = self._feed, buffer.events
         oldest = feed.oldest
-        if not events or self._first + len(events) < oldest:
+        if not events or buffer.first + len(events) < oldest:
             events.clear()
-            self._first = oldest
-        last = self._first + len(events) - 1
-        while (version := feed.find(last + 1)) is not None:
+            buffer.first = oldest
+        while (version := feed.find(buffer.last + 1)) is not None:
             events.append((await lines_of(version, self._wanted, self._encoder)).events)
-            last += 1
-        forgotten = feed.oldest - self._first
+        forgotten = feed.oldest - buffer.first
         if forgotten > 0:
             del events[:forgotten]
-            self._first += forgotten
-        return last
+            buffer.first += forgotten
 
 
 def _pause(readers: int) -> float:
-    """Return how long one of so many readers pauses after each part."""
+    """Return how long each of so many readers pauses after a part."""
     return max(FEED_PAUSE_SECONDS, min(readers / FEED_PARTS_PER_SECOND, FEED_PAUSE_SECONDS_MAX))
 
 
@@ -203,24 +213,25 @@ class FeedParts:
     def __init__(
         self,
         feed: Feed,
-        past: Past,
+        catch_up: CatchUp,
         since: int,
         wanted: TableFilter,
         reader: Reader,
         pool: MemoryPool,
     ) -> None:
-        """What was made and not yet sent is held in the `pool`."""
+        """The `pool` holds what was made and not yet sent."""
         self._pool = pool
         self._feed = feed
-        self._past = past
+        self._catch_up = catch_up
         self._since = since
         self._wanted = wanted
         self._reader = reader
+        self._lagging: LaggingReader | None = None
 
     async def events(
         self, still_allowed: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[bytes, None]:
-        """`still_allowed` runs before each part; an exception from it ends the stream."""
+        """`still_allowed` runs before each part; its exception ends the stream."""
         feed, reader = self._feed, self._reader
         told = since = self._since
         feed.open()
@@ -230,10 +241,12 @@ class FeedParts:
             while True:
                 part = b""
                 if feed.find(since + 1) is not None:
+                    self._lag_no_more()
                     since, part = await tail.behind(since)
                 elif since < feed.newest():
                     since, part = await self._caught_up(since)
                 elif not reader.is_silent:
+                    self._lag_no_more()
                     await reader.wait(partial(feed.wait, since + 1))
                 await still_allowed()
                 if part:
@@ -246,22 +259,30 @@ class FeedParts:
                     yield KEEP_ALIVE if told == since else version_event(since)
                     told, reader.sent_at = since, trio.current_time()
         finally:
+            self._lag_no_more()
             tail.readers -= 1
             if not tail.readers:
                 feed.shared.pop(self._wanted, None)
             feed.close()
 
     async def _caught_up(self, since: int) -> tuple[int, bytes]:
-        """Return events of the past, until they are enough for a part or reach the window."""
-        part: list[bytes] = []
-        encoder, stint = ChangeEncoder(), Stint()
-        size, last = 0, since + VERSIONS_AT_ONCE
-        async with aclosing(self._feed.after(since, self._past)) as versions:
-            while size < ANSWER_PART_BYTES and since < min(last, self._feed.newest()):
-                version = await anext(versions)
-                part.append((await lines_of(version, self._wanted, encoder)).events)
-                since, size = version.version, size + len(part[-1])
-                await stint.part_done()
-                if self._feed.find(since + 1) is not None:
-                    break
-        return since, b"".join(part)
+        """Return a piece of a run of older versions; readers with the same filter share it."""
+        if self._lagging is None:
+            self._lagging = self._feed.shared_catch_up(self._catch_up).open()
+        run = await self._lagging.run_after(since)
+        if run is None:  # the database restarts, and does not know what is durable
+            return since, b""
+        return (await run.made(self._wanted, self._buffer_of)).behind(since)
+
+    async def _buffer_of(self, versions: Sequence[FeedVersion]) -> EventBuffer:
+        buffer = EventBuffer(versions[0].version)
+        encoder, time_slice = ChangeEncoder(), TimeSlice()
+        for version in versions:
+            buffer.events.append((await lines_of(version, self._wanted, encoder)).events)
+            await time_slice.yield_if_used_up()
+        return buffer
+
+    def _lag_no_more(self) -> None:
+        lagging, self._lagging = self._lagging, None
+        if lagging is not None:
+            lagging.close()

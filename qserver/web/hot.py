@@ -6,18 +6,20 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Final
+from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec.structs import fields
 
 from qserver.control.databases import OpenDatabase
 from qserver.errors import InvalidRequest
-from qserver.http1 import Answer
+from qserver.http1 import Answer, Request
 from qserver.limits import ANSWER_STORED_BYTES_MAX, ANSWER_STORED_SECONDS
-from qserver.query.once import too_long
+from qserver.query.idempotency import too_long
 from qserver.query.results import Once, Options, Result
 from qserver.query.sql_database import TransactionResult
 from qserver.web.answers import WRITERS, query_around_version, transaction_around_version
-from qserver.web.calls import JSON
+from qserver.web.calls import JSON, Facts, KeyedCall
 from qserver.web.dataplane import HotCall, HotEndpoint, QueryCall, TextCall, TransactionCall
 from qserver.web.idempotency import (
     REPLAYED,
@@ -25,13 +27,14 @@ from qserver.web.idempotency import (
     name_of_answer,
     no_key_for_streams,
 )
-from qserver.web.rows import RowEncoder
+from qserver.web.rows import RowEncoder, RowEncoders
+from qserver.web.shapes import QueryRequest, TransactionRequest
 
 _ENDED: Final = Options()
 
 
-class CallOnce(HotCall):
-    """A request with an Idempotency-Key: the answer is stored by the commit that it is about.
+class IdempotentCall(HotCall):
+    """A request with an Idempotency-Key: its commit stores the answer.
 
     The first answer has the same bytes as all later ones, so its timings end before the commit.
     """
@@ -70,7 +73,7 @@ class CallOnce(HotCall):
         """The answer before and after its version."""
 
     def encode(self, result: Result) -> tuple[RowEncoder, bytes]:
-        """The rows of a result as JSON, which are not too long to be stored."""
+        """The rows of a result as JSON; raise if they are too long to be stored."""
         encoder = self.endpoint.encoders.find(result.columns, result.types)
         size = encoder.size_about(result.rows)
         if size > ANSWER_STORED_BYTES_MAX:
@@ -87,37 +90,71 @@ class CallOnce(HotCall):
         return self.answer(200, headers, answered.text)
 
 
-class QueryCallOnce(CallOnce, QueryCall):
+class IdempotentQueryCall(IdempotentCall, QueryCall):
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
         (result,) = results
         times = self.elapsed_us(), self.exec_us()
         return query_around_version(result, *self.encode(result), retries, *times)
 
 
-class TextCallOnce(QueryCallOnce, TextCall):
+class IdempotentTextCall(IdempotentQueryCall, TextCall):
     pass
 
 
-class TransactionCallOnce(CallOnce, TransactionCall):
+class IdempotentTransactionCall(IdempotentCall, TransactionCall):
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
         encoded = list(map(self.encode, results))
         times = self.elapsed_us(), self.exec_us()
         return transaction_around_version(results, encoded, retries, *times)
 
 
-class QueryEndpoint(HotEndpoint):
+class PostEndpoint(HotEndpoint):
+    """A hot route whose options are in the body and in headers; in the URL they have no effect."""
+
+    def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
+        super().__init__(facts, name, encoders)
+        if facts.request.query and _misplaced(facts.request) is not None:
+            self.kind = MisplacedCall
+
+
+class MisplacedCall(KeyedCall):
+    """A request with an option in its URL. Without it, it would do something else than was meant.
+
+    A parameter that is no option is let pass, as it always was.
+    """
+
+    def run(self, body: bytes) -> Answer:
+        raise InvalidRequest(
+            f"{_misplaced(self.endpoint.request)} is not read from the URL of a POST",
+            hint="Send it as a field of the body; a database or an open transaction also by the"
+            " header X-Database or X-Transaction.",
+        )
+
+
+_OPTIONS: Final = frozenset(
+    each.name for shape in (QueryRequest, TransactionRequest) for each in fields(shape)
+)
+
+
+def _misplaced(request: Request) -> str | None:
+    """The first parameter of the query string that is an option of statements."""
+    given = parse_qsl(request.query.decode("latin-1"), keep_blank_values=True)
+    return next((name for name, _ in given if name in _OPTIONS), None)
+
+
+class QueryEndpoint(PostEndpoint):
     kind = QueryCall
-    kind_once = QueryCallOnce
+    idempotent_kind = IdempotentQueryCall
 
 
-class TextEndpoint(HotEndpoint):
+class TextEndpoint(PostEndpoint):
     kind = TextCall
-    kind_once = TextCallOnce
+    idempotent_kind = IdempotentTextCall
 
 
-class TransactionEndpoint(HotEndpoint):
+class TransactionEndpoint(PostEndpoint):
     kind = TransactionCall
-    kind_once = TransactionCallOnce
+    idempotent_kind = IdempotentTransactionCall
 
 
 HOT: Final[Mapping[str, type[HotEndpoint]]] = {

@@ -1,11 +1,11 @@
-"""The names of requests that are applied once: who sent them, and the key that they chose.
+"""Names idempotent requests: by their sender, and the key that the sender chose.
 
-An Idempotency-Key belongs to a database and to the API key or session that sent it. Two callers
-that choose the same key never meet.
+An Idempotency-Key belongs to a database and to the API key or session that sent it. Equal keys of
+two senders never meet.
 
-Answers are stored in order of their names. So a name ends with the key as it is: keys that a client
-counts, or that begin with a time, are neighbours, and those of one round are written into few
-pages. Random keys are scattered over all pages, and so is their cost.
+Answers are stored in the order of names. A name ends with the key itself, so keys that count up, or
+begin with a time, are neighbours, and those of one round are written into few pages. Random keys
+are scattered over all pages, and cost more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fingerprint_of(route: str, body: bytes) -> bytes:
 
 
 def no_key_for(route: Route) -> InvalidRequest:
-    """The error of a route that changes something, and would do so each time it is asked to."""
+    """The error of a route that takes no Idempotency-Key and would be applied each time."""
     taking = [each.path for each in ROUTES if each.takes_idempotency_key]
     hint = f"It works on {', '.join(taking)}."
     if route.path.endswith("/commit"):

@@ -3,8 +3,8 @@
     columns ─► row … row ─► ready ─► (delete … insert … version) …  without an end
                                 └─► error
 
-The changes are computed when the reader has taken everything before them. So a slow reader gets
-fewer changes, each over more versions, and costs no memory.
+Changes are computed when the client has taken everything before them. So a slow client gets fewer
+changes, each over more versions, and costs no memory.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def lines_with(encoder: RowEncoder, *, as_arrays: bool) -> Lines:
 
 
 class LiveEvents(EventStream):
-    """The events of the first result, whose rows the live query takes note of."""
+    """The events of the first result, whose rows are recorded in the live query."""
 
     def __init__(self, encoder: RowEncoder, live: LiveQuery, *, as_arrays: bool) -> None:
         super().__init__(encoder, as_arrays=as_arrays)
@@ -87,7 +87,7 @@ class LiveEvents(EventStream):
 
 
 class LiveParts(RowParts):
-    """The parts of a live query: those of its first result, then its changes."""
+    """The parts of a live query: its first result, then its changes."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class LiveParts(RowParts):
     async def parts(
         self, still_allowed: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[bytes, None]:
-        """`still_allowed` runs whenever the query is woken; an exception from it ends it."""
+        """`still_allowed` runs whenever the query is woken; its exception ends the query."""
         form = self._form
         try:
             async with aclosing(self.rows(still_allowed)) as rows:

@@ -1,4 +1,4 @@
-"""How much memory there is: the machine's, or less if a cgroup limits the process."""
+"""Determines the memory available: the machine's, or less if a cgroup limits the process."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Requests of a key that can only run its statements: the name becomes the text, and no more.
+"""Decodes requests of a key that can only run its stored statements.
 
     {"statement": "my_todos", "params": {"done": false}}      of a session that binds user = 42
     ──► {"sql": "SELECT … WHERE owner = :user …", "params": {"done": false, "user": 42}}
 
-The rest of the request is read as that of any other key, so it has the same options and the same
-errors. What could show more than the statement does is refused: SQL text, dry runs, the past.
+A request names a statement; the name is replaced by its text. The rest is read as for any other
+key, with the same options and errors. Options that could show more than the statement does are
+refused: SQL text, dry runs, older versions.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ABSENT: Final = msgspec.Raw()
 
 
 def _undecoded(name: str, shape: type[msgspec.Struct], *more: str) -> Any:
-    """Return a struct of the fields that a request may have, each as the text that was sent."""
+    """Return a struct of the fields that a request may have, each as undecoded JSON."""
     names = dict.fromkeys([*more, *(each.name for each in fields(shape)), *REFUSED])
     raw = [(each, msgspec.Raw, _ABSENT) for each in names]
     return msgspec.defstruct(name, raw, frozen=True, forbid_unknown_fields=True)
@@ -83,9 +84,9 @@ class Named:
         return found
 
     def check(self, request: msgspec.Struct, statements: Sequence[Statement]) -> None:
-        """Check once more, where every request passes, that it is one of this grant's.
+        """Check again, where every request passes, that its statement is one of this grant's.
 
-        A way to decode a request that forgets this grant would otherwise run any SQL.
+        A decoder that forgot about such grants would otherwise run any SQL.
         """
         refuse_options(request)
         texts = {each.sql: each for each in self._statements.values()}
@@ -121,7 +122,7 @@ class Named:
         return request, [self._statement(at, each) for at, each in enumerate(given)]
 
     def _ordinary(self, content_type: bytes, body: bytes) -> tuple[Described, bytes]:
-        """Return the statement that a request names, and the request with its text instead."""
+        """Return the named statement, and the request with its text instead."""
         check_media_type(content_type, JSON_TYPES, "application/json")
         asked = decode(_query_decoder, body)
         options = _sent(asked)
@@ -163,7 +164,7 @@ class Named:
 
 
 def _sent(asked: Any) -> dict[str, Any]:
-    """Return the fields that were sent; raise Forbidden for one that is refused."""
+    """Return the fields that were sent; raise Forbidden for a refused one."""
     sent = {
         each.name: value
         for each in fields(asked)
@@ -176,7 +177,7 @@ def _sent(asked: Any) -> dict[str, Any]:
 
 
 def refuse_options(request: msgspec.Struct) -> None:
-    """Raise Forbidden for a decoded request with an option that is refused."""
+    """Raise Forbidden for a decoded request with a refused option."""
     for name in NAMED_REFUSED:
         value = getattr(request, name, None)
         if not (value is None or value is False):  # the version 0 is not False
@@ -197,7 +198,7 @@ def _refused(name: str) -> Forbidden:
 
 
 def hide_rows(error: QserverError) -> None:
-    """Take from an error what could show rows, columns or texts that a statement does not show."""
+    """Remove from an error rows, columns or texts that its statement does not show."""
     if error.code.startswith("QS") or isinstance(error, ProtocolViolation):
         return
     if isinstance(error, DataError):  # its message quotes the value, which may be another row's

@@ -2,14 +2,14 @@
 
     POST /v1/transaction/open          a snapshot, and a handle for it
     POST /v1/transaction/{id}/commit   the writes, if everything that was read still holds
-    DELETE, GET /v1/transaction/{id}   the end without a trace; its record
+    DELETE, GET /v1/transaction/{id}   roll back; describe
 
-Statements come by the hot routes, see `dataplane`; these are as quick, because each transaction
-needs two of them.
+Statements use the hot routes, see `dataplane`; these are as fast, because each transaction needs
+two of them.
 
-The answer of a commit is stored by the commit itself (see `engine.stored_answers`), and that of a
-conflict after it. So a client that lost the answer asks again, and a server that has restarted
-answers the same. The id of a transaction names its database, so that the answer can be found.
+A commit stores its own answer (see `engine.stored_answers`); the answer of a conflict is stored
+afterwards. So a client that lost an answer can ask again, also after a restart. A transaction's id
+contains that of its database, so that the answer can be found.
 """
 
 from __future__ import annotations
@@ -59,15 +59,20 @@ from qserver.web.json_values import encode_json
 from qserver.web.named import hide_rows, refuse_options
 from qserver.web.places import check_place
 from qserver.web.query_strings import read_query_string
-from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
+from qserver.web.requests import (
+    JSON_TYPES,
+    check_media_type,
+    check_no_fields,
+    decode,
+    decoder_of,
+)
 from qserver.web.service import allowed_of
 
 _open_decoder: Final = decoder_of(shapes.OpenRequest)
-_nothing_decoder: Final = decoder_of(shapes.NoFields)
 
 
 class OpenTransactionEndpoint(Endpoint):
-    """One of the routes; `name` is the transaction that the path names."""
+    """One of the routes; `name` is the transaction in the path."""
 
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
@@ -88,7 +93,7 @@ class TransactionRouteCall(KeyedCall):
         return self.run(b"") if self.endpoint.bodiless else super().read(body, most)
 
     def limit(self, grant: Grant) -> None:
-        """A key of statements may run them in an open transaction."""
+        """A key with statements may run them in an open transaction."""
         self._is_limited = True
 
     def known(self, error: Exception) -> QserverError:
@@ -106,11 +111,6 @@ class TransactionRouteCall(KeyedCall):
         held = self.endpoint.service.plane.open_transactions.find(self.grant, self.endpoint.name)
         check_place(held, self.grant, self.endpoint.database)
         return held
-
-    def need_no_body(self, body: bytes) -> None:
-        if body.strip():
-            check_media_type(self.endpoint.content_type, JSON_TYPES, "application/json")
-            decode(_nothing_decoder, body)
 
 
 class OpenCall(TransactionRouteCall):
@@ -202,7 +202,7 @@ class EndCall(TransactionRouteCall):
 
 
 class CommitCall(TransactionRouteCall):
-    """Commits, or answers what the commit has answered."""
+    """Commits, or repeats the answer of the commit."""
 
     _held: Held | None = None
     _stored: StoredAnswer
@@ -211,7 +211,7 @@ class CommitCall(TransactionRouteCall):
     """Whether the transaction must not be used again, because its commit may have been sent."""
 
     def run(self, body: bytes) -> Answer:
-        self.need_no_body(body)
+        check_no_fields(self.endpoint.content_type, body)
         try:
             held = self.found()
         except TransactionNotFound:
@@ -265,7 +265,7 @@ class CommitCall(TransactionRouteCall):
         return self.after(self._outcome(rest), self._decided)
 
     async def _outcome(self, rest: Coroutine[Any, Any, Outcome]) -> Outcome | bytes:
-        """The outcome of the commit; for a conflict its answer, which is stored then."""
+        """The outcome of the commit; for a conflict its answer, after storing it."""
         try:
             return await rest
         except SerializationFailure as error:
@@ -288,7 +288,7 @@ class CommitCall(TransactionRouteCall):
         return body
 
     async def _store(self, answer: StoredAnswer) -> StoredAnswer:
-        """Store an answer that no commit of the transaction's own can store."""
+        """Store an answer that no commit of the transaction itself can store."""
         held = self._held
         assert held is not None
         store = partial(store_answer, name=self._name(held.opened.id), answer=answer)
@@ -333,7 +333,7 @@ class CommitCall(TransactionRouteCall):
         return name_of_commit(self.endpoint.name, database_id, self.grant)
 
     async def _answered_before(self) -> bytes:
-        """The answer of the commit, if there was one; raises TransactionNotFound otherwise."""
+        """The stored answer of the commit; raises TransactionNotFound if there is none."""
         name = self.endpoint.name
         database_id = database_of(name)
         if database_id is None:

@@ -1,4 +1,4 @@
-"""Checks that a request inside an open transaction means the transaction's database."""
+"""Checks that a request inside an open transaction is for the transaction's database."""
 
 from __future__ import annotations
 

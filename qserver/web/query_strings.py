@@ -1,9 +1,9 @@
-"""Reads the query string of a URL, strictly: what cannot be meant is an error, never a guess.
+"""Parses the query string of a URL strictly: ambiguous input is an error, never a guess.
 
     sql=SELECT+1&max_rows=5 ─► {"sql": "SELECT 1", "max_rows": "5"} ─► `whole_number`, or text
 
-The library's `parse_qsl` keeps a bad escape as text, and a caller that makes a dict of its pairs
-drops all but the last of several values. Both would run another request than the one that was sent.
+The library's `parse_qsl` keeps a bad escape as text, and a dict of its pairs drops all but the last
+of several values. Both would run another request than the one that was sent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WHOLE: Final = re.compile(r"-?[0-9]+", re.ASCII)
 
 
 def read_query_string(query: bytes, known: Collection[str]) -> dict[str, str]:
-    """The parameters by name. Each is one of `known`, and there at most once."""
+    """The parameters by name: each is one of `known`, and appears at most once."""
     given: dict[str, str] = {}
     for part in query.split(b"&"):
         if not part:

@@ -1,9 +1,10 @@
-"""Readers of streams without an end: how many there are, and what ends them.
+"""Readers of endless streams: counts them, wakes them, and ends them.
 
-A reader waits for a change of its database for hours, and must still notice at once that its key
-was revoked or that the service stops, and send something now and then. So it can be woken: by
-`run`, which looks every second whether any record of the control plane has changed and who has been
-silent for long, and by `end`. One task for all costs less than a deadline for each wait.
+A reader may wait for hours for a change of its database. Meanwhile it must notice at once that its
+key was revoked or that the service stops, and send a keep-alive now and then. So it can be woken:
+by `run`, which checks every second whether a record of the control plane has changed and which
+readers have been silent for long, and by `end`. One task for all costs less than a deadline per
+wait.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 class Reader:
-    """One place among the readers. `rouse` lets its task look at `check`, in its next wait too."""
+    """One reader's place. `rouse` makes its task call `check`, also in its next wait."""
 
     def __init__(self, readers: Readers, organization_id: str) -> None:
         self._readers: Readers | None = readers
@@ -40,7 +41,7 @@ class Reader:
 
     @property
     def beside(self) -> int:
-        """How many readers there are, with this one."""
+        """The number of readers, with this one."""
         return 1 if self._readers is None else len(self._readers)
 
     def rouse(self) -> None:
@@ -49,7 +50,7 @@ class Reader:
         self.wake()
 
     async def wait(self, for_what: Callable[[], Awaitable[None]]) -> None:
-        """Wait for something, or until it is roused."""
+        """Wait for something, or until roused."""
         if not self._is_roused:
             await for_what()
         self._is_roused = False
@@ -60,14 +61,14 @@ class Reader:
             raise stopping()
 
     def close(self) -> None:
-        """Give the place back; a second call does nothing."""
+        """Free the place; a second call does nothing."""
         readers, self._readers = self._readers, None
         if readers is not None:
             readers.remove(self)
 
 
 def stopping() -> DatabaseUnavailable:
-    """Return the error of a reader whose service stops."""
+    """Return the error for a reader when the service stops."""
     return DatabaseUnavailable("the service is stopping", hint="Connect again in a moment.")
 
 

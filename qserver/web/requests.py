@@ -27,7 +27,7 @@ from qserver.limits import (
 from qserver.query.sql_database import Statement
 from qserver.sql.parameters import Given
 from qserver.web.long_bodies import decode_in_steps
-from qserver.web.shapes import QueryRequest, StatementRequest, TransactionRequest
+from qserver.web.shapes import NoFields, QueryRequest, StatementRequest, TransactionRequest
 
 Shape = TypeVar("Shape")
 
@@ -47,14 +47,14 @@ _STREAM: Final = re.compile(r"\s*/\*\+\s*STREAM\s*\*/", re.IGNORECASE)
 _LIVE: Final = re.compile(r"\s*/\*\+\s*LIVE\s*\*/", re.IGNORECASE)
 
 
-def decode(decoder: msgspec.json.Decoder[Shape], body: bytes) -> Shape:
+def decode(decoder: msgspec.json.Decoder[Shape], body: bytes, what: str = "the body") -> Shape:
     """Decode a JSON body. Numbers with a decimal point stay exact."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"the request is not as it should be: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequest(f"the body is not JSON: {error}") from None
+        raise InvalidRequest(f"{what} is not JSON: {error}") from None
 
 
 def decoder_of(shape: type[Shape]) -> msgspec.json.Decoder[Shape]:
@@ -84,12 +84,20 @@ _query_decoder: Final = decoder_of(QueryRequest)
 _transaction_decoder: Final = decoder_of(TransactionRequest)
 _long_query_decoder: Final = decoder_of(_LongQuery)
 _long_transaction_decoder: Final = decoder_of(_LongTransaction)
+_nothing_decoder: Final = decoder_of(NoFields)
 _value_decoder: Final[msgspec.json.Decoder[Any]] = decoder_of(Any)
 
 
-def decode_value(raw: bytes) -> Any:
+def decode_value(raw: bytes, what: str = "the body") -> Any:
     """Decode a part of a body, of any shape."""
-    return decode(_value_decoder, raw)
+    return decode(_value_decoder, raw, what)
+
+
+def check_no_fields(content_type: bytes, body: bytes) -> None:
+    """Check the body of a request that has none, or an object without fields."""
+    if body.strip():
+        check_media_type(content_type, JSON_TYPES, "application/json")
+        decode(_nothing_decoder, body)
 
 
 async def decode_value_in_steps(

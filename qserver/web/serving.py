@@ -27,10 +27,15 @@ from qserver.web.welcome import welcome
 FILES_BESIDE: Final = 4 * DATABASES_OPEN_MAX
 """Files that a process may want to open besides its connections: those of databases."""
 
+THREAD_SWITCH_SECONDS: Final = 0.0005
+"""How long a thread waits until the one that runs must let it run. In Python's 5 ms the event loop
+takes several steps of long work, while a commit that was synced in a thread cannot say so."""
+
 
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     files = allow_files(settings.connections_max)
     if files <= settings.connections_max:
         logging.getLogger("qserver").warning(

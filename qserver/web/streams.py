@@ -126,7 +126,7 @@ class JsonLines:
 
 
 class Silent:
-    """A format without words for anything but rows, which has one form for them."""
+    """A format that can only express rows, in one form."""
 
     cuts = True
 
@@ -184,13 +184,13 @@ STREAMS: Final[Sequence[Form]] = (JsonLines, EventStream, CsvLines)
 
 
 def form_of(accept: bytes) -> Form | None:
-    """The stream that the client accepts; None: one whole answer."""
+    """The stream format that the client accepts; None for one whole answer."""
     accept = accept.lower()
     return next((each for each in STREAMS if each.content_type.partition(b";")[0] in accept), None)
 
 
 async def begun(beginning: Callable[[], Awaitable[RowStream]], form: Form | None) -> RowStream:
-    """Begin a stream; if it has no words for errors, also its first page."""
+    """Begin a stream; with a format that cannot express errors, also compute its first page."""
     stream = await beginning()
     if form is not None and form.cuts:
         await stream.begin()
@@ -198,7 +198,7 @@ async def begun(beginning: Callable[[], Awaitable[RowStream]], form: Form | None
 
 
 class RowParts:
-    """The parts of a stream, each made when the previous one has left."""
+    """The parts of a stream, each made when the previous one was sent."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class RowParts:
         pool: MemoryPool,
         most: int | None = None,
     ) -> None:
-        """What was made and not yet sent is held in the `pool`; of the rows, `most` are sent."""
+        """The `pool` holds what was made and not yet sent; at most `most` rows are sent."""
         self._pool = pool
         self._stream = stream
         self._form = form
@@ -223,7 +223,7 @@ class RowParts:
     async def parts(
         self, still_allowed: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[bytes, None]:
-        """`still_allowed` runs before each page; an exception from it ends the stream."""
+        """`still_allowed` runs before each page; its exception ends the stream."""
         try:
             async with aclosing(self.rows(still_allowed)) as rows:
                 async for part in rows:
@@ -263,11 +263,11 @@ class RowParts:
                 sent = self._sent(asked)
 
     def failure(self, error: Exception) -> bytes:
-        """The end of a stream that failed; without it the client would take this for the end."""
+        """The end of a failed stream; without it the client would take the stream for complete."""
         return self._form.error(self._known(error), self._request_id)
 
     def _sent(self, asked: float) -> float:
-        """Exclude the client's reading time of a sent part from the statement's time."""
+        """Exclude the client's reading time from the statement's time."""
         now = trio.current_time()
         self._stream.reader_was_away(now - asked)
         return now

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.durability.lineage import stretch_before, stretch_of
+from qserver.durability.lineage import segment_before, segment_of
 from qserver.engine.checkpointer import Checkpointer
 from simulations.branches import Family, simulate_family
 from simulations.mutants.mutant import CLUMSY, Mutant, edited, planted
@@ -22,9 +22,9 @@ BRANCH_MUTANTS: Final = (
         FAMILY,
         (
             edited(
-                stretch_before,
-                "stretch.start > log.base.version",
-                "stretch.start >= log.base.version",
+                segment_before,
+                "segment.start > log.base.version",
+                "segment.start >= log.base.version",
             ),
         ),
         LOOKED_BACK,
@@ -33,14 +33,14 @@ BRANCH_MUTANTS: Final = (
         "begin_the_past_one_later",
         "of the parent's log the first record is not used",
         FAMILY,
-        (edited(stretch_before, "records[0][0] - 1", "records[0][0]"),),
+        (edited(segment_before, "records[0][0] - 1", "records[0][0]"),),
         LOOKED_BACK,
     ),
     Mutant(
         "leave_the_first_version_to_the_parent",
         "the version with which a log begins is sought one log earlier",
         FAMILY,
-        (edited(stretch_of, "version < stretch.start", "version <= stretch.start"),),
+        (edited(segment_of, "version < segment.start", "version <= segment.start"),),
         LOOKED_BACK,
     ),
     Mutant(
@@ -51,7 +51,7 @@ BRANCH_MUTANTS: Final = (
     ),
     Mutant(
         "let_go_of_the_last_pin",
-        "a branch that goes takes the pin of another along, and leaves its own",
+        "a deleted branch removes the pin of another, and leaves its own",
         FAMILY,
         (
             edited(

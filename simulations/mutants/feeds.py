@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.engine.feed import Feed, SharedPast
-from qserver.engine.past import LogPast
+from qserver.engine.catch_up import LogCatchUp
+from qserver.engine.feed import Feed, SharedCatchUp
 from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
 from qserver.web.change_feed import ChangesCall
-from qserver.web.feed import FeedParts, Tail
+from qserver.web.feed import EventBuffer, FeedParts, Tail
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 
@@ -24,8 +24,8 @@ MUTANTS: Final = (
         (
             edited(
                 FeedParts._caught_up,
-                "self._feed.after(since, self._past)",
-                "self._feed.after(since + 1, self._past)",
+                ".behind(since)",
+                ".behind(since + 1)",
             ),
         ),
     ),
@@ -35,9 +35,9 @@ MUTANTS: Final = (
         FEED,
         (
             edited(
-                Tail.behind,
+                EventBuffer.behind,
                 "size, reached = 0, since",
-                "size, reached = 0, max(since, self._first) - 1",
+                "size, reached = 0, max(since, self.first) - 1",
             ),
         ),
     ),
@@ -107,21 +107,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         "read_the_log_to_its_end",
-        "a reader of the past is told what is in the log, durable or not",
+        "a reader that catches up gets every record of the log, durable or not",
         FEED,
         (
-            edited(LogPast.after, "while before.version < self._newest():", "while True:"),
+            edited(LogCatchUp.after, "while before.version < self._newest():", "while True:"),
             edited(Feed.newest, "self._snapshots.take()", "self._snapshots.take(True)"),
         ),
         SLOW_TO_DISK,
     ),
     Mutant(
         "take_a_restart_for_the_end",
-        "a reader of the past that meets a restart is told that nothing more is kept",
+        "a reader that catches up during a restart is told that nothing more is kept",
         FEED,
         (
             edited(
-                LogPast.after,
+                LogCatchUp.after,
                 "return  # the log is ahead of what is durable",
                 'raise ReaderTooSlow("gone")',
             ),
@@ -166,12 +166,28 @@ MUTANTS: Final = (
         (edited(FeedParts.events, "setdefault(self._wanted, Tail", "setdefault(None, Tail"),),
     ),
     Mutant(
+        "share_a_run_with_everybody",
+        "readers that catch up with several filters get the events of the first",
+        FEED,
+        (edited(FeedParts._caught_up, "run.made(self._wanted,", "run.made(None,"),),
+    ),
+    Mutant(
+        "join_for_another",
+        "a reader gets the piece that was joined for a reader at another version",
+        FEED,
+        (
+            edited(
+                EventBuffer.behind, "self._joined[:2] != (since, last)", "self._joined[1] != last"
+            ),
+        ),
+    ),
+    Mutant(
         "forget_with_the_oldest",
         "events of the window are counted from the wrong one after some were forgotten",
         FEED,
         (
             edited(
-                Tail._extended,
+                Tail._extend,
                 "del events[:forgotten]",
                 "del events[: forgotten - 1]",
             ),
@@ -179,13 +195,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         "begin_where_the_run_does",
-        "a reader that finds a run of the past made for others is told it from its beginning",
+        "a reader that reuses a run of another reader gets it from its first version",
         FEED,
         (
-            edited(SharedPast.after, "run[version + 1 - run[0].version :]", "run"),
+            edited(SharedCatchUp.after, "run.after(version)", "run.versions"),
             edited(
                 Feed.after,
-                'assert version.version == since + 1, "the past leaves nothing out"',
+                'assert version.version == since + 1, "catching up leaves nothing out"',
                 "pass",
             ),
         ),

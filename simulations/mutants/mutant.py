@@ -66,10 +66,14 @@ def hunt(
 ) -> tuple[Result | None, int]:
     """Return the first run that fails with the mutant in place, and how many runs it took.
 
-    Begin with the run that caught it the last time, if `caught` has one.
+    Begin with the run that caught it the last time, if `caught` has one. Then look where that one
+    was: any change of the engine lets the same seed go another way.
     """
     runs = 0
-    first = [caught[mutant.name]] if mutant.name in caught else []
+    first: list[Catch] = []
+    if mutant.name in caught:
+        known, workload, profile = caught[mutant.name]
+        first = [(seed, workload, profile) for seed in (known, *seeds)]
     with planted(mutant):
         for seed, workload, profile in chain(
             first, product(seeds, mutant.workloads, PROFILES_HUNTED)

@@ -7,13 +7,14 @@ from typing import Any, Final
 from qserver.engine import sequences
 from qserver.engine.gateway import Outcome
 from qserver.engine.sequence_states import Reserved, put_state, state_of, write_back
-from qserver.engine.sequences import Hand, Sequences
+from qserver.engine.sequences import CachedValues, Sequences
 from qserver.errors import OutcomeUnknown
 from qserver.query import sequence_values
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues
 from qserver.query.statements import StatementRun
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 from simulations.mutants.mutant import Mutant
 from simulations.mutants.shapes import CROWDED
@@ -39,29 +40,29 @@ def _reserve_too_little(original: Any) -> Any:
     return reserve
 
 
-def _take_whatever_is_in_hand(original: Any) -> Any:
+def _take_whatever_is_cached(original: Any) -> Any:
     def take_nowait(self: Sequences, sequence: Sequence) -> int | None:
-        hand = self._hands.get(sequence.id)
-        return None if hand is None else hand.take()
+        cache = self._caches.get(sequence.id)
+        return None if cache is None else cache.take()
 
     return take_nowait
 
 
 def _write_back_what_can_be_taken(original: Any) -> Any:
     async def written(self: Sequences, sequence: Sequence) -> None:
-        hand = self._hands.get(sequence.id)
-        if hand is None or hand.state != sequence.state or not hand.length:
+        cache = self._caches.get(sequence.id)
+        if cache is None or cache.state != sequence.state or not cache.length:
             return
-        state, last = hand.state_before(sequence), hand.end
-        async with hand.changing:
+        state, last = cache.state_before(sequence), cache.end
+        async with cache.changing:
             await self._transact(lambda work: write_back(work, sequence, last, state))
-            hand.drop()  # now that the log knows, no request needs them
+            cache.drop()  # now that the log knows, no request needs them
 
     return written
 
 
 def _give_back_late(original: Any) -> Any:
-    def give_back(self: Hand, numbers: Any, before: int | None) -> None:
+    def give_back(self: CachedValues, numbers: Any, before: int | None) -> None:
         if self.taken is not None:
             self.taken = numbers[-1]
         original(self, numbers, before)
@@ -143,6 +144,18 @@ def _trust_a_reservation_that_is_unknown(original: Any) -> Any:
     return init
 
 
+def _reserve_the_first_alone(original: Any) -> Any:
+    def reserve_all(transaction: Transaction, wanted: Any) -> list[Reserved]:
+        found: list[Reserved] = original(transaction, wanted)
+        states = transaction.writes.get(SEQUENCES_TREE, {})
+        for each in found[1:]:
+            if each.before[1]:  # the first block of each reaches the log
+                states.pop((each.sequence.state,), None)
+        return found
+
+    return reserve_all
+
+
 SEQUENCES: Final = ("sql_sequences",)
 
 MUTANTS: Final = (
@@ -165,14 +178,14 @@ MUTANTS: Final = (
         ((sequences, "reserve", _reserve_in_memory_only),),
     ),
     Mutant(
-        "take_whatever_is_in_hand",
-        "numbers in hand are given although their sequence has another state by now",
+        "take_whatever_is_cached",
+        "cached numbers are given although their sequence has another state by now",
         SEQUENCES,
-        ((Sequences, "take_nowait", _take_whatever_is_in_hand),),
+        ((Sequences, "take_nowait", _take_whatever_is_cached),),
     ),
     Mutant(
         "write_back_what_can_be_taken",
-        "numbers can be taken from the hand until the log knows that they were written back",
+        "numbers can be taken from the cache until the log knows that they were written back",
         SEQUENCES,
         ((Sequences, "write_back", _write_back_what_can_be_taken),),
     ),
@@ -180,7 +193,7 @@ MUTANTS: Final = (
         "give_back_late",
         "numbers that were not used come next again, although others were given since",
         SEQUENCES,
-        ((Hand, "give_back", _give_back_late),),
+        ((CachedValues, "give_back", _give_back_late),),
     ),
     Mutant(
         "give_back_one_too_many",
@@ -212,5 +225,11 @@ MUTANTS: Final = (
         "numbers are given although nobody knows whether the log has their reservation",
         SEQUENCES,
         ((Sequences, "__init__", _trust_a_reservation_that_is_unknown),),
+    ),
+    Mutant(
+        "reserve_the_first_alone",
+        "of sequences that are reserved together, only the first has its later blocks logged",
+        SEQUENCES,
+        ((sequences, "_reserve_all", _reserve_the_first_alone),),
     ),
 )

@@ -8,7 +8,7 @@ from qserver.durability import checkpoint
 from qserver.durability.recovery import Replay
 from qserver.engine import answer_sweeper, stored_answers
 from qserver.engine.coordinator import Coordinator
-from qserver.query import once
+from qserver.query import idempotency
 from qserver.storage.ranges import RangedTree
 from simulations.mutants.mutant import Mutant, edited
 
@@ -19,7 +19,7 @@ MUTANTS: Final = (
         "look_for_the_answer_before_and_not_again",
         "a request looks for its answer in the durable snapshot alone",
         ONCE,
-        (edited(once.run_once, "stored(once, transaction, now)", "None"),),
+        (edited(idempotency.run_once, "stored(once, transaction, now)", "None"),),
     ),
     Mutant(
         "number_the_answer_by_what_was_read",
@@ -46,7 +46,7 @@ MUTANTS: Final = (
         "take_another_request_for_the_same",
         "the name of a stored answer is enough, whatever the request says",
         ONCE,
-        (edited(once.stored, "found.fingerprint != once.fingerprint", "False"),),
+        (edited(idempotency.stored, "found.fingerprint != once.fingerprint", "False"),),
     ),
     Mutant(
         "store_the_answer_of_short_work_alone",
@@ -54,7 +54,7 @@ MUTANTS: Final = (
         ONCE,
         (
             edited(
-                once.run_once,
+                idempotency.run_once,
                 "store_answer(transaction, once.name, answer)",
                 "transaction.retries or store_answer(transaction, once.name, answer)",
             ),

@@ -10,7 +10,7 @@ from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
 from qserver.engine.history import AsOf, History
-from qserver.engine.turning_back import TurningBack, turn_back
+from qserver.engine.version_restore import VersionRestore, restore_version
 from qserver.engine.work import FOREVER
 from qserver.storage.page import Tree
 from qserver.storage.snapshot_changes import snapshot_changes
@@ -59,9 +59,9 @@ def _restore_the_first_table_first(original: Any) -> Any:
         old = await self.snapshot_at(as_of, deadline)
 
         def first(transaction: Transaction) -> Generator[None, None, None]:
-            work, now = TurningBack(old, 1 << 30, transaction), transaction.snapshot.catalog
+            work, now = VersionRestore(old, 1 << 30, transaction), transaction.snapshot.catalog
             for name in sorted(now.tables)[:1]:
-                yield from work.turn(name, now.find(name), old.catalog.find(name))
+                yield from work.restore(name, now.find(name), old.catalog.find(name))
 
         await self.transact(first, deadline=deadline)
         made: tuple[int, int] = await original(self, as_of, deadline, request_id)
@@ -150,7 +150,7 @@ MUTANTS: Final = (
         "list_from_where_the_log_begins",
         "while checkpoints are dropped, versions are listed from one that is gone already",
         HISTORY,
-        (edited(History._newest_stretch, "saved.history_start", "saved.log_start"),),
+        (edited(History._newest_segment, "saved.history_start", "saved.log_start"),),
         shape=DOUBTFUL,
     ),
     Mutant(
@@ -211,14 +211,14 @@ MUTANTS: Final = (
         "restore_beside_others",
         "a restore shares its version with transactions that commit at the same moment",
         HISTORY,
-        (edited(turn_back, "transaction.alone = True", "transaction.alone = False"),),
+        (edited(restore_version, "transaction.alone = True", "transaction.alone = False"),),
         shape=AT_ONCE,
     ),
     Mutant(
         "restore_the_first_table_first",
         "a restore is two versions: the first table, and then all",
         HISTORY,
-        ((Database, "turn_back", _restore_the_first_table_first),),
+        ((Database, "restore_version", _restore_the_first_table_first),),
         shape=(("history", 1e9),),
     ),
     Mutant(
@@ -227,7 +227,7 @@ MUTANTS: Final = (
         HISTORY,
         (
             edited(
-                TurningBack._change_entries,
+                VersionRestore._change_entries,
                 "if not same_row(now, was):",
                 "if was is not None and not same_row(now, was):",
             ),
@@ -240,7 +240,7 @@ MUTANTS: Final = (
         HISTORY,
         (
             edited(
-                TurningBack.turn,
+                VersionRestore.restore,
                 "transaction.ranges.append(ScannedRange(tree, None, None, None))",
                 "pass",
             ),
@@ -253,7 +253,7 @@ MUTANTS: Final = (
         HISTORY,
         (
             edited(
-                TurningBack.turn,
+                VersionRestore.restore,
                 "    if now == was:\n        return\n    self._remove",
                 "    if now == was:\n"
                 "        if isinstance(was, Sequence):\n"

@@ -6,6 +6,7 @@ import io
 import re
 
 import pytest
+import trio
 
 from qserver.benchmarks.engine import KEPT_AIM, Plan, main, opened, run
 from qserver.benchmarks.progress import Progress
@@ -42,23 +43,26 @@ class Terminal(io.StringIO):
         return True
 
 
-async def test_the_bench_prints_its_three_blocks() -> None:
+async def test_the_bench_prints_its_three_blocks_and_shows_how_far_it_is() -> None:
     written: list[str] = []
-    stream = io.StringIO()
+    stream = Terminal()
     await run(TINY, written.append, Progress(TINY.cells, stream))
     lines = "\n".join(written).splitlines()
     for line, shape in zip(lines, SHAPE.strip("\n").splitlines(), strict=True):
         assert re.fullmatch(shape, line), f"{line!r} is not like {shape!r}"
-    assert stream.getvalue() == "", "no bar where there is no terminal"
-
-
-async def test_a_terminal_sees_how_far_it_is_and_a_clean_line_at_the_end() -> None:
-    stream = Terminal()
-    await run(TINY, lambda line: None, Progress(TINY.cells, stream))
     shown = stream.getvalue().split("\r\x1b[K")
     assert shown[1] == f"{'░' * 30} 0/12  a key on one shard, 8 clients"
     assert shown[-2] == f"{'█' * 27}{'░' * 3} 11/12  long work on 50 keys"
-    assert shown[-1] == ""
+    assert shown[-1] == "", "a clean line at the end"
+
+
+async def test_there_is_no_bar_where_there_is_no_terminal() -> None:
+    async def step() -> None:
+        await trio.lowlevel.checkpoint()
+
+    stream = io.StringIO()
+    await Progress(1, stream).step("a step", step())
+    assert stream.getvalue() == ""
 
 
 async def test_an_increment_too_many_or_too_few_is_noticed() -> None:

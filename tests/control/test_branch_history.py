@@ -96,7 +96,7 @@ class Family:
         elif what == "restore":
             version = past.drawn(how[0])
             with await plane.database(grant, name) as used:
-                made, restored = await used.database.turn_back(version)
+                made, restored = await used.database.restore_version(version)
             assert restored == version
             rows = past.versions[version][1]
             assert made == past.newest + (rows != past.rows)

@@ -105,9 +105,9 @@ async def test_versions_differences_and_changes_reach_back_before_the_branch(log
             assert all(each.tables == ["t"] for each in listed)
             some = await database.history.versions(9, 3)
             assert [each.version for each in some] == [8, 7, 6]
-            fed = [each.version async for each in database.past.after(5)]
+            fed = [each.version async for each in database.catch_up.after(5)]
             assert fed == list(range(6, 12))
-            await database.turn_back(5)
+            await database.restore_version(5)
             assert ids(await database.wait_durable_snapshot()) == [2, 3, 4, 5]
         assert ids(await family.at(12, "main")) == list(range(2, 13))
 

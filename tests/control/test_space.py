@@ -105,7 +105,7 @@ async def test_drop_and_truncate_work_where_nothing_else_does(tmp_path: Path) ->
         await opened.run(grant, "truncate v")
         await opened.run(grant, "drop table v")
         with await opened.plane.database(grant, None) as used:
-            assert used.room.refused >= 1
+            assert used.quota.refused >= 1
         assert opened.plane.space.statistics().organizations_full == 1
 
 

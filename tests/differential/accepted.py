@@ -44,7 +44,8 @@ PRINTED_CHAR: Final = re.compile(
 )
 """JSON of a text that is cast to CHAR, or that an aggregate or a window function shows."""
 JOINED_CHAR: Final = re.compile(
-    r"(?=.*\bconcat(?:_ws)?\()(?=.*\b(?:min|max)\(.*::char\b)", re.IGNORECASE | re.DOTALL
+    r"(?=.*\bconcat(?:_ws)?\()(?=.*\b(?:min|max|least|greatest)\(.*::char\b)",
+    re.IGNORECASE | re.DOTALL,
 )
 """A text that concat makes of the least or greatest CHAR."""
 OUT_OF_MEMORY: Final = "53200"
@@ -432,9 +433,9 @@ RULES: Final = (
     Rule(
         "fused_multiply_add",
         "an interval times a fraction may differ by a microsecond, and by half of the last bit of"
-        " its months and days if they are many, and a regression over equal values may be NULL or"
-        " not: PostgreSQL's own answer depends on the processor, which may multiply and add without"
-        " rounding in between",
+        " its months and days if they are many, and a regression over equal values is NULL, where"
+        " PostgreSQL may have a rest of rounding: PostgreSQL's own answer depends on the processor,"
+        " which may multiply and add without rounding in between",
         _fused_multiply_add,
     ),
     Rule(

@@ -95,6 +95,8 @@ def test_blanks_of_char_are_accepted_in_json_and_other_blanks_are_not() -> None:
 def test_blanks_of_the_greatest_char_are_accepted_in_a_text() -> None:
     one, other = rows("a  ", type_name="text"), rows("a", type_name="text")
     assert rule_for(one, other, "SELECT concat(max('a'::char(3)))") == "char_blanks"
+    greatest = "SELECT concat_ws('', greatest('a'::char(3), 'b'::char(5)))"
+    assert rule_for(one, other, greatest) == "char_blanks"
     assert rule_for(one, other, "SELECT concat('a'::char(3))") is None
     assert rule_for(one, rows("b", type_name="text"), "SELECT concat(max('a'::char(3)))") is None
 

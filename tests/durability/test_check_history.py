@@ -14,7 +14,13 @@ from qserver.cli import main
 from qserver.durability.branch_log import begin_branch
 from qserver.durability.check import Report, check_file
 from qserver.durability.checkpoint import Checkpoint, decode_checkpoint
-from qserver.durability.kept import Kept, Rules, decode_outline, encode_numbers, encode_outline
+from qserver.durability.kept import (
+    KeptCheckpoint,
+    RetentionRules,
+    decode_outline,
+    encode_numbers,
+    encode_outline,
+)
 from qserver.durability.pages import encode_page
 from qserver.durability.port import CheckpointParts, Log
 from qserver.durability.saved_pages import SavedPages
@@ -22,7 +28,7 @@ from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.storage.btree import leaf_of
 from tests.durability.histories import History, run_step
 
-KEEP_ALL = Rules(horizon=0.0, log_bytes=0)
+KEEP_ALL = RetentionRules(horizon=0.0, log_bytes=0)
 
 
 class Kepts:
@@ -54,7 +60,7 @@ class Kepts:
         await log.save_checkpoint(history.snapshot.version, *row)
         saved.confirm(made)
 
-    async def pin(self, log: Log, name: str, version: int = 4) -> Kept:
+    async def pin(self, log: Log, name: str, version: int = 4) -> KeptCheckpoint:
         """Pin a checkpoint, and nothing else."""
         kepts = [decode_outline(each, outline) for each, outline in await log.load_outlines()]
         for kept in kepts:
@@ -148,7 +154,7 @@ DAMAGE: dict[str, tuple[Callable[[Kepts], None], str]] = {
     "another checkpoint's outline": (
         lambda kepts: kepts.change(
             "UPDATE checkpoints SET outline = ? WHERE version = 4",
-            encode_outline(Kept(4, 40.0, 1, 4000)),
+            encode_outline(KeptCheckpoint(4, 40.0, 1, 4000)),
         ),
         "the checkpoint of version 4: what is kept beside it belongs to another one",
     ),
@@ -206,7 +212,7 @@ async def test_pages_that_nobody_needs_are_a_warning_with_their_bytes(kepts: Kep
     kepts.change(
         "UPDATE checkpoints SET gone = ?, outline = ? WHERE version = 4",
         encode_numbers(4, kepts.gone(4)[1:]),
-        encode_outline(Kept(4, 40.0, max(kepts.pages[4]), 4000, len(kepts.gone(4)) - 1)),
+        encode_outline(KeptCheckpoint(4, 40.0, max(kepts.pages[4]), 4000, len(kepts.gone(4)) - 1)),
     )
     size = len((await page(kepts, number))[1])
     report = await check_file(kepts.path)
@@ -237,7 +243,7 @@ async def test_pages_that_will_stay_are_a_warning(kepts: Kepts) -> None:
     kepts.change(
         "UPDATE checkpoints SET gone = ?, outline = ? WHERE version = 6",
         encode_numbers(6, gone),
-        encode_outline(Kept(6, 60.0, max(kepts.pages[6]), 6000, len(gone))),
+        encode_outline(KeptCheckpoint(6, 60.0, max(kepts.pages[6]), 6000, len(gone))),
     )
     report = await check_file(kepts.path)
     assert report.is_sound

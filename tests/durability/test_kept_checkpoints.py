@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from qserver.durability.check_history import HistoryCheck
 from qserver.durability.checkpoint import Checkpoint, decode_checkpoint
 from qserver.durability.kept import (
-    Kept,
-    Rules,
+    KeptCheckpoint,
+    RetentionRules,
     decode_numbers,
     decode_outline,
     encode_numbers,
@@ -111,7 +111,7 @@ class Machine:
             self._check(history.snapshot)
             await self.check_file()
 
-    def _rows(self) -> list[Kept]:
+    def _rows(self) -> list[KeptCheckpoint]:
         return [each for each in self.saved.kept if each.version]
 
     def _lease(self, lease: Any) -> None:
@@ -133,7 +133,7 @@ class Machine:
         snapshot = self.history.snapshot
         made = self.saved.begin(snapshot)
         await self.log.save_pages(list(made.pages()))
-        rules = Rules(snapshot.time - int(how), int(how))
+        rules = RetentionRules(snapshot.time - int(how), int(how))
         row = made.stored(rules, snapshot.version * 10)
         self.saved.doubt = made
         if not fails or how:
@@ -146,7 +146,7 @@ class Machine:
     async def _thin_out(self, seconds: float, fails: bool) -> None:
         saved = self.saved
         horizon = self.history.snapshot.time - seconds
-        while (at := saved.next_to_drop(Rules(horizon, int(seconds)))) is not None:
+        while (at := saved.next_to_drop(RetentionRules(horizon, int(seconds)))) is not None:
             lists = [await self._gone(each) for each in (at, at + 1)]
             drop = saved.drop(at, *lists)
             saved.doubt = drop
@@ -171,12 +171,12 @@ class Machine:
             await self.log.forget(self.saved.log_start, some)
             self.saved.forgotten(some)
 
-    async def _write_outline(self, kept: Kept) -> None:
+    async def _write_outline(self, kept: KeptCheckpoint) -> None:
         await self._resolve()
         parts = CheckpointParts(encode_outline(kept))
         await self.log.change_checkpoints([], [(kept.version, parts)])
 
-    async def _load(self, kept: Kept) -> Snapshot:
+    async def _load(self, kept: KeptCheckpoint) -> Snapshot:
         stored = await self.log.load_checkpoint(kept.version)
         assert stored is not None
         checkpoint = decode_checkpoint(*stored)
@@ -236,14 +236,16 @@ def numbers_of(snapshot: Snapshot) -> list[int]:
 
 
 def test_history_and_short_replays_decide_what_is_kept() -> None:
-    kept = [Kept(version, 10.0 * version, version, 100 * version) for version in range(1, 8)]
+    kept = [
+        KeptCheckpoint(version, 10.0 * version, version, 100 * version) for version in range(1, 8)
+    ]
     assert history_begins(kept, 0.0, 1) == 0
     assert history_begins(kept, 35.0, 1) == 2, "version 3 was the newest then"
     assert history_begins(kept, 35.0, 5) == 4, "the log has nothing behind version 3"
     assert history_begins(kept, 1e9, 1) == 6
 
     def needless(log_bytes: int, log_start: int = 1) -> list[int]:
-        rules = Rules(35.0, log_bytes)
+        rules = RetentionRules(35.0, log_bytes)
         return [at for at in range(6) if is_needless(kept, at, rules, log_start)]
 
     assert needless(0) == [0, 1]
@@ -254,8 +256,8 @@ def test_history_and_short_replays_decide_what_is_kept() -> None:
 
 
 def test_what_is_beside_a_checkpoint_has_a_checksum_and_its_place() -> None:
-    outline = encode_outline(Kept(7, 70.0, 3, 11, 0, ["a"]))
-    assert decode_outline(7, outline) == Kept(7, 70.0, 3, 11, 0, ["a"])
+    outline = encode_outline(KeptCheckpoint(7, 70.0, 3, 11, 0, ["a"]))
+    assert decode_outline(7, outline) == KeptCheckpoint(7, 70.0, 3, 11, 0, ["a"])
     numbers = encode_numbers(7, [1, 5, 1 << 40])
     assert decode_numbers(7, numbers) == [1, 5, 1 << 40]
     for position in range(len(outline)):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
-
-import pytest
+from collections.abc import Sequence
 
 from qserver.durability.page_cache import (
+    EVICTED_AT_ONCE_MAX,
     EVICTIONS_BETWEEN_COLLECTIONS,
-    LET_GO_AT_ONCE_MAX,
     SPARED_AT_ONCE_MAX,
     PageCache,
     size_of_page,
@@ -147,11 +145,11 @@ def test_one_call_goes_through_a_bounded_part_of_the_line() -> None:
     assert count_here(pages) == len(pages) - 1, "one goes, though all were read lately"
     assert sum(not page.touched for page in pages) == SPARED_AT_ONCE_MAX
     cache.make_room(cache.most)
-    assert count_here(pages) == len(pages) - 1 - LET_GO_AT_ONCE_MAX
+    assert count_here(pages) == len(pages) - 1 - EVICTED_AT_ONCE_MAX
     while cache.held:
         before = cache.evictions
         cache.make_room(cache.most)
-        assert 0 < cache.evictions - before <= LET_GO_AT_ONCE_MAX
+        assert 0 < cache.evictions - before <= EVICTED_AT_ONCE_MAX
     assert count_here(pages) == 0
 
 
@@ -176,21 +174,10 @@ def test_pages_make_room_for_what_is_not_saved() -> None:
     assert count_here(pages) == 60
 
 
-@pytest.fixture
-def collector_settled() -> Iterator[None]:
-    before = gc.get_threshold()
-    settle_collector()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*before)
-
-
-@pytest.mark.usefixtures("collector_settled")
 def test_pages_that_come_and_go_do_not_pile_up_for_the_collector() -> None:
     leaves, rows = 6000, 10
     cache, old = filled(leaves, leaves)
-    gc.collect()
-    gc.freeze()
+    settle_collector()
     most = 0
     for at in range(leaves):
         # A page comes, and one of those that were there before goes.

@@ -74,7 +74,7 @@ class Machine:
             line = list(self.cache._line.items())
             for page, size in line[::how]:
                 del self.cache._line[page]
-                self.cache.let_go(page, size)
+                self.cache.evict(page, size)
         elif what == "bound":
             self.cache.most = how
             self.cache.make_room()
@@ -160,7 +160,7 @@ def test_what_is_not_saved_cannot_be_let_go() -> None:
     (root,) = history.snapshot.trees.tree(table.id).roots
     assert isinstance(root, Leaf) and root.is_here
     with pytest.raises(AssertionError, match="not saved"):
-        root.let_go()
+        root.evict()
 
 
 async def test_what_a_transaction_writes_unread_is_loaded_before_it_commits() -> None:

@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from qserver.durability.data_file import APPLICATION, FORMAT
-from qserver.durability.explaining import explained
 from qserver.durability.sqlite import SqliteLog, open_log
+from qserver.durability.sqlite_errors import explained
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, QserverError
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import trio
 
-from qserver.engine.feed import FedVersion
+from qserver.engine.feed import FeedVersion
 from qserver.engine.messages import Append
 from qserver.storage.snapshot import Snapshot
 
@@ -28,11 +28,11 @@ class NotedPast:
     def changed(self) -> None:
         pass
 
-    async def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
+    async def after(self, version: int) -> AsyncGenerator[FeedVersion, None]:
         self.reads += 1
         while version + 1 in self.noted:
             version += 1
             before, append = self.noted[version]
             await trio.lowlevel.checkpoint()
             self.made += 1
-            yield FedVersion(before, append.snapshot, append.writes, append.catalog_changes)
+            yield FeedVersion(before, append.snapshot, append.writes, append.catalog_changes)

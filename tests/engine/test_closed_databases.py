@@ -46,7 +46,7 @@ async def test_a_snapshot_that_outlives_its_database_says_so(tmp_path: Path) -> 
     root = snapshot.trees.tree(table.id).root_of(snapshot.ranges(table.id, snapshot.catalog)[0])
     assert isinstance(root, Branch)
     for leaf in root.children:
-        leaf.let_go()
+        leaf.evict()
     with pytest.raises(PageUnreadable, match="the database was closed meanwhile"):
         get(root, (1,))
 

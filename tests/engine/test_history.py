@@ -161,7 +161,7 @@ class Machine:
     async def restore(self, database: Database, version: int) -> None:
         before = newest(database).version
         try:
-            made, restored = await database.turn_back(version)
+            made, restored = await database.restore_version(version)
         except HistoryTooOld:
             return
         self.note(newest(database), before)
@@ -348,7 +348,7 @@ async def test_a_database_is_turned_back_as_one_version_and_that_can_be_undone()
         await sql.execute("alter table p add column more integer default 7")
         await sql.execute("create table other (a integer)")
         changed = newest(database).version
-        made, restored = await database.turn_back(version, request_id="r1")
+        made, restored = await database.restore_version(version, request_id="r1")
         assert (made, restored) == (changed + 1, version)
         assert contents(newest(database)) == before
         assert (await sql.execute("select v from shown order by v")).rows == [
@@ -363,7 +363,7 @@ async def test_a_database_is_turned_back_as_one_version_and_that_can_be_undone()
             await sql.execute("insert into c (p) values (99)")
         with pytest.raises(UniqueViolation):
             await sql.execute("insert into p (v) values ('a')")
-        await database.turn_back(changed)
+        await database.restore_version(changed)
         columns = (await sql.execute("select * from p where id = 1")).columns
         assert columns == ("id", "v", "more")
         assert (await sql.execute("select count(*) from other")).rows == [(0,)]
@@ -382,7 +382,7 @@ async def test_what_is_larger_than_the_budget_is_not_restored() -> None:
         version = newest(database).version
         await sql.execute("drop table t")
         with pytest.raises(OutOfMemory) as caught:
-            await database.turn_back(version)
+            await database.restore_version(version)
         assert caught.value.code == "53200" and "branch" in (caught.value.hint or "")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import OutOfMemory
+from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
+from qserver.query.request import RequestContext
 from tests.sql.databases import opened_sql
 
 MANY = "FROM generate_series(1, 1000000000) n"
@@ -21,7 +23,10 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize("statement", TOO_MUCH.values(), ids=TOO_MUCH)
-async def test_more_than_a_statement_may_hold_is_refused(statement: str) -> None:
+async def test_more_than_a_statement_may_hold_is_refused(
+    statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RequestContext, "memory_bytes_most", STATEMENT_MEMORY_BYTES_MAX // 8)
     async with opened_sql() as database:
         with pytest.raises(OutOfMemory):
             await database.execute(statement, timeout_ms=600_000)

@@ -70,7 +70,7 @@ class Machine:
         else:
             version = max(newest(database).version - how, 0)
             was = ids_of(await database.snapshot_at(version))
-            await database.turn_back(version)
+            await database.restore_version(version)
             assert ids_of(newest(database)) == was
 
     @staticmethod
@@ -112,7 +112,7 @@ async def test_a_table_that_comes_back_over_a_new_one_goes_on_with_its_own_numbe
         await sql.execute("drop table t")
         await sql.execute("create table t (id serial primary key, v integer)")
         await sql.execute("insert into t (v) values (1)")
-        await database.turn_back(version)
+        await database.restore_version(version)
         assert (await sql.execute("select count(*) from t")).rows == [(300,)]
         ((number,),) = (await sql.execute("insert into t (v) values (2) returning id")).rows
         assert number > 600
@@ -130,7 +130,7 @@ async def test_a_position_is_swept_when_no_version_has_its_sequence_and_not_befo
         for _ in range(2):
             await database.checkpoint()
             await sweeper.sweep()
-        await database.turn_back(version)
+        await database.restore_version(version)
         assert (await sql.execute("select nextval('s')")).rows[0][0] > 1
         await sql.execute("drop sequence s")
         world.time += 4000
@@ -155,7 +155,7 @@ async def test_a_sequence_that_counts_down_or_has_come_to_its_end_goes_on_too() 
         for _ in range(3):
             await sql.execute("select nextval('down'), nextval('short')")
         await sql.execute("drop sequence down, short")
-        await database.turn_back(version)
+        await database.restore_version(version)
         assert (await sql.execute("select nextval('down')")).rows[0][0] < -3
         try:
             ((number,),) = (await sql.execute("select nextval('short')")).rows

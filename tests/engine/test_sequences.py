@@ -52,7 +52,7 @@ async def test_a_sequence_that_ends_gives_what_there_is_and_then_says_so() -> No
         assert str(caught.value) == 'nextval: reached minimum value of sequence "down" (-2)'
         await database.sequences.set(DOWN, 1, called=False)
         assert await database.sequences.take(DOWN) == [1]
-        assert await database.sequences.take(DOWN, 2) == [-1], "what is in hand is given"
+        assert await database.sequences.take(DOWN, 2) == [-1], "cached values are given"
 
 
 async def test_a_block_is_reserved_once_for_many_numbers() -> None:
@@ -90,7 +90,7 @@ async def test_any_number_of_numbers_comes_in_one_row(count: int) -> None:
     async with opened() as database:
         await database.sequences.take(ONE, 3)
         taken = await database.sequences.take(ONE, count)
-        assert taken == numbers(4, 3 + count), "what was in hand is used up first"
+        assert taken == numbers(4, 3 + count), "cached values are used up first"
         assert await database.sequences.take(ONE) == [4 + count]
 
 
@@ -172,7 +172,7 @@ async def test_a_restart_in_the_middle_of_a_reservation_costs_numbers_and_repeat
         assert len(after) == SEQUENCE_BLOCK
 
 
-async def test_numbers_in_hand_stay_good_through_a_restart(autojump_clock: MockClock) -> None:
+async def test_cached_numbers_stay_good_through_a_restart(autojump_clock: MockClock) -> None:
     world = Laboratory()
     async with opened(world=world) as database:
         assert await database.sequences.take(ONE, 10) == numbers(1, 10)
@@ -181,7 +181,7 @@ async def test_numbers_in_hand_stay_good_through_a_restart(autojump_clock: MockC
         assert await database.sequences.take(ONE, 10) == numbers(11, 20)
 
 
-async def test_what_is_in_hand_can_be_taken_without_waiting_and_no_more_than_that() -> None:
+async def test_cached_numbers_can_be_taken_without_waiting_and_no_others() -> None:
     log = HeldLog()
     async with opened(log) as database:
         sequences = database.sequences
@@ -193,12 +193,12 @@ async def test_what_is_in_hand_can_be_taken_without_waiting_and_no_more_than_tha
         assert log.versions == 1
 
 
-async def test_the_numbers_of_another_state_are_not_in_hand() -> None:
+async def test_the_numbers_of_another_state_are_not_cached() -> None:
     async with opened() as database:
         await database.sequences.take(ONE)
-        assert database.sequences.has_in_hand(ONE)
+        assert database.sequences.has_cached(ONE)
         other = Sequence(-1, "one", state=-9)
-        assert not database.sequences.has_in_hand(other)
+        assert not database.sequences.has_cached(other)
         assert database.sequences.take_nowait(other) is None
 
 
@@ -261,7 +261,7 @@ async def test_what_is_written_back_leaves_no_gap_after_a_crash(given: int) -> N
             await database.sequences.take(ONE)
         await database.sequences.write_back(ONE)
         await database.sequences.write_back(ONE)
-        assert not database.sequences.has_in_hand(ONE)
+        assert not database.sequences.has_cached(ONE)
     async with opened(log) as database:
         assert await database.sequences.take(ONE) == [given + 1]
 

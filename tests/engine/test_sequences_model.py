@@ -62,7 +62,7 @@ class Model:
         self.highest = 0
 
     def start(self) -> None:
-        """A process begins: nothing is in hand."""
+        """A process begins: nothing is cached."""
         self.sequences = Sequences(self.store.transact, lambda: self.store.snapshot.catalog)
 
     @property
@@ -106,7 +106,7 @@ class Model:
         self.store.commit(lambda transaction: count_by(transaction, 1 + amount % 4))
 
     async def do_restart(self, amount: int) -> None:
-        """Numbers may come again, but none that is still in hand may be the next."""
+        """Numbers may come again, but none that is still cached may be the next."""
         first = self.highest + 10_000
         self.store.commit(lambda transaction: renew(transaction, (first, False)))
         (number,) = await self.sequences.take(self.sequence)

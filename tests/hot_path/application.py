@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count, cycle
 from random import Random
@@ -16,10 +16,16 @@ from qserver.control.logs import Logs
 from qserver.engine.world import OrdinaryWorld
 from qserver.http1 import PENDING, Request, Response
 from qserver.web.app import Application
+from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.routes.bridge import Bridge
 from qserver.web.service import Service
 
 KEY: Final = "svc_k_0123456789abcdef"
+HEADERS: Final = (
+    (b"host", b"127.0.0.1"),
+    (b"authorization", b"Bearer " + KEY.encode()),
+    (b"content-type", b"application/json"),
+)
 NOON: Final = 1_700_000_000.0
 ROWS: Final = 1000
 QUERY, TRANSACTION = "/v1/query", "/v1/transaction"
@@ -27,10 +33,14 @@ QUERY, TRANSACTION = "/v1/query", "/v1/transaction"
 Ask = Callable[[], tuple[str, bytes]]
 """The path and the body of the next request."""
 
+Send = Callable[[str, bytes], Awaitable[None]]
+"""Sends a request and waits for its answer, which must be a success."""
+
 
 class HotPath:
     def __init__(self, application: Application) -> None:
         self._batch = application.service.world.batch
+        self._adapter = AsgiApplication(application)
         self._endpoints = {path: _endpoint(application, path) for path in (QUERY, TRANSACTION)}
 
     async def ask(self, path: str, body: bytes) -> None:
@@ -54,17 +64,26 @@ class HotPath:
                 answer = await answer
         assert answer.status == 200, answer
 
+    async def ask_adapter(self, path: str, body: bytes) -> None:
+        """Do the same as an ASGI server."""
+        answer: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": body}
+
+        async def send(message: Message) -> None:
+            answer.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": path, "headers": HEADERS}
+        await self._adapter(scope, receive, send)
+        assert answer[0]["status"] == 200, answer
+
     async def query(self, sql: str) -> None:
         await self.ask(QUERY, _json({"sql": sql}))
 
 
 def _endpoint(application: Application, path: str) -> Any:
-    headers = (
-        (b"host", b"127.0.0.1"),
-        (b"authorization", b"Bearer " + KEY.encode()),
-        (b"content-type", b"application/json"),
-    )
-    return application.endpoint(Request("POST", path, b"", headers))
+    return application.endpoint(Request("POST", path, b"", HEADERS))
 
 
 @asynccontextmanager

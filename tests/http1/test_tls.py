@@ -11,7 +11,16 @@ import trio
 
 from qserver.errors import CannotListen
 from qserver.http1 import ServerOptions, serve
-from tests.http1.serving import App, Client, Echo, Running, reply, request, running
+from tests.http1.serving import (
+    PATIENCE_SECONDS,
+    App,
+    Client,
+    Echo,
+    Running,
+    reply,
+    request,
+    running,
+)
 from tests.http1.test_failures_and_disconnects import Streams
 
 SIZE, PIECE = 4_000_000, 100_000
@@ -56,11 +65,12 @@ async def test_refusals_go_through_tls() -> None:
 
 @pytest.mark.parametrize("early", ["refused", "answered"])
 async def test_an_early_answer_over_tls_is_not_lost_to_a_reset(early: str) -> None:
-    """The client goes on sending, and reads only then."""
+    """The client goes on sending, and reads only then; a busy machine may take long over that."""
     data = request("/", "POST", None, f"Content-Length: {SIZE}")
     if early == "refused":
         data = b"nonsense\r\n\r\n"
-    async with running(App(lambda asked: reply(b"no", 403)), **TLS) as server:
+    app, patient = App(lambda asked: reply(b"no", 403)), PATIENCE_SECONDS
+    async with running(app, linger_seconds=patient, **TLS) as server:
         async with await tls_client(server) as client:
             await client.send(data)
             await trio.testing.wait_all_tasks_blocked(0.02)

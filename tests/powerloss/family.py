@@ -141,7 +141,7 @@ class Script:
         after = self.family.members[name].versions[version]
         self._promise("change", name, json.dumps(after, separators=(",", ":")))
         with await self._plane.database(self._grant, name) as used:
-            made, _ = await used.database.turn_back(version)
+            made, _ = await used.database.restore_version(version)
         self._promise("changed", name, made)
 
     async def checkpoint(self, name: str) -> None:

@@ -18,7 +18,7 @@ async def test_versions_that_a_reader_of_changes_has_made_have_different_bases()
         begin = (await sql.execute("INSERT INTO a VALUES (1, 0)")).version
         for number in range(4):
             await sql.execute(f"UPDATE a SET v = {number + 1} WHERE id = 1")
-        past = sql.database.past
+        past = sql.database.catch_up
         for read in (1, 2):  # each leaves the version at which it stops in memory
             async with aclosing(past.after(begin)) as versions:
                 for _ in range(read):

@@ -107,7 +107,7 @@ def let_leaves_go(database: Database) -> None:
             page = pages.pop()
             if page.height == 0:
                 database.pages.cache.drop([page])
-                page.let_go()
+                page.evict()
             pages += children_of(page)
 
 

@@ -11,7 +11,7 @@ import pytest
 import simulations.branches as family
 from qserver.durability.branch_log import BranchLog
 from qserver.durability.branch_log import begin_branch as begin
-from qserver.durability.kept import Kept, is_needless
+from qserver.durability.kept import KeptCheckpoint, is_needless
 from qserver.durability.port import Log
 from qserver.durability.records import decode_record, encode_record, encode_trees, writes_of
 from qserver.engine.checkpointer import Checkpointer
@@ -64,7 +64,7 @@ def test_a_planted_bug_of_borrowed_pages_is_caught(mutant: Mutant) -> None:
 def forget_what_a_branch_needs(plant: pytest.MonkeyPatch) -> None:
     """A checkpoint is found, and not pinned."""
 
-    async def pin(self: Checkpointer, name: str, version: int) -> Kept | None:
+    async def pin(self: Checkpointer, name: str, version: int) -> KeptCheckpoint | None:
         kept = self.saved.base_of(version)
         return kept if kept is not None and kept.version else None
 
@@ -74,7 +74,9 @@ def forget_what_a_branch_needs(plant: pytest.MonkeyPatch) -> None:
 def copy_the_log_to_its_end(plant: pytest.MonkeyPatch) -> None:
     """A branch sees commits of its parent that came later."""
 
-    async def longer(own: Log, log: Log, parent: str, kept: Kept | None, version: int) -> None:
+    async def longer(
+        own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
+    ) -> None:
         while records := await log.read(version, 1000):
             version = records[-1][0]
         await begin(own, log, parent, kept, version)
@@ -109,7 +111,9 @@ def forget_the_record_before_the_pin(plant: pytest.MonkeyPatch) -> None:
 def copy_one_record_too_few(plant: pytest.MonkeyPatch) -> None:
     """A branch lacks the last commit of its parent, unless a checkpoint has it."""
 
-    async def shorter(own: Log, log: Log, parent: str, kept: Kept | None, version: int) -> None:
+    async def shorter(
+        own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
+    ) -> None:
         first = 1 if kept is None else kept.version
         await begin(own, log, parent, kept, max(version - 1, first))
 
@@ -120,7 +124,7 @@ def pin_the_newest_checkpoint(plant: pytest.MonkeyPatch) -> None:
     """A branch of an older version begins with what came later."""
     pinned = Checkpointer.pin
 
-    async def pin(self: Checkpointer, name: str, version: int) -> Kept | None:
+    async def pin(self: Checkpointer, name: str, version: int) -> KeptCheckpoint | None:
         return await pinned(self, name, self.saved.version)
 
     plant.setattr(Checkpointer, "pin", pin)
@@ -150,7 +154,9 @@ def look_for_the_last_page_at_home(plant: pytest.MonkeyPatch) -> None:
 def begin_without_the_numbers(plant: pytest.MonkeyPatch) -> None:
     """A branch gets the log of its parent without what sequences have given."""
 
-    async def without(own: Log, log: Log, parent: str, kept: Kept | None, version: int) -> None:
+    async def without(
+        own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
+    ) -> None:
         await begin(own, _WithoutNumbers(log), parent, kept, version)  # type: ignore[arg-type]
 
     plant.setattr(family, "begin_branch", without)

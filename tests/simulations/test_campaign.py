@@ -1,34 +1,23 @@
-"""The engine passes, planted bugs do not, and the runs reach what they must."""
+"""What once failed passes, a failure shrinks and is told, and is kept."""
 
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 
 import pytest
 
 from simulations.__main__ import MUTANT_SEEDS, main
-from simulations.campaign import (
-    SEEDS_TO_REACH_ALL,
-    ProgressBar,
-    keep,
-    kept_plans,
-    run_campaign,
-)
+from simulations.campaign import ProgressBar, keep, kept_plans, run_campaign
 from simulations.faults import Faults, make_profile
 from simulations.mutants import MUTANTS, planted
 from simulations.run import Plan, Result, Verdict, plan_for, simulate
 from simulations.shrink import shrink
 
-EARLY = next(mutant for mutant in MUTANTS if mutant.name == "acknowledge_before_sync")
-
-
-def test_a_campaign_passes_and_reaches_every_point_it_must() -> None:
-    plans = [plan_for(seed) for seed in range(1, SEEDS_TO_REACH_ALL + 1)]
-    summary = run_campaign(plans, os.cpu_count() or 1, ProgressBar(len(plans)))
-    assert [str(result) for result in summary.failures] == []
-    assert summary.missed == []
+BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+EARLY = BY_NAME["acknowledge_before_sync"]
+UNSEEN = BY_NAME["skip_read_validation"]
+"""It needs no fault to fail."""
 
 
 def test_runs_that_once_failed_pass() -> None:
@@ -45,35 +34,43 @@ def test_a_planted_bug_is_gone_afterwards() -> None:
     assert simulate(plan).digest == before
 
 
-def failing_run() -> Result:
-    for seed in MUTANT_SEEDS:
-        result = simulate(Plan(seed, "hot_key", make_profile("storm", seed)))
-        if result.verdict is not Verdict.PASSED and len(result.struck) > 4:
-            return result
+@pytest.fixture(scope="module")
+def failure() -> Result:
+    with planted(EARLY):
+        for seed in MUTANT_SEEDS:
+            result = simulate(Plan(seed, "hot_key", make_profile("storm", seed)))
+            if result.verdict is not Verdict.PASSED and len(result.struck) > 4:
+                return result
     raise AssertionError("no seed fails")
 
 
-def test_a_failure_shrinks_to_fewer_faults_and_still_fails() -> None:
+def test_a_summary_is_the_same_however_many_processes_run(failure: Result) -> None:
+    plans = [failure.plan, *(plan_for(seed) for seed in range(1, 5))]
     with planted(EARLY):
-        result = failing_run()
-        smaller = shrink(result)
-        assert smaller.verdict is result.verdict
-        assert len(smaller.struck) < len(result.struck)
+        alone, shared = (run_campaign(plans, jobs, ProgressBar(len(plans))) for jobs in (1, 2))
+    assert failure.digest in [result.digest for result in alone.failures]
+    assert str(alone) == str(shared)
+    assert alone.reached == shared.reached
+
+
+def test_a_failure_shrinks_to_fewer_faults_and_still_fails(failure: Result) -> None:
+    with planted(EARLY):
+        smaller = shrink(failure)
+        assert smaller.verdict is failure.verdict
+        assert len(smaller.struck) < len(failure.struck)
         again = simulate(smaller.plan)
         assert again.digest == smaller.digest
         assert str(len(smaller.struck)) in str(again)
     assert "--only" in smaller.plan.command
 
 
-def test_failing_seeds_are_kept_once(tmp_path: Path) -> None:
+def test_failing_seeds_are_kept_once(failure: Result, tmp_path: Path) -> None:
     path = tmp_path / "seeds.txt"
     path.write_text("# remarks are skipped\n")
-    with planted(EARLY):
-        result = failing_run()
-    keep([result, result], path)
-    keep([result], path)
+    keep([failure, failure], path)
+    keep([failure], path)
     assert [(p.seed, p.workload, p.profile.name) for p in kept_plans(path)] == [
-        (result.plan.seed, result.plan.workload, result.plan.profile.name)
+        (failure.plan.seed, failure.plan.workload, failure.plan.profile.name)
     ]
 
 
@@ -120,11 +117,10 @@ def test_a_failure_ends_with_its_own_exit_code_and_a_replay_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with planted(EARLY):
-        failure = failing_run()
-        plan = failure.plan
-        arguments = ["--seed", str(plan.seed), "--workload", "hot_key", "--profile", "storm"]
-        code = main(arguments)
+    plan = plan_for(1, "list_append", "calm")
+    with planted(UNSEEN):
+        failure = simulate(plan)
+        code = main(["--seed", str(plan.seed), "--workload", "list_append", "--profile", "calm"])
     output = capsys.readouterr().out
     assert code == failure.verdict.value != 0
     assert f"replay:  python -m simulations --seed {plan.seed}" in output

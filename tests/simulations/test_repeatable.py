@@ -1,4 +1,5 @@
-"""The same seed gives the same trace: twice in a process, in fresh ones, under any hash seed."""
+"""The first seeds pass and reach what they must. The same seed gives the same trace: twice in a
+process, in fresh ones, under any hash seed."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from simulations.campaign import SEEDS_TO_REACH_ALL, Summary, results_of
 from simulations.determinism import Exhausted, run_repeatably
-from simulations.run import plan_for, simulate
+from simulations.run import Result, plan_for, simulate
 from simulations.workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[2]
@@ -22,25 +24,29 @@ HASH_SEEDS = ("0", "4242")
 
 DIGESTS = """
 from simulations.run import plan_for, simulate
-for seed in range({first}, {last}):
+for seed in range({first}, {last}, {step}):
     print(simulate(plan_for(seed)).digest)
 """
 
 
+def share_of(hash_seed: str) -> range:
+    return CANARIES[HASH_SEEDS.index(hash_seed) :: len(HASH_SEEDS)]
+
+
 @pytest.fixture(scope="module")
 def fresh_processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
-    """They run beside this one, which computes the same meanwhile."""
-    program = DIGESTS.format(first=CANARIES.start, last=CANARIES.stop)
-    processes = {
-        hash_seed: subprocess.Popen(
+    """They run beside the campaign, which computes the same meanwhile."""
+    processes = {}
+    for hash_seed in HASH_SEEDS:
+        seeds = share_of(hash_seed)
+        program = DIGESTS.format(first=seeds.start, last=seeds.stop, step=seeds.step)
+        processes[hash_seed] = subprocess.Popen(
             [sys.executable, "-c", program],
             cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             stdout=subprocess.PIPE,
             text=True,
         )
-        for hash_seed in HASH_SEEDS
-    }
     yield processes
     for process in processes.values():
         assert process.stdout is not None
@@ -50,25 +56,41 @@ def fresh_processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
 
 
 @pytest.fixture(scope="module")
-def digests(fresh_processes: object) -> list[str]:
-    return [simulate(plan_for(seed)).digest for seed in CANARIES]
+def campaign(fresh_processes: object) -> list[Result]:
+    """The results of the first seeds, from processes of which each runs many."""
+    plans = [plan_for(seed) for seed in range(1, SEEDS_TO_REACH_ALL + 1)]
+    return list(results_of(plans, os.cpu_count() or 1))
 
 
-def test_the_same_seed_gives_the_same_trace_in_one_process(digests: list[str]) -> None:
-    assert [simulate(plan_for(seed)).digest for seed in CANARIES] == digests
+@pytest.fixture(scope="module")
+def digests(campaign: list[Result]) -> dict[int, str]:
+    return {result.plan.seed: result.digest for result in campaign}
+
+
+def test_a_campaign_passes_and_reaches_every_point_it_must(campaign: list[Result]) -> None:
+    summary = Summary()
+    for result in campaign:
+        summary.add(result)
+    assert [str(result) for result in summary.failures] == []
+    assert summary.missed == []
+
+
+def test_the_same_seed_gives_the_same_trace_in_one_process(digests: dict[int, str]) -> None:
+    for seed in [*CANARIES[::8], *CANARIES[::16]]:
+        assert simulate(plan_for(seed)).digest == digests[seed]
 
 
 @pytest.mark.parametrize("hash_seed", HASH_SEEDS)
 def test_the_same_seed_gives_the_same_trace_in_a_fresh_process(
-    hash_seed: str, digests: list[str], fresh_processes: dict[str, subprocess.Popen[str]]
+    hash_seed: str, digests: dict[int, str], fresh_processes: dict[str, subprocess.Popen[str]]
 ) -> None:
     output, _ = fresh_processes[hash_seed].communicate()
     assert fresh_processes[hash_seed].returncode == 0
-    assert output.split() == digests
+    assert output.split() == [digests[seed] for seed in share_of(hash_seed)]
 
 
-def test_different_seeds_give_different_traces(digests: list[str]) -> None:
-    assert len(set(digests)) == len(digests)
+def test_different_seeds_give_different_traces(digests: dict[int, str]) -> None:
+    assert len(set(digests.values())) == len(digests) == SEEDS_TO_REACH_ALL
 
 
 def test_a_deadlock_ends_by_the_virtual_deadline() -> None:

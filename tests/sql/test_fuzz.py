@@ -89,7 +89,7 @@ DEEP_OR_LONG = {
     "casts": "SELECT 1" + "::int" * 5000,
     "additions": "SELECT " + " + ".join(["1"] * 5000),
     "additions_just_allowed": "SELECT " + " + ".join(["a"] * 380) + " FROM t",
-    "joins": "SELECT 1 FROM t t0" + "".join(f" JOIN t t{n} USING (a)" for n in range(1, 300)),
+    "joins": "SELECT 1 FROM t t0" + "".join(f" JOIN t t{n} USING (a)" for n in range(1, 100)),
     "unions": " UNION ".join(["SELECT 1"] * 190),
     "cases": "SELECT " + "CASE WHEN true THEN " * 500 + "1" + " END" * 500,
     "unfinished_string": "SELECT 'abc",

@@ -12,17 +12,19 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.control.plane import CONTROL
 from qserver.http1 import PENDING, Request, Response
+from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
 from qserver.limits import (
     BODY_PROGRESS_BYTES_MIN,
     BODY_SECONDS_MAX,
     BODY_UNREAD_BYTES_MAX,
+    HEADS_KEPT_MAX,
     REQUEST_BODY_BYTES_MAX,
 )
 from qserver.web import dataplane
 from qserver.web.answers import Encoded, Sliced
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message, _Waiting
-from qserver.web.calls import Rest
+from qserver.web.calls import Endpoint, Rest
 from qserver.web.dataplane import QueryCall
 from tests.web.test_app import KEY, new_app, running
 
@@ -52,14 +54,15 @@ class Server:
 
     async def ask(
         self,
-        app: Application,
+        app: Application | AsgiApplication,
         *headers: tuple[bytes, bytes],
         key: str = KEY,
         path: str = "/v1/query",
     ) -> None:
         own = [(b"authorization", f"Bearer {key}".encode()), *headers]
         scope = {"type": "http", "method": "POST", "path": path, "headers": own}
-        await AsgiApplication(app)(scope, self.receive, self.send)
+        adapter = app if isinstance(app, AsgiApplication) else AsgiApplication(app)
+        await adapter(scope, self.receive, self.send)
 
     @property
     def status(self) -> int:
@@ -73,6 +76,52 @@ class Server:
 
 def length(size: int) -> tuple[bytes, bytes]:
     return b"content-length", str(size).encode()
+
+
+def endpoints_made(app: Application, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
+    """A list that each endpoint is added to that the application makes from now on."""
+    made: list[Endpoint] = []
+    make = app.endpoint
+
+    def endpoint(request: Request) -> Endpoint:
+        made.append(make(request))
+        return made[-1]
+
+    monkeypatch.setattr(app, "endpoint", endpoint)
+    return made
+
+
+async def test_the_endpoint_of_a_head_that_comes_again_is_made_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = new_app()
+    made = endpoints_made(app, monkeypatch)
+    adapter = AsgiApplication(app)
+    async with running(app):
+        for number in range(3):
+            server = Server(b'{"sql": "SELECT %d AS n"}' % number)
+            await server.ask(adapter)
+            assert server.body["rows"] == [{"n": number}]
+        assert len(made) == 1
+        other = Server(b'{"sql": "SELECT 1"}')
+        await other.ask(adapter, key=KEY + "x")
+        assert (other.status, len(made)) == (401, 2)
+
+
+async def test_heads_that_are_long_or_never_the_same_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = new_app()
+    made = endpoints_made(app, monkeypatch)
+    adapter = AsgiApplication(app)
+    long = b"x-long", b"x" * HEAD_KEPT_BYTES_MAX
+    async with running(app):
+        for header in (long, long, (b"idempotency-key", b"1"), (b"idempotency-key", b"1")):
+            await Server(b'{"sql": "CREATE TABLE IF NOT EXISTS t ()"}').ask(adapter, header)
+        assert len(made) == 4
+        for number in range(HEADS_KEPT_MAX + 1):
+            await Server(b'{"sql": "SELECT 1"}').ask(adapter, (b"x-number", b"%d" % number))
+        assert len(adapter._heads) <= HEADS_KEPT_MAX
 
 
 async def test_a_body_may_come_in_parts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from random import Random
@@ -277,6 +278,58 @@ async def test_readers_that_catch_up_together_have_the_past_made_once(
         assert not feed.shared
 
 
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.count += 1
+
+
+async def test_readers_that_catch_up_take_turns_and_share_what_was_encoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_feed, "RUN_VERSIONS", 20)
+    monkeypatch.setattr(web_feed, "ANSWER_PART_BYTES", 1000)  # a run is several parts
+    async with fed() as (database, feed, past):
+        for number in range(200):
+            await database.execute("INSERT INTO a VALUES ($1, 1)", [number])
+        since, newest = 2, feed.newest()
+        passes, taken = Passes(), Counter[int]()
+        looked: list[int] = []
+        original = web_feed.lines_of
+
+        async def counted(version: Any, *given: Any) -> Any:
+            looked.append(version.version)
+            return await original(version, *given)
+
+        monkeypatch.setattr(web_feed, "lines_of", counted)
+
+        async def follow() -> None:
+            at = since
+            async with aclosing(stream(feed, past, at)) as parts:
+                while at < newest:
+                    part = await anext(parts)
+                    taken[passes.count] += 1
+                    found = [data["version"] for kind, data in parsed([part]) if kind == "version"]
+                    assert found == [*range(at + 1, found[-1] + 1)]
+                    at = found[-1]
+
+        trio.lowlevel.add_instrument(passes)
+        try:
+            async with trio.open_nursery() as nursery:
+                for _ in range(30):
+                    nursery.start_soon(follow)
+        finally:
+            trio.lowlevel.remove_instrument(passes)
+        assert taken.total() >= 30 * 200 // 20
+        # One has its turn, and one may have waited for what another encoded.
+        assert max(taken.values()) <= 2, "a commit waits for all that run in one pass of the loop"
+        assert sorted(looked) == [*range(since + 1, newest + 1)], "once, not for each of thirty"
+
+
 async def test_a_reader_of_few_versions_has_few_made_and_leaves_none() -> None:
     async with fed() as (database, feed, past):
         for number in range(100):
@@ -285,7 +338,7 @@ async def test_a_reader_of_few_versions_has_few_made_and_leaves_none() -> None:
         answer = await read(feed, past, 2, limit=3)
         assert [each["version"] for each in answer["changes"]] == [3, 4, 5]
         assert past.made <= 10, "not all that it might ask for next"
-        shared = feed.shared[engine_feed.SharedPast]
+        shared = feed.shared[engine_feed.SharedCatchUp]
         assert repr(shared) == "0 runs of versions", "they would hold snapshots, and so pages"
         feed.close()
 

@@ -130,7 +130,7 @@ async def test_a_restore_tells_the_rows_of_tables_that_had_another_form() -> Non
         await database.execute("DELETE FROM a WHERE id = 1")
         await database.execute("INSERT INTO a VALUES (4, 'four')")
         since = engine.feed.newest()
-        await engine.turn_back(before)
+        await engine.restore_version(before)
         changes = [each for each in await read(database, since) if each["key"]]
         told = {each["key"]["id"]: (each["op"], each["after"]) for each in changes}
         assert told == {
@@ -153,7 +153,7 @@ async def in_steps(database: SqlDatabase, statements: list[str]) -> None:
 async def read(database: SqlDatabase, since: int) -> list[Any]:
     engine = database.database
     reader = Readers("readers", lambda: 1).open("o")
-    body = await some_changes(engine.feed, engine.past, since, TableFilter(), 1000, 0.0, reader)
+    body = await some_changes(engine.feed, engine.catch_up, since, TableFilter(), 1000, 0.0, reader)
     found: list[Any] = json.loads(body)["changes"]
     return found
 

@@ -163,10 +163,11 @@ class AlterAction(Node):
     constraint", "set schema".
 
     Also "validate constraint", "alter constraint" (with new attributes in `constraint`), "owner",
-    "add identity" (in `constraint`), "drop identity", "drop expression"; "set options", in `words`;
+    "add identity" (in `constraint`), "alter identity" (`text`: "always", "by default" or empty;
+    `options` of the sequence), "drop identity", "drop expression"; "set options", in `words`;
     "nothing", which has no effect; "options" of a sequence; "add value" and "rename value" of an
-    enum, with labels in `expression` and `new_label`, and `neighbour` for "before" or "after"
-    `new_label`. ADD COLUMN IF NOT EXISTS sets `if_exists`.
+    enum, with labels in `expression` and `new_label`, and `neighbour` for "before" or
+    "after" `new_label`. ADD COLUMN IF NOT EXISTS sets `if_exists`.
     """
 
     kind: str

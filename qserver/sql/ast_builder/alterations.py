@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from qserver.errors import SqlSyntaxError
 from qserver.sql.ast import AlterAction, AlterTable, Constraint, Expression
-from qserver.sql.ast_builder.definitions import is_cascade
+from qserver.sql.ast_builder.definitions import Option, is_cascade
 from qserver.sql.ast_builder.expressions import Children, parts
 from qserver.sql.ast_builder.places import text_between, unexpected
 
@@ -81,6 +82,25 @@ class Alterations:
 
     def drop_identity(self, children: Children) -> AlterAction:
         return AlterAction("drop identity", if_exists=children[-1] is not None)
+
+    def alter_identity(self, children: Children) -> AlterAction:
+        words = [value for kind, value in children if kind == "generated"]
+        options = [value for kind, value in children if kind == "option"]
+        if len(words) > 1:
+            raise SqlSyntaxError("conflicting or redundant options")
+        return AlterAction("alter identity", text="".join(words), options=tuple(options))
+
+    def set_generated(self, children: Children) -> tuple[str, str]:
+        return "generated", "always" if children[-1].type == "ALWAYS" else "by default"
+
+    def set_option(self, children: Children) -> tuple[str, Option]:
+        return "option", children[1]
+
+    def restart(self, children: Children) -> tuple[str, Option]:
+        option = children[0]
+        if option[0] != "restart":
+            raise SqlSyntaxError(f'syntax error at or near "{option[0].upper()}"')
+        return "option", option
 
     def drop_expression(self, children: Children) -> AlterAction:
         return AlterAction("drop expression", if_exists=children[-1] is not None)

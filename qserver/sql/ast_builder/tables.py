@@ -210,6 +210,11 @@ class Tables:
             fields[event] = action
             if event == "on_delete":
                 fields["on_delete_columns"] = columns
+            elif columns:
+                raise FeatureNotSupported(
+                    f"a column list with {action.upper()} is only supported for ON DELETE actions",
+                    position=word.start + 1,
+                )
         key = ForeignKey(
             (),
             parts(table),

@@ -25,7 +25,6 @@ from qserver.sql.binder.recursive_tables import (
     Entry,
     bind_recursive,
     mentions,
-    misplaced,
     named_columns,
 )
 from qserver.sql.binder.relations import Relation, relation_of_query
@@ -126,8 +125,6 @@ def scan_common_table(scope: Scope, item: ast.TableRef) -> tuple[CommonTableScan
         _bind(tables, entry, recursive=True)
     if entry.table is not None:
         entry.named += 1
-    else:
-        entry.self_named.append(item.position)
     if entry.columns is None:
         raise _no_columns(entry, item)
     source = scope.binding.new_source()
@@ -142,8 +139,6 @@ def _no_columns(entry: Entry, item: ast.TableRef) -> QserverError:
         return FeatureNotSupported(
             f'WITH query "{name}" does not have a RETURNING clause', position=item.position + 1
         )
-    if entry.recursive:
-        return misplaced(entry, "within its non-recursive term")
     return FeatureNotSupported(
         "mutual recursion between WITH items is not implemented",
         position=entry.node.position + 1,
@@ -188,7 +183,7 @@ def _bind(tables: CommonTables, entry: Entry, recursive: bool) -> None:
 
 
 def _bind_change(scope: Scope, entry: Entry, statement: Any) -> None:
-    if scope.parent is not None:
+    if not any(entry.node is each for each in scope.binding.top_tables):
         raise FeatureNotSupported(
             "WITH clause containing a data-modifying statement must be at the top level",
             position=entry.node.position + 1,

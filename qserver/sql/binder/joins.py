@@ -227,7 +227,9 @@ def _visible(
     if join.using_alias is not None:
         shared = names[: len(merged)]
         relation = JoinedRelation(join.using_alias, shared, expressions, positions_of(shared))
-        visible.append(relation.seen(True, False))
+        named = relation.seen(True, False)
+        check_names(visible, (named,), join.position)
+        visible.append(named)
     return tuple(visible)
 
 

@@ -11,7 +11,7 @@ NULL.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from qserver.errors import (
@@ -26,6 +26,7 @@ from qserver.sql import ast
 from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.search_cycle import written_out
+from qserver.sql.binder.self_references import ALLOWED, check_self_references, self_references
 from qserver.sql.functions.resolve import common_type
 from qserver.sql.plan import Aggregate, CommonTable, CommonTableScan, OutputColumn
 from qserver.sql.walk import everything
@@ -35,19 +36,15 @@ from qserver.values.types import SqlType
 class Entry:
     """One CTE: not yet begun, begun (its columns may be known), or bound."""
 
-    __slots__ = (
-        *("begun", "columns", "named", "node", "number", "recursive", "self_named", "table"),
-    )
+    __slots__ = ("begun", "columns", "named", "node", "number", "table")
 
     def __init__(self, node: ast.CommonTable, number: int) -> None:
         self.node = node
         self.number = number
         self.begun = False
-        self.recursive = False
         self.columns: tuple[OutputColumn, ...] | None = None
         self.table: CommonTable | None = None
         self.named = 0
-        self.self_named: list[int] = []
 
 
 def named_columns(
@@ -73,8 +70,8 @@ def bind_recursive(scope: Scope, entry: Entry, query: ast.Query) -> None:
             "non-recursive-term UNION [ALL] recursive-term",
             position=node.position + 1,
         )
+    check_self_references(node.name, body, query)
     _refuse_around_recursion(query)
-    entry.recursive = True
     if node.search is not None or node.cycle is not None:
         own = binding.prepare_query(scope, _as_query(body.left)).finish().columns
         body = written_out(node, body, [column.name for column in named_columns(node, own)])
@@ -112,8 +109,6 @@ def _bind_again(
     types = [column.type for column in start.columns]
     for at, (column, wanted) in enumerate(zip(prepared.columns, types, strict=True), 1):
         _check_type(entry.node.name, at, wanted, column.type, places[at - 1])
-    if len(entry.self_named) > 1:
-        raise misplaced(entry, "more than once", 1)
     again = prepared.finish(types)
     for each in everything(again.plan):
         if type(each) is Aggregate and any(
@@ -142,13 +137,6 @@ def _check_type(name: str, at: int, start: SqlType, again: SqlType, position: in
         )
 
 
-def misplaced(entry: Entry, where: str, which: int = 0) -> InvalidRecursion:
-    return InvalidRecursion(
-        f'recursive reference to query "{entry.node.name}" must not appear {where}',
-        position=entry.self_named[which] + 1,
-    )
-
-
 def _refuse_around_recursion(query: ast.Query) -> None:
     for what, given in (
         ("ORDER BY", query.order_by),
@@ -167,17 +155,4 @@ def _as_query(body: ast.QueryBody) -> ast.Query:
 
 def mentions(node: Any, name: str) -> bool:
     """Tell whether a table of that name is in FROM, anywhere inside."""
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, tuple):
-            waiting.extend(each)
-        elif isinstance(each, ast.Query) and name in (c.name for c in each.common_tables):
-            # Further inside, the name means another table.
-            names = [common.name for common in each.common_tables]
-            waiting.extend(each.common_tables[: names.index(name) + (not each.recursive)])
-        elif isinstance(each, ast.Node):
-            if isinstance(each, ast.TableRef) and each.name == (name,):
-                return True
-            waiting.extend([getattr(each, field.name) for field in fields(each)])
-    return False
+    return any(True for _ in self_references(name, [(node, ALLOWED)]))

@@ -86,7 +86,8 @@ def generated_values(
     for at, column in enumerate(table.columns):
         if column.generated is not None:
             finish = _assigned_to(binding, column)
-            value = _bind_text(binding, column.generated, Clause.GENERATED, finish, table, source)
+            clause = Clause.INDEX if column.hidden else Clause.GENERATED
+            value = _bind_text(binding, column.generated, clause, finish, table, source)
             result[at] = replacements[source, at] = substituted(value, replacements)
     return tuple(result)
 

@@ -290,6 +290,8 @@ class Printer:
         if computed:
             checks.insert(0, (" | " if check == "is None" else " & ").join(computed))
         checks = constants + checks
+        if function.strict and "None" in codes:  # Python warns of a call like None[1]
+            return checks, "None"
         result = self.call(function, codes)
         if sized:
             result = self._counted(apply, sized, codes, result)

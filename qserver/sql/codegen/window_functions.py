@@ -14,7 +14,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from qserver.errors import InvalidFrameOffset, InvalidParameterValue
+from qserver.errors import (
+    InvalidArgumentForNthValue,
+    InvalidArgumentForNtile,
+    InvalidFrameOffset,
+    NullValueNotAllowed,
+)
 from qserver.sql.codegen.sorted_rows import Steps, picked, sorted_numbers, yield_check
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.expressions import Expression, WindowCall
@@ -115,7 +120,7 @@ def _check_offset(
     if bound[1] is None:
         return
     if offset is None:
-        raise InvalidFrameOffset(f"frame {what} offset must not be null")
+        raise NullValueNotAllowed(f"frame {what} offset must not be null")
     if call.frame.mode != "range" and offset < 0:
         raise InvalidFrameOffset(f"frame {what} offset must not be negative")
 
@@ -207,7 +212,7 @@ class _Partition:
         if buckets is None:
             return [None] * len(self.rows)
         if buckets <= 0:
-            raise InvalidParameterValue("argument of ntile must be greater than zero")
+            raise InvalidArgumentForNtile("argument of ntile must be greater than zero")
         size, larger = divmod(len(self.rows), buckets)
         among_larger = larger * (size + 1)
         return (
@@ -244,7 +249,7 @@ class _Partition:
     def nth_value(self, number: int) -> Any:
         nth = self.arguments[number][1]
         if nth is not None and nth <= 0:
-            raise InvalidParameterValue("argument of nth_value must be greater than zero")
+            raise InvalidArgumentForNthValue("argument of nth_value must be greater than zero")
         return None if nth is None else self._nth(number, nth - 1)
 
     def _nth(self, number: int, nth: int) -> Any:

@@ -22,7 +22,6 @@ from qserver.sql.ddl.alter_constraints import add_constraint
 from qserver.sql.ddl.columns import (
     check_generated,
     define_column,
-    names_in,
     sequence_for,
     with_default,
 )
@@ -40,6 +39,7 @@ from qserver.sql.ddl.rewrite import (
     try_default,
     with_new_trees,
 )
+from qserver.sql.ddl.sequences import alter_sequence
 from qserver.sql.ddl.texts import mentions, rename_column_in
 from qserver.sql.ddl.view_texts import follow_column
 from qserver.values.casts import assignment_function
@@ -59,7 +59,7 @@ def add_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     column = defined.column
     for constraint in node.constraints:
         if constraint.kind == "generated":
-            check_generated((*table.columns, column), column.name, names_in(constraint.expression))
+            check_generated((*table.columns, column), column.name, constraint.expression)
     if column.generated is not None:
         work.require_read(table)
     visible = [each for each in table.columns if not each.hidden]
@@ -329,14 +329,34 @@ def add_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     yield
 
 
+def alter_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+    """Change when an identity column takes a number, and the options of its sequence."""
+    at = _position(table, action.name)
+    column = table.columns[at]
+    if column.identity is None or column.sequence is None:
+        raise _no_identity(table, action.name)
+    if action.text:
+        work.transaction.define(table.key, replace_column(table, at, identity=action.text))
+    if action.options:
+        sequence = work.find(column.sequence)
+        assert isinstance(sequence, Sequence)
+        alter_sequence(work, sequence, action.options)
+    return 0
+    yield
+
+
+def _no_identity(table: Table, column: str) -> NotInPrerequisiteState:
+    return NotInPrerequisiteState(
+        f'column "{column}" of relation "{table.name}" is not an identity column'
+    )
+
+
 def drop_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at = _position(table, action.name)
     if table.columns[at].identity is None:
         if action.if_exists:
             return 0
-        raise NotInPrerequisiteState(
-            f'column "{action.name}" of relation "{table.name}" is not an identity column'
-        )
+        raise _no_identity(table, action.name)
     changed = replace_column(table, at, identity=None, sequence=None)
     work.transaction.define(table.key, changed)
     for sequence in owned_sequences(work, table.key, action.name):

@@ -16,6 +16,7 @@ from qserver.sql import ast
 from qserver.sql.ddl.alter_columns import (
     add_column,
     add_identity,
+    alter_identity,
     change_type,
     drop_column,
     drop_default,
@@ -138,6 +139,7 @@ _ACTIONS: Final[Mapping[str, Action]] = {
     "validate constraint": validate_constraint,
     "alter constraint": alter_constraint,
     "add identity": add_identity,
+    "alter identity": alter_identity,
     "drop identity": drop_identity,
     "drop expression": drop_expression,
     "options": _options_of_table,

@@ -19,6 +19,7 @@ from qserver.errors import (
     SqlSyntaxError,
 )
 from qserver.sql import ast
+from qserver.sql.ddl.immutable import is_immutable
 from qserver.sql.ddl.names import as_written, choose_relation_name, known_key
 from qserver.sql.ddl.port import Work
 from qserver.sql.ddl.sequences import Options, make_sequence
@@ -189,10 +190,10 @@ def _gather(node: object, found: dict[str, None]) -> None:
             _gather(getattr(node, field.name), found)
 
 
-def check_generated(columns: tuple[Column, ...], name: str, mentioned: list[str]) -> None:
-    """Refuse a generated column that depends on a generated column."""
+def check_generated(columns: tuple[Column, ...], name: str, expression: object) -> None:
+    """Refuse a generated column that depends on a generated column, or on the clock or chance."""
     generated = {column.name for column in columns if column.generated is not None}
-    for other in mentioned:
+    for other in names_in(expression):
         if other in generated:
             raise InvalidObjectDefinition(
                 f'cannot use generated column "{other}" in column generation expression',
@@ -200,3 +201,5 @@ def check_generated(columns: tuple[Column, ...], name: str, mentioned: list[str]
                 if other == name
                 else "A generated column cannot reference another generated column.",
             )
+    if not is_immutable(expression):
+        raise InvalidObjectDefinition("generation expression is not immutable")

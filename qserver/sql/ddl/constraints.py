@@ -13,6 +13,7 @@ from qserver.errors import (
     DatatypeMismatch,
     DuplicateColumn,
     DuplicateObject,
+    InvalidColumnReference,
     InvalidForeignKey,
     SqlSyntaxError,
     UndefinedColumn,
@@ -141,7 +142,7 @@ def with_foreign_key(
     node = constraint.foreign_key
     assert node is not None
     columns = node.columns or constraint.columns or ((column,) if column is not None else ())
-    for each in columns:
+    for each in (*columns, *node.on_delete_columns):
         if each not in table.positions:
             raise UndefinedColumn(
                 f'column "{each}" referenced in foreign key constraint does not exist',
@@ -156,8 +157,20 @@ def with_foreign_key(
     else:
         require_new_constraint(table, name)
     referenced = node.referenced or _primary_key(other)
+    for each in node.on_delete_columns:
+        if each not in columns:
+            raise InvalidColumnReference(
+                f'column "{each}" referenced in ON DELETE SET action must be part of foreign key'
+            )
     key = ForeignKey(
-        name, columns, other.key, referenced, node.on_delete, node.on_update, node.match
+        name,
+        columns,
+        other.key,
+        referenced,
+        node.on_delete,
+        node.on_update,
+        node.match,
+        tuple(dict.fromkeys(node.on_delete_columns)),
     )
     check_referenced(table, other, key)
     return replace(table, foreign_keys=(*table.foreign_keys, key)), key

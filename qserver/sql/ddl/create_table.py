@@ -26,7 +26,6 @@ from qserver.sql.ddl.columns import (
     DefinedColumn,
     check_generated,
     define_column,
-    names_in,
     type_of_output,
 )
 from qserver.sql.ddl.constraints import (
@@ -105,7 +104,7 @@ def _define(
     for column in node.columns:
         for constraint in column.constraints:
             if constraint.kind == "generated":
-                check_generated(table.columns, column.name, names_in(constraint.expression))
+                check_generated(table.columns, column.name, constraint.expression)
                 yield
     return table
 

@@ -15,9 +15,16 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from qserver.errors import DuplicateTable, FeatureNotSupported, UndefinedColumn, UndefinedObject
+from qserver.errors import (
+    DuplicateTable,
+    FeatureNotSupported,
+    InvalidObjectDefinition,
+    UndefinedColumn,
+    UndefinedObject,
+)
 from qserver.sql import ast
 from qserver.sql.ddl.constraints import require_order
+from qserver.sql.ddl.immutable import is_immutable
 from qserver.sql.ddl.names import (
     choose_relation_name,
     find_table,
@@ -90,6 +97,7 @@ def _items(work: Work, table: Table, node: ast.CreateIndex) -> Generator[Any, An
             raise UndefinedColumn(f'column "{name}" does not exist', column=name)
     if node.where is not None:
         yield from _type_of(work, table, ast.Constant(True), node.where)
+        _require_immutable(node.where, "predicate")
         items.append(Item("", generated=predicate_of(node.where_text)))
     return items
 
@@ -98,6 +106,7 @@ def _item(work: Work, table: Table, item: ast.IndexItem) -> Generator[Any, Any, 
     expression = item.expression
     if not isinstance(expression, ast.Name):
         sql_type = yield from _type_of(work, table, expression)
+        _require_immutable(expression, "expression")
         require_order(Column("expression", sql_type))
         label = expression.name[-1] if isinstance(expression, ast.Call) else "expr"
         return Item(label, generated=item.text, type=sql_type)
@@ -111,6 +120,11 @@ def _item(work: Work, table: Table, item: ast.IndexItem) -> Generator[Any, Any, 
         )
     require_order(table.column(name))
     return Item(name, column=name)
+
+
+def _require_immutable(expression: ast.Expression, what: str) -> None:
+    if not is_immutable(expression):
+        raise InvalidObjectDefinition(f"functions in index {what} must be marked IMMUTABLE")
 
 
 def _type_of(

@@ -63,7 +63,12 @@ def rename_column_in(table: Table, old: str, new: str) -> Table:
         for check in table.checks
     )
     keys = tuple(
-        replace(key, columns=_renamed(key.columns, old, new)) for key in table.foreign_keys
+        replace(
+            key,
+            columns=_renamed(key.columns, old, new),
+            on_delete_columns=_renamed(key.on_delete_columns, old, new),
+        )
+        for key in table.foreign_keys
     )
     comments = tuple(
         (f"column {new}" if what == f"column {old}" else what, text)

@@ -1,13 +1,13 @@
-"""What a chunk adds to the states of its groups.
+"""Aggregates a chunk, and adds the result to the states of its groups.
 
     count                 the rows of a group
     sum, avg              exact: integers of 64 bits, in two halves where their sum may be longer
     sum, avg of doubles   added to the state in the order of the rows, as row code adds them
-    min, max              of numbers, dates, and places of words
+    min, max              of numbers, dates, and positions of words
     bool_and, bool_or
 
-First everything is computed, and may be refused; then it is merged into the lists of states that
-row code uses, which cannot fail. `Partial` is what one call has for each group of the chunk.
+Everything is computed first, and may be refused; merging it into the states, which row code uses
+too, cannot fail. A `Partial` is the result of one aggregate call for each group of the chunk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EXACT_FLOAT: Final = 2**53
 
 
 class Partial(NamedTuple):
-    """For each group its number of values, and their sum or extreme; None without a value."""
+    """For each group the number of values, and their sum or extreme; None without a value."""
 
     counts: list[int]
     values: list[Any]
@@ -46,7 +46,7 @@ def partial(
     length: int,
     states: list[State | None],
 ) -> Partial:
-    """Compute one call over a chunk. `kept` are the rows of its FILTER."""
+    """Compute one call over a chunk. `kept` are the rows that pass its FILTER."""
     valid = kept
     if argument is not None and argument.nulls is not None:
         valid = ~argument.nulls if kept is None else kept & ~argument.nulls
@@ -69,7 +69,7 @@ def partial(
 
 
 def merge(call: Call, found: Partial, states: list[State]) -> None:
-    """Add what was computed to the states of the groups."""
+    """Add a partial result to the states of the groups."""
     at = call.state
     if call.name == "count":
         for state, count in zip(states, found.counts, strict=True):

@@ -1,4 +1,4 @@
-"""Attempts to compute some chunks: what was computed, or None if they are refused."""
+"""Attempts to compute chunks: returns the result, or None if they are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOTHING_LEFT: Final = ()
 
 
 class Attempts:
-    """The chunks of one scan of one execution."""
+    """Computes the chunks of one scan of one execution."""
 
     def __init__(
         self, condition: Condition, constants: Constants, builds: tuple[Build, ...] = ()
@@ -50,7 +50,7 @@ class Attempts:
         return Frame(batch, self._made, chosen)
 
     def _vectors(self) -> list[Vector | str | None]:
-        """Return the constants as vectors; None for one that is NULL, does not fit or raises."""
+        """Return the constants as vectors; None for each that is NULL, does not fit or raises."""
         families = self._condition.families
         try:
             values = self._constants()
@@ -182,7 +182,7 @@ def _partials(
 
 
 def _kept(vector: Vector, length: int) -> Array | None:
-    """Return the rows of a FILTER; None if all."""
+    """Return the rows that pass a FILTER; None if all do."""
     if not is_one(vector):
         values: Array = vector.values
         return values
@@ -196,7 +196,7 @@ def _add_groups(
     order: list[int],
     new_group: Callable[[], State],
 ) -> None:
-    """Add the groups that are new, in the order of their first rows, and charge their memory."""
+    """Add new groups, in the order of their first rows, and charge their memory."""
     before = len(groups)
     for at in order:
         key = keys[at]

@@ -1,4 +1,4 @@
-"""Several chunks of a scan at once: the longer the vectors, the less it costs to call numpy."""
+"""Batches several chunks of a scan: longer vectors make numpy calls cheaper per row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Buffers: TypeAlias = dict[ColumnVector, Array]
 
 
 class Batch:
-    """Chunks in the order of their rows, prepared. Its columns last until the next batch."""
+    """Prepared chunks, in the order of their rows. Its columns last until the next batch."""
 
     __slots__ = ("_buffers", "_chunks", "_columns", "length")
 
@@ -47,7 +47,7 @@ class Batch:
         return found
 
     def rows(self, chosen: Array | None) -> Iterator[Matched]:
-        """Yield some rows, all for None, as they are read."""
+        """Yield some rows, or all for None, as they are read."""
         start = base = 0
         for chunk in self._chunks:
             places = None
@@ -84,7 +84,7 @@ def _nulls(part: Vector) -> Array:
 
 
 def _words_joined(parts: list[Vector]) -> tuple[list[Any], list[str]]:
-    """Return the codes of each part among the words of all."""
+    """Return the codes of each part, renumbered among the words of all."""
     words = sorted({word for part in parts for word in part.words or ()})
     place = dict(zip(words, range(len(words)), strict=True))
     kind = np.min_scalar_type(len(words))

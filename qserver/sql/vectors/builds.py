@@ -1,12 +1,12 @@
-"""The right side of a hash join: kept as it comes, then made vectors, or the table of row code.
+"""The right side of a hash join: collected as it comes, then turned into vectors, or a hash table.
 
     rows    [r, r, …]                 rows that row code appended
-    taken   [Taken, Taken, …]         chunks that nobody has read by rows
-    table   {key: [r, r], …}          what row code looks keys up in; filled when row code has a row
+    taken   [Taken, Taken, …]         chunks that were not read by rows
+    table   {key: [r, r], …}          the hash table of row code; filled when row code gets a row
 
-Before the left side is read, the columns that are wanted become vectors (`joins`). The first row
-that is left for row code fills the table. Both are done in steps, with an empty page between them,
-so that the loop over the pages can yield.
+Before the left side is read, the wanted columns become vectors (`joins`). The first row that is
+left for row code fills the table. Both run in steps, with an empty page between them, so that the
+loop over the pages can yield.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Build:
             yield self.rows[at : min(at + ROWS_AT_ONCE, stop)]
 
     def fill(self, context: Context) -> Iterator[None]:
-        """Fill the table of row code; yield now and then."""
+        """Fill the hash table of row code; yield now and then."""
         self.is_filled = True
         for piece in self.pieces():
             if isinstance(piece, Taken):
@@ -101,7 +101,7 @@ class Build:
 
 
 def filled(builds: tuple[Build, ...], context: Context) -> Iterator[list[Row]]:
-    """Fill the tables of row code, unless that is done; yield empty pages."""
+    """Fill the hash tables of row code, unless that is done; yield empty pages."""
     for build in builds:
         if not build.is_filled:
             for _ in build.fill(context):

@@ -1,9 +1,9 @@
-"""When a page's vectors are worth filling: at once, or when the page is scanned again.
+"""Decides whether the first scan of a page fills its vectors, or the second.
 
-To fill a column costs as much as row code needs for a simple statement, and for numerics and times
-several times that. So the first scan of a page fills its columns only if row code would take longer
-than that anyway; otherwise it reads rows, and the second scan fills. A page that changes between
-any two scans is then never filled for nothing. All numbers are nanoseconds for a row, as measured.
+Filling a column costs as much as row code needs for a simple statement, and for numerics and times
+several times that. So the first scan of a page fills columns only if row code would take longer
+anyway; otherwise it reads rows, and the second scan fills. A page that changes between any two
+scans is then never filled in vain. All numbers are measured nanoseconds per row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def pays_at_once(columns: tuple[ColumnVector, ...], by_rows: int) -> bool:
 
 
 def row_cost(*programs: Program) -> int:
-    """Return what row code needs to compute the same."""
+    """Return the cost of the same computation in row code."""
     cost = ROW
     for program in programs:
         for step, family in zip(program.steps, program.families, strict=True):

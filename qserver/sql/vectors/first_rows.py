@@ -1,8 +1,8 @@
-"""Top-n: which rows of a chunk can be among the first `most`.
+"""Top-n: finds the rows of a chunk that can be among the first `most`.
 
-Rows that lie behind `most` others are dropped, in each batch and by what earlier batches had. The
-others go to the heap of row code, in the order of the scan. Rows that are tied stay, unless the key
-is the only one: then the earlier row wins, as in a stable sort.
+Each batch drops rows that come after `most` others, of this batch or earlier ones. The rest goes to
+the heap of row code, in the order of the scan. Ties stay, unless this key is the only one: then the
+earlier row wins, as in a stable sort.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FirstRows:
         """Keys so far that are not NULL."""
 
     def among(self, key: Vector, length: int) -> Array | None:
-        """Return the ascending places of the rows that may be among the first; None for all."""
+        """Return the ascending positions of rows that may be among the first; None for all."""
         most = self._most
         if length < ROWS_OF_FIRST_MIN * most:
             return None
@@ -55,7 +55,7 @@ class FirstRows:
         return np.union1d(kept, np.flatnonzero(key.nulls))
 
     def _kept(self, worth: Array, is_lasting: bool) -> Array | None:
-        """Return the places of keys that may be among the first."""
+        """Return the positions of keys that may be among the first."""
         most, alone = self._most, self.order.alone
         kept = None
         if self._best is not None and len(self._best) == most:
@@ -87,7 +87,7 @@ def _worth(key: Vector, length: int, descending: bool) -> Array:
 
 
 def _without_late_ties(worth: Array, worst: Any, better: Array, most: int) -> Array:
-    """Drop the last of the rows that are tied with the worst."""
+    """Drop the last of the rows that tie with the worst."""
     tied = worth[better] == worst
     surplus = len(better) - most
     late = np.flatnonzero(tied)[-surplus:]

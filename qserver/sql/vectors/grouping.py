@@ -1,7 +1,7 @@
-"""Keys of GROUP BY as small integers, one for each group of a chunk.
+"""Maps keys of GROUP BY to small integers, one for each group of a chunk.
 
     k % 10     codes = values - low                       values of a narrow range
-    other      codes = places among the distinct ones     few values of a wide range
+    other      codes = positions among distinct values    few values of a wide range
     a, b       codes of a * number of b + codes of b
 
 NULL is a group like any other. A chunk with almost as many groups as rows is refused: merging a
@@ -23,9 +23,9 @@ ROWS_OF_GROUP_MIN: Final = 4
 
 
 class Groups:
-    """The groups of a chunk: `codes` of its rows, and for each group that has rows its number.
+    """The groups of a chunk: `codes` of its rows, and the row count of each group that has rows.
 
-    `rows_read` are those of the scan, which row code would have to read again.
+    `rows_read` counts the rows of the scan, which row code would have to read again.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Groups:
             raise Refused
 
     def keys(self) -> list[Any]:
-        """Return the keys of the present groups as row code has them: one value, or a tuple."""
+        """Return the keys of the present groups in the form of row code: one value, or a tuple."""
         numbers = self.present
         parts: list[list[Any]] = []
         for key in reversed(self._keys):
@@ -62,7 +62,7 @@ class Groups:
         return list(zip(*reversed(parts), strict=True))
 
     def by_first_row(self) -> list[int]:
-        """Return the places of the present groups in the order in which rows mention them."""
+        """Return the positions of the present groups, in the order of their first rows."""
         first = np.empty(self.space, np.int64)
         first[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
         order: list[int] = np.argsort(first[self.present]).tolist()

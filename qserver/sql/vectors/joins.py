@@ -1,4 +1,4 @@
-"""Hash joins over vectors: which rows of the right side each row of a chunk meets.
+"""Hash joins over vectors: finds the rows of the right side that match each row of a chunk.
 
     right keys   7 9 7          places of the keys: value - least, for integers of a narrow range;
     rows         0 1 2          among the sorted distinct ones for others; of words for text
@@ -6,9 +6,9 @@
     row_of    [0 . 1]           where keys are unique: the row of each place
     order     [0 2 1]           otherwise the rows by place, each from starts[place], counts[place]
 
-The last place stands for "no such key", and with it the last row for a row of NULLs. Several keys
-are one: the place of the first times the number of places of the second, plus its place. NULL has
-no place. A row meets its rows in the order in which the right side gave them, as in row code.
+The last place means "no such key", and the last row is a row of NULLs for it. Several keys combine
+into one: the place of the first times the number of places of the second, plus its place. NULL has
+no place. A row meets its matches in the order of the right side, as in row code.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Lookup:
         return sum([vector.size for vector in self.columns.values()]) + self._table.size
 
     def matches(self, keys: list[Vector], length: int) -> _Matches:
-        """Return the rows that those with these keys meet."""
+        """Return the matches of rows with these keys."""
         pairs = zip(keys, self._scales, strict=True)
         same_scale = [
             scaled(key, scale) if key.scale <= scale else shortened(key, scale)
@@ -72,7 +72,7 @@ class Lookup:
 
 
 def joined(frame: Frame, build: Build) -> Frame:
-    """Return the rows of a frame, each with those that it meets."""
+    """Return the rows of a frame, each with its matches."""
     plan = build.plan
     lookup: Lookup | None = build.lookup
     if lookup is None:
@@ -108,7 +108,7 @@ class _Places(Protocol):
 
 
 class _Numbers:
-    """Places of integers: value - least in a narrow range, else those that a hash table tells."""
+    """Places of integers: value - least in a narrow range, else from a hash table."""
 
     def __init__(self, values: Array) -> None:
         values = values.astype(np.int64, copy=False)
@@ -138,7 +138,7 @@ class _Numbers:
 
 
 class _Hashed:
-    """A hash table with open addressing, of which all look-ups go on together."""
+    """A hash table with open addressing, in which all look-ups proceed together."""
 
     def __init__(self, distinct: Array) -> None:
         self._count = len(distinct)
@@ -160,7 +160,7 @@ class _Hashed:
         return found.astype(np.int64)
 
     def places(self, values: Array) -> Array:
-        """Return the place of each value among the distinct ones; their number if it is not."""
+        """Return the place of each value among the distinct ones; their number if it is missing."""
         slots = self._slots(values)
         places = self._table[slots]
         others = np.flatnonzero((self._distinct[places] != values) & (places < self._count))
@@ -233,7 +233,7 @@ class _Table:
         return places + sum([array.nbytes for array in arrays])
 
     def places(self, keys: list[Vector], length: int) -> Array:
-        """Return the place of each row of the left side; `count` if it meets none."""
+        """Return the place of each row of the left side; `count` if it has no match."""
         if not self._keys:
             return np.zeros(length, np.int64)
         places, count = self._keys[0].of(keys[0], length), self._keys[0].count
@@ -254,7 +254,7 @@ def _places(key: Vector, rows: Array) -> _Places:
 
 
 def _rows_without_null(keys: list[Vector], length: int) -> Array:
-    """Return the rows whose keys are not NULL. A row of NULLs is one of those that have one."""
+    """Return the rows without a NULL key; a row of NULLs has one."""
     present = np.ones(length, np.bool_)
     for key in keys:
         if key.nulls is not None:
@@ -263,7 +263,7 @@ def _rows_without_null(keys: list[Vector], length: int) -> Array:
 
 
 class _Matches:
-    """The rows of the right side that some rows meet."""
+    """The rows of the right side that match some rows."""
 
     def __init__(self, table: _Table, places: Array) -> None:
         self._table = table
@@ -274,7 +274,7 @@ class _Matches:
         return found
 
     def pairs(self, outer: bool) -> tuple[Array | None, Array]:
-        """Return rows of the left side, None for all of them once, and those that they meet."""
+        """Return rows of the left side (None: all of them once), and their matches."""
         table = self._table
         if table.row_of is not None:
             right = table.row_of[self._places]
@@ -298,14 +298,14 @@ class _Matches:
 
 
 def prepare(build: Build, context: Context) -> Generator[None, None, None]:
-    """Make vectors of a right side, unless that is done; yield now and then."""
+    """Turn a right side into vectors, unless that is done; yield now and then."""
     if not build.is_prepared:
         build.is_prepared = True
         build.lookup = yield from _lookup_of(build, context)
 
 
 def _lookup_of(build: Build, context: Context) -> Generator[None, None, Lookup | None]:
-    """Return a right side as vectors, None if a column has none; yield now and then."""
+    """Return a right side as vectors; None if a column has none. Yields now and then."""
     plan = build.plan
     columns: dict[JoinedColumn, list[Vector]] = {wanted: [] for wanted in plan.columns}
     texts = {wanted: _Texts() for wanted in columns if wanted.vector.family == TEXT}
@@ -352,7 +352,7 @@ class _Texts:
         return len(self._numbers)
 
     def numbered(self, vector: Vector) -> Vector | None:
-        """Return the texts of a piece as their numbers; None if there are too many."""
+        """Return the texts of a piece as numbers; None if there are too many."""
         numbers = self._numbers
         table = [numbers.setdefault(word, len(numbers)) for word in vector.words or ()]
         if len(numbers) > WORDS_MAX:
@@ -360,7 +360,7 @@ class _Texts:
         return Vector(np.array(table, np.int32)[vector.values], vector.nulls)
 
     def in_order(self, vectors: list[Vector]) -> list[Vector]:
-        """Return numbered texts as their places among all, as every vector has them."""
+        """Return numbered texts as positions in sorted order, as every vector has them."""
         words = sorted(self._numbers)
         places = np.empty(len(words), np.int32)
         places[[self._numbers[word] for word in words]] = np.arange(len(words))
@@ -382,7 +382,7 @@ def _vector(plan: JoinPlan, piece: list[Any] | Taken, wanted: JoinedColumn) -> V
 
 
 def _whole(vectors: list[Vector], wanted: JoinedColumn, with_null: bool) -> Vector:
-    """Return the vectors of the pieces as one, perhaps with a NULL at its end."""
+    """Concatenate the vectors of the pieces, perhaps with a NULL at the end."""
     if with_null or not vectors:
         null = vector_of([None], wanted.vector)
         assert null is not None, "NULL always fits"

@@ -1,7 +1,7 @@
 """Imports the modules with numpy when the first plan uses vectors.
 
-That takes a tenth of a second. It counts as a part of planning that is not short, so it is done
-where long statements are planned: beside the event loop. A server that needs no vectors never pays.
+That takes a tenth of a second. It counts as planning that is not short, so it happens where long
+statements are planned: beside the event loop. A server without such plans never pays for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qserver.sql.walk import everything
 
 
 def load_for(statement: Any, budget: StepBudget | None) -> None:
-    """Load the modules if an optimized statement uses vectors and they are not there yet."""
+    """Load the modules if an optimized statement uses vectors and they are not loaded."""
     if load.cache_info().currsize:
         return
     if any(getattr(node, "vectors", False) for node in everything(statement)):

@@ -1,9 +1,9 @@
 """The steps of programs, with numpy.
 
-A step takes vectors and gives one. Bounds go with them: the result's are computed from those of the
-operands, and a step whose bounds leave room for an error raises `Refused`, before it computes.
-Integers compute in 64 bits. NULLs are carried along: the value at their place lies within the
-bounds and means nothing.
+A step takes vectors and returns one. Bounds go with them: the bounds of the result follow from
+those of the operands, and a step whose bounds allow an error raises `Refused` before it computes.
+Integers compute in 64 bits. NULLs are carried along: the value at their position lies within the
+bounds and has no meaning.
 
 A condition is True where it is true, False where it is false or NULL.
 """
@@ -35,7 +35,7 @@ class Refused(Exception):
 class Frame:
     """The rows that a program computes: all of a batch, or some of them.
 
-    `joined` has the columns of each source that is joined, and which of its rows each row has.
+    `joined` has the columns of each joined source, and its row for each row of the frame.
     """
 
     __slots__ = ("batch", "chosen", "constants", "joined", "length")
@@ -99,7 +99,7 @@ def full(vector: Vector, length: int) -> Array:
 
 
 def is_one(vector: Vector) -> bool:
-    """Is there one value for all rows?"""
+    """Whether one value stands for all rows."""
     return not getattr(vector.values, "ndim", 0)
 
 
@@ -140,7 +140,7 @@ def compare(symbol: str, left: Vector, right: Vector) -> Vector:
 
 
 def _known(symbol: str, left: Vector, right: Vector) -> bool | None:
-    """Return the answer for all rows, if the bounds tell it."""
+    """Return the answer for all rows, if the bounds decide it."""
     below, above = left.high < right.low, left.low > right.high
     if below or above:
         return symbol in ("<>", "<", "<=") if below else symbol in ("<>", ">", ">=")
@@ -274,7 +274,7 @@ def coalesce(_: int, *operands: Any) -> Vector:
 
 
 def _chosen(values: Any, nulls: Any, among: list[Vector]) -> Vector:
-    """Return values of several vectors as one."""
+    """Combine several vectors, choosing one per row."""
     if nulls is not None:
         if not getattr(nulls, "ndim", 0):
             if nulls:
@@ -301,7 +301,7 @@ def _wide(vector: Vector) -> Any:
 
 
 def _operands(left: Vector, right: Vector, low: int, high: int) -> tuple[Any, Any]:
-    """Return the values of operands in the smaller type that holds them and their results."""
+    """Return the operands in the smaller type that holds them and their results."""
     least, most = min(low, left.low, right.low), max(high, left.high, right.high)
     if least < -_SHORT_MAX or most > _SHORT_MAX:
         return _wide(left), _wide(right)

@@ -1,4 +1,4 @@
-"""Which scans and aggregates of a plan can be computed over vectors, and their programs."""
+"""Decides which scans and aggregates of a plan are vectorized, and compiles their programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEYS: Final = frozenset(
 
 
 def reads_whole_pages(node: plan.Plan) -> bool:
-    """Tell whether a plan is a scan of a table's own tree, to its end."""
+    """Return whether a plan scans a table's own tree to its end."""
     if not isinstance(node, plan.Scan):
         return False
     access = node.access
@@ -45,7 +45,7 @@ def reads_whole_pages(node: plan.Plan) -> bool:
 
 
 def vector_filter(node: plan.Scan) -> tuple[VectorFilter, list[Expression]] | None:
-    """Return the filter of a scan over vectors, with its constants; None if it has none."""
+    """Return the vectorized filter of a scan, with its constants; None if it has none."""
     if node.condition is None or not reads_whole_pages(node):
         return None
     constants: list[Expression] = []
@@ -57,7 +57,7 @@ def vector_filter(node: plan.Scan) -> tuple[VectorFilter, list[Expression]] | No
 
 
 def vector_aggregate(node: plan.Aggregate) -> tuple[VectorAggregate, list[Expression]] | None:
-    """Return an aggregate of a scan, perhaps with joins, over vectors, with its constants.
+    """Return a vectorized aggregate of a scan, perhaps with joins, and its constants.
 
     None if it has none.
     """
@@ -96,9 +96,9 @@ def vector_build(node: plan.Plan, join: JoinPlan) -> tuple[VectorBuild, list[Exp
 
 
 def vector_top(node: plan.TopN) -> tuple[VectorTop, list[Expression]] | None:
-    """Return the first rows of a scan over vectors, with its constants; None if it has none.
+    """Return the vectorized top-n of a scan, with its constants; None if it has none.
 
-    Rows that are dropped are not sorted, so no other key may raise for them.
+    Dropped rows are not sorted, so no other key may raise for them.
     """
     scan, (first, *others) = node.input, node.keys
     if not isinstance(scan, plan.Scan) or not reads_whole_pages(scan):

@@ -1,10 +1,10 @@
-"""Which joins can be computed over vectors: a chain of hash joins whose first left side is a scan.
+"""Decides which joins are vectorized: a chain of hash joins whose first left side is a scan.
 
     Join ── Join ── Scan orders        the scan is read by chunks, and each join adds columns
       │       └──── Scan customers     a right side: any plan
       └──────────── Scan regions
 
-Right keys are columns, so that nothing raises whether or not row code computes them.
+Right keys are plain columns, so that nothing raises whether or not row code computes them.
 """
 
 from __future__ import annotations

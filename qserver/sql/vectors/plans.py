@@ -1,4 +1,4 @@
-"""What is known of a vectorized scan or aggregate when its statement is planned; no numpy here."""
+"""The planned form of vectorized scans, aggregates and joins; no numpy here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES_FILLED_OF_STEP: Final = 2
 
 
 class Call(NamedTuple):
-    """An aggregate of a statement: its argument and its FILTER are steps of the program."""
+    """An aggregate call: its argument and its FILTER are steps of the program."""
 
     name: str
     family: str

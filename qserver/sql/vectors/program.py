@@ -1,4 +1,4 @@
-"""An expression as steps over vectors: `k % 10 > slot0` is
+"""Compiles an expression to steps over vectors: `k % 10 > slot0` becomes
 
     0  column    k                   each step names the steps that it reads;
     1  constant  10                  equal steps are one, so a shared term is computed once
@@ -6,12 +6,11 @@
     3  constant  slot0
     4  compare   2 3   ">"
 
-Every step computes all rows of a chunk, also those that a CASE or AND would leave out: its bounds
-must prove that none of them raises. What names no column of the scanned table, nor of a table that
-is joined to it, is a constant: the row code computes it once.
+Every step computes all rows of a chunk, also those that a CASE or AND would skip: its bounds must
+prove that none of them raises. An expression without a column of the scanned or joined tables is a
+constant, which row code computes once.
 
-`NotVectorized` says that an expression has no steps. It is raised while a statement is planned,
-never later.
+`NotVectorized` means that an expression has no steps. It is raised only during planning.
 """
 
 from __future__ import annotations
@@ -75,9 +74,10 @@ class JoinedColumn(NamedTuple):
 
 
 class Program:
-    """The steps of some expressions over the source of a scan, and over those joined to it.
+    """The steps of some expressions over the source of a scan, and over sources joined to it.
 
-    `joined` says of each of those whether it is a table. `constants` may be shared with others.
+    `joined` tells for each joined source whether it is a table. `constants` may be shared with
+    others.
     """
 
     def __init__(

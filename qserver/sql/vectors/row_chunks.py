@@ -1,7 +1,7 @@
-"""Rows of small pages, or with writes of their own transaction, as chunks for a join.
+"""Turns plain rows into chunks for a join: rows of small pages, or written by the same transaction.
 
-For an aggregate alone row code is as good. But one row that is left of a join costs row code its
-whole table of the right side.
+For an aggregate alone row code is as good. But a single row left over makes row code fill its hash
+table of the whole right side.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RowChunk:
         return self._vectors[wanted]
 
     def forget_rows(self) -> None:
-        """Nobody else has them."""
+        """Nothing to do: nobody else has these rows."""
 
     def runs(self, places: list[int] | None = None) -> Iterator[list[Row]]:
         yield self._rows if places is None else [self._rows[at] for at in places]

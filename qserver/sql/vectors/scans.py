@@ -1,14 +1,14 @@
-"""Tries the chunks of a scan, and hands out the rows that row code must take.
+"""Tries the chunks of a scan, and yields the rows that are left for row code.
 
     for page in filter_0.pages(scan_chunks(…), context, constants):      a filter: rows that match
     for page in top_0.pages(scan_chunks(…), context, constants, most):   rows that may be first
     for page in aggregate_0.pages(scan_chunks(…), context, …, groups):   an aggregate: nothing left
 
-A page of a refused chunk is a plain list, as every page of a small table. A taken chunk leaves a
-`Matched` list: the condition holds for its rows, and an aggregate has no rows left. So generated
-code loops over pages as ever; it only does not check the condition of a `Matched` one.
+A page of a refused chunk is a plain list, like every page of a small table. A taken chunk leaves a
+`Matched` list: the condition holds for its rows; an aggregate leaves none. So generated code loops
+over pages as always, and only skips the condition for a `Matched` one.
 
-The modules with numpy are there by then: see `loading`.
+The modules with numpy are loaded by then: see `loading`.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class VectorFilter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorAggregate:
-    """Adds each chunk to the states of its groups, in a dict that row code uses too.
+    """Adds each chunk to the states of its groups, in a dict shared with row code.
 
-    With joins, its rows first meet those of the right sides.
+    With joins, its rows are first joined with the right sides.
     """
 
     condition: Condition
@@ -162,7 +162,7 @@ class VectorTop:
 def _after_builds(
     pages: Iterator[list[Row]], context: Context, builds: tuple[Build, ...]
 ) -> Iterator[list[Row]]:
-    """Make vectors of the right sides first; fill tables before the first row for row code."""
+    """Vectorize the right sides first; fill hash tables before the first row for row code."""
     from qserver.sql.vectors.joins import prepare  # imports numpy
 
     for build in builds:
@@ -182,7 +182,7 @@ def _pages(
     steps: int,
     take: Callable[[list[Chunk]], Iterable[Matched] | None],
 ) -> Iterator[list[Row]]:
-    """Yield the pages that are left for row code, and charge the context for the others."""
+    """Yield the pages left for row code, and charge the context for the others."""
     batch: list[Chunk] = []
     rows, rows_max = 0, min(BATCH_ROWS_MAX, BATCH_STEPS_MAX * ROWS_OF_STEP // (steps + 1))
     for part in parts:
@@ -214,7 +214,7 @@ def _left_of(
     steps: int,
     take: Callable[[list[Chunk]], Iterable[Matched] | None],
 ) -> Iterator[list[Row]]:
-    """Yield what is left of some chunks; if all at once are refused, each is tried alone."""
+    """Yield what is left of some chunks; if they are refused together, each is tried alone."""
     if not batch:
         return
     matched = take(batch)

@@ -8,7 +8,7 @@ from quart import request
 
 from qserver.errors import InvalidRequest
 from qserver.web.admission import Admission
-from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
+from qserver.web.requests import JSON_TYPES, check_media_type, check_no_fields, decode, decoder_of
 
 Shape = TypeVar("Shape")
 
@@ -23,3 +23,10 @@ async def body_of(admission: Admission, shape: type[Shape]) -> Shape:
     if not data:
         raise InvalidRequest(f"{admission.route.path} needs a JSON body")
     return decode(decoder_of(shape), data)
+
+
+async def need_no_fields(admission: Admission) -> None:
+    """Raise if the request has a body with fields."""
+    data = await request.get_data(as_text=False)
+    assert isinstance(data, bytes)
+    check_no_fields(admission.headers.get(b"content-type", b""), data)

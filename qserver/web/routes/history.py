@@ -1,4 +1,4 @@
-"""Routes of the older versions of a database: listed, compared, restored."""
+"""Routes of older versions of a database: list, compare, restore."""
 
 from __future__ import annotations
 
@@ -107,15 +107,15 @@ class HistoryRoutes:
         admission.queries()
         wanted = await body_of(admission, shapes.RestoreRequest)
         async with self._opened(admission, database) as opened:
-            opened.room.check()
-            made, restored = await opened.database.turn_back(
+            opened.quota.check()
+            made, restored = await opened.database.restore_version(
                 as_of_given(wanted.as_of), _deadline(), admission.request_id
             )
         return shapes.RestoreAnswer(True, made, restored)
 
     @asynccontextmanager
     async def _opened(self, admission: Admission, database: str) -> AsyncIterator[OpenDatabase]:
-        """The database; what is too old is gone here, not only an error of a statement."""
+        """The database; a version that is too old is 410 here, not an error of a statement."""
         with await self._service.plane.database(admission.grant, database) as opened:
             try:
                 yield opened

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 
+from tests.web.contract.connections import OpenFeed, OpenStream
 from tests.web.contract.servers import Client, error_of
 
 
@@ -41,6 +42,28 @@ def test_a_branch_is_made_shown_changed_and_outlives_its_parent(main: Client) ->
     listed = main.get("/v1/databases").json()["databases"]
     assert sorted(each["name"] for each in listed) == ["main", "trial"]
     assert main.get("/v1/organization").json()["use"]["databases"] == 2
+    assert main.delete("/v1/databases/trial").status_code == 204
+
+
+def test_a_parent_that_is_deleted_ends_for_all_who_use_it(main: Client) -> None:
+    """Its file stays for its branches. Nobody may read, follow or change it any more."""
+    assert main.post("/v1/databases", {"name": "trial", "branch_of": "main"}).status_code == 201
+    opened = main.post("/v1/transaction/open", {}).json()["transaction"]["id"]
+    main.query("insert into t values (200, 0)", transaction=opened)
+    since = main.query("select 1")["version"]
+    with (
+        OpenFeed(main, f"since={since}") as feed,
+        OpenStream(main, "select count(*) from t", live=True) as live,
+    ):
+        assert [next(live.events()).kind for _ in range(3)] == ["columns", "row", "ready"]
+        assert main.delete("/v1/databases/main").status_code == 204
+        assert feed.error()["code"] == "57P03"
+        (last,) = live.events()
+        assert (last.kind, last.data["error"]["code"]) == ("error", "57P03")
+    answer = main.query_response("select count(*) from t", transaction=opened)
+    error_of(answer, 404, "QS030")
+    error_of(main.post(f"/v1/transaction/{opened}/commit"), 404, "QS030")
+    assert count(on(main, "trial")) == 100
     assert main.delete("/v1/databases/trial").status_code == 204
 
 

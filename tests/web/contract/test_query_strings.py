@@ -13,8 +13,10 @@ NO_PARAMETERS = (
     ("DELETE", "/v1/transaction/{id}"),
     ("GET", "/v1/transaction/{id}"),
     ("POST", "/v1/databases/{database}/restore"),
+    ("POST", "/admin/reset"),
 )
-"""Routes that know no parameter, and say so. Older ones take no notice of a query string."""
+"""Routes that know no parameter, and say so. Older ones take no notice of a query string, unless
+it has an option of theirs (see below)."""
 
 STRICT = [
     (route.method, route.path, route.parameters[0] if route.queries else None)
@@ -39,3 +41,37 @@ def test_a_query_string_that_cannot_be_meant_is_400(
     for query, message in wrong:
         answer = fresh.call(method, f"{path}?{query}")
         assert message in error_of(answer, 400, "QS001")["message"]
+
+
+@pytest.mark.parametrize("name", ["database", "dry_run", "max_affected", "transaction", "as_of"])
+def test_an_option_in_the_url_of_a_posted_statement_is_400(fresh: Client, name: str) -> None:
+    """It would have no effect: the statement would be applied, and to another database."""
+    fresh.query("create table t (id integer)")
+    for path, kind, sent in (
+        ("/v1/query", "application/json", '{"sql": "insert into t values (1)"}'),
+        ("/v1/transaction", "application/json", '{"statements": ["insert into t values (1)"]}'),
+        ("/query", "text/plain", "insert into t values (1)"),
+    ):
+        for more in ({}, {"Idempotency-Key": "k"}):
+            headers = {"Content-Type": kind, **more}
+            answer = fresh.call(
+                "POST", f"{path}?trace=1&{name}=1", content=sent.encode(), headers=headers
+            )
+            error = error_of(answer, 400, "QS001")
+            assert error["message"].startswith(f"{name} ") and "body" in error["hint"]
+    assert fresh.value("select count(*) from t") == 0
+    assert fresh.call("POST", "/v1/query?trace=1", json={"sql": "select 1"}).status_code == 200
+
+
+def test_a_reset_of_one_database_is_not_a_reset_of_all(organization: Client) -> None:
+    organization.query("create table t (id integer)")
+    error_of(organization.post("/admin/reset?database=other"), 400, "QS001")
+    error_of(organization.post("/admin/reset", {"database": "other"}), 400, "QS001")
+    assert organization.value("select count(*) from t") == 0
+    assert organization.post("/admin/reset", {}).json()["tables_dropped"] == 1
+
+
+def test_the_error_of_bad_params_names_them(fresh: Client) -> None:
+    for path in ("/v1/query?sql=select+1&params=[1", "/v1/tables/t/rows?params=[1"):
+        message = error_of(fresh.get(path), 400, "QS001")["message"]
+        assert message.startswith("params is not JSON"), message

@@ -192,6 +192,16 @@ def test_the_storage_is_tested_by_writing_reading_back_and_deleting(admin: Clien
         assert word in text, text
 
 
+def test_a_reset_shows_in_changes_and_versions(organization: Client) -> None:
+    since = organization.query("create table t (id integer primary key)")["version"]
+    answer = organization.post("/admin/reset", headers={"X-Request-Id": "wiped"})
+    assert answer.status_code == 200, answer.text
+    (told,) = organization.get(f"/v1/changes?since={since}").json()["changes"]
+    assert (told["op"], told["table"], told["statement"]) == ("schema", "t", "-- reset")
+    (version,) = organization.get("/v1/databases/main/versions?limit=1").json()["versions"]
+    assert (version["tables"], version["request_id"]) == (["t"], "wiped")
+
+
 def test_a_reset_wipes_the_tables_of_all_databases_and_leaves_keys_and_sessions(
     organization: Client,
 ) -> None:

@@ -3,14 +3,15 @@
 Integers and NUMERIC are exact: the sums of values and of squares are exact, and divided once at the
 end. Floats follow Youngs and Cramer, as in PostgreSQL: sums of squares of deviations are updated
 row by row, which does not lose the digits that squares of large values would. The last digit of the
-result depends on the order of rows.
+result depends on the order of rows. Equal values may add up to a tiny sum of squares by rounding:
+a regression over them is NULL all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from math import isinf, nan, sqrt
+from math import isinf, isnan, nan, sqrt
 from typing import Any, Final
 
 from qserver.sql.functions.numbers import float_math, numeric_math
@@ -141,12 +142,16 @@ def _of_floats(name: str) -> Iterator[Aggregate]:
 
 
 class PairMoments:
-    """`Moments` for pairs (y, x), with the sum of products of deviations."""
+    """`Moments` for pairs (y, x), with the sum of products of deviations.
 
-    __slots__ = ("count", "sx", "sxx", "sxy", "sy", "syy")
+    `x` is the value of all x if they are equal and finite, otherwise NaN; `y` likewise.
+    """
+
+    __slots__ = ("count", "sx", "sxx", "sxy", "sy", "syy", "x", "y")
 
     def __init__(self) -> None:
         self.count = self.sx = self.sy = self.sxx = self.syy = self.sxy = 0.0
+        self.x = self.y = nan
 
     def add(self, y: float, x: float) -> None:
         before, sx, sy = self.count, self.sx, self.sy
@@ -154,11 +159,16 @@ class PairMoments:
         self.sx = sx + x
         self.sy = sy + y
         if before == 0.0:
+            self.x, self.y = x, y
             if x - x != 0.0:
-                self.sxx = self.sxy = nan
+                self.x = self.sxx = self.sxy = nan
             if y - y != 0.0:
-                self.syy = self.sxy = nan
+                self.y = self.syy = self.sxy = nan
             return
+        if x != self.x:
+            self.x = nan
+        if y != self.y:
+            self.y = nan
         dx, dy = x * count - self.sx, y * count - self.sy
         scale = 1.0 / (count * before)
         self.sxx += dx * dx * scale
@@ -166,6 +176,14 @@ class PairMoments:
         self.sxy += dx * dy * scale
         if any(map(isinf, (self.sx, self.sxx, self.sy, self.syy, self.sxy))):
             self._judge(not (isinf(sx) or isinf(x)), not (isinf(sy) or isinf(y)))
+
+    @property
+    def x_is_constant(self) -> bool:
+        return self.sxx == 0.0 or not isnan(self.x)
+
+    @property
+    def y_is_constant(self) -> bool:
+        return self.syy == 0.0 or not isnan(self.y)
 
     def _judge(self, x_was_finite: bool, y_was_finite: bool) -> None:
         """Set sums to NaN if a value is infinite; otherwise an infinite sum is an overflow."""
@@ -185,23 +203,23 @@ def _when_any(compute: Callable[[PairMoments], Any], least: float = 1.0) -> Any:
 
 
 def correlation(m: PairMoments) -> float | None:
-    if m.sxx == 0.0 or m.syy == 0.0:
+    if m.x_is_constant or m.y_is_constant:
         return None
     return m.sxy / sqrt(m.sxx * m.syy)
 
 
 def determination(m: PairMoments) -> float | None:
-    if m.sxx == 0.0:
+    if m.x_is_constant:
         return None
-    return 1.0 if m.syy == 0.0 else m.sxy * m.sxy / (m.sxx * m.syy)
+    return 1.0 if m.y_is_constant else m.sxy * m.sxy / (m.sxx * m.syy)
 
 
 def slope(m: PairMoments) -> float | None:
-    return None if m.sxx == 0.0 else m.sxy / m.sxx
+    return None if m.x_is_constant else m.sxy / m.sxx
 
 
 def intercept(m: PairMoments) -> float | None:
-    return None if m.sxx == 0.0 else (m.sy - m.sx * m.sxy / m.sxx) / m.count
+    return None if m.x_is_constant else (m.sy - m.sx * m.sxy / m.sxx) / m.count
 
 
 _OF_PAIRS: Final[dict[str, Callable[[PairMoments], float | None]]] = {

@@ -106,6 +106,22 @@ def test_an_aggregate_of_pairs_gives_what_postgresql_gives(name: str, expected: 
     assert aggregated(name, (DOUBLE, y), (DOUBLE, x)) == expected
 
 
+def test_a_regression_over_equal_values_does_not_depend_on_rounding() -> None:
+    equal: Texts = ["3.141592653589793"] * 52
+    others: Texts = [str(at) for at in range(52)]
+    assert aggregated("regr_sxx", (DOUBLE, equal), (DOUBLE, equal)) != "0", "rounding left a rest"
+    for name in ("corr", "regr_r2", "regr_slope", "regr_intercept"):
+        assert aggregated(name, (DOUBLE, others), (DOUBLE, equal)) is None
+    assert aggregated("corr", (DOUBLE, equal), (DOUBLE, others)) is None
+    assert aggregated("regr_r2", (DOUBLE, equal), (DOUBLE, others)) == "1"
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity"])
+def test_a_regression_over_equal_values_that_are_not_finite_is_not_a_number(value: str) -> None:
+    assert aggregated("corr", (DOUBLE, ["1", "2"]), (DOUBLE, [value] * 2)) == "NaN"
+    assert aggregated("regr_slope", (DOUBLE, ["1"]), (DOUBLE, [value])) == "NaN"
+
+
 def test_texts_are_joined_by_the_delimiter_before_each_but_the_first() -> None:
     texts: Texts = ["a", None, "b", "c"]
     delimiters: Texts = [",", ";", "-", None]

@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from qserver.durability.memory import MemoryLog
-from qserver.engine.feed import FedVersion
-from qserver.engine.past import LogPast
+from qserver.engine.catch_up import LogCatchUp
+from qserver.engine.feed import FeedVersion
 from qserver.errors import ReaderTooSlow
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.pieces import at_once
@@ -20,7 +20,7 @@ from tests.sql.databases import opened_sql
 Told = tuple[int, str, object, object]
 
 
-async def told(version: FedVersion) -> list[Told]:
+async def told(version: FeedVersion) -> list[Told]:
     return [
         (
             version.version,
@@ -32,26 +32,26 @@ async def told(version: FedVersion) -> list[Told]:
     ]
 
 
-def past_of(database: SqlDatabase, log: MemoryLog) -> LogPast:
+def past_of(database: SqlDatabase, log: MemoryLog) -> LogCatchUp:
     """The past back to version 0, at which every database is empty."""
 
     async def snapshot_at(version: int) -> Snapshot:
         snapshot = empty_snapshot(4)
-        past = LogPast(log.read, _begin, lambda: version)
+        past = LogCatchUp(log.read, _begin, lambda: version)
         async with aclosing(past.after(0)) as versions:
             async for each in versions:
                 snapshot = _snapshot_behind(each)
         await trio.lowlevel.checkpoint()
         return snapshot
 
-    return LogPast(log.read, snapshot_at, database.database.feed.newest)
+    return LogCatchUp(log.read, snapshot_at, database.database.feed.newest)
 
 
 async def _begin(_: int) -> Snapshot:
     return empty_snapshot(4)
 
 
-def _snapshot_behind(version: FedVersion) -> Snapshot:
+def _snapshot_behind(version: FeedVersion) -> Snapshot:
     made = version._making
     assert made is not None
     trees = at_once(written(made.snapshot, made.catalog, made.writes))
@@ -65,7 +65,7 @@ async def write(database: SqlDatabase, first: int) -> None:
         await database.execute("DELETE FROM a WHERE id < -3")
 
 
-async def read(database: SqlDatabase, past: LogPast, since: int, until: int) -> list[Told]:
+async def read(database: SqlDatabase, past: LogCatchUp, since: int, until: int) -> list[Told]:
     feed, found = database.database.feed, []
     feed.open()
     try:
@@ -148,7 +148,7 @@ async def test_a_version_made_again_knows_when_its_tables_were_changed() -> None
             await see((await sql.execute(text)).version)
         made: list[Snapshot] = []
         database = sql.database
-        past = LogPast(database._log.read, _begin, lambda: max(kept), keep=made.append)
+        past = LogCatchUp(database._log.read, _begin, lambda: max(kept), keep=made.append)
         for count in range(1, len(kept) + 1):
             async with aclosing(past.after(0)) as versions:
                 for _ in range(count):

@@ -1,19 +1,16 @@
-"""Tells damage from a disk that cannot be read: SQLite reports both as damage.
+"""Tells corruption from a failed read: SQLite reports both as SQLITE_CORRUPT.
 
-A read that the system refuses with EIO comes out of SQLite as SQLITE_CORRUPT, just as bytes that
-make no sense do. The difference matters: the one may be over in a moment and needs another disk at
-worst, the other needs a backup. So what SQLite calls damage is looked at again:
+A read that the system refuses with EIO looks to SQLite like bytes that make no sense. The
+difference matters: a failed read may pass, corruption needs a backup. So after SQLITE_CORRUPT:
 
-    SQLite says damaged ─► read the files byte by byte ─► EIO                     ─► LogFailed
-                                                       └► all of it can be read
-                                                            ─► the same once more ─► damaged: it is
-                                                                                  └► well: it was
-                                                                                     one read
+    read the files byte by byte ─┬─ EIO              ─► LogFailed
+                                 └─ all readable     ─► repeat the call ─┬─ corrupt ─► DataCorrupted
+                                                                         └─ well: one read failed
 
-Reading the files takes as long as they are large. So a page that a statement wants in the thread of
-the event loop is refused as unreadable at first, and the look is taken when the file is opened
-again, which happens in a thread of its own. A write is not repeated: it is refused as failed, and
-is damage if the next one ends in the same way.
+Reading the files takes time in proportion to their size. So a page load in the thread of the event
+loop first raises LogFailed, and the files are read when the file is reopened, which happens in
+another thread. A write is not repeated: the first one raises LogFailed, and the next one counts as
+corruption if it fails in the same way.
 """
 
 from __future__ import annotations
@@ -25,15 +22,15 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from qserver.durability.explaining import explained
 from qserver.durability.files import beside
+from qserver.durability.sqlite_errors import explained
 from qserver.errors import DataCorrupted, LogFailed, QserverError
 
 BYTES_AT_ONCE: Final = 1 << 20
 _CODE: Final = re.compile(r"error code=(\d+)")
 
 
-class SecondLook:
+class SuspectedDamage:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._is_wanted = False
@@ -43,7 +40,7 @@ class SecondLook:
         """Whether the last write has met what SQLite calls damage."""
 
     def judge(self, error: sqlite3.Error | OSError) -> QserverError:
-        """Return what an error means; read the files if SQLite calls them damaged."""
+        """Return the error to raise; read the files if SQLite calls them corrupt."""
         found = explained(error, self._path)
         if isinstance(found, DataCorrupted):
             failed = first_read_error(self._path)
@@ -52,7 +49,9 @@ class SecondLook:
         return found
 
     def judge_load(self, damage: DataCorrupted) -> QserverError:
-        """Return what a page means that SQLite calls damaged, without reading the files now."""
+        """Return the error to raise for a page that SQLite calls corrupt, without reading the
+        files.
+        """
         if self._has_looked:
             self._has_looked = False
             return damage if self._found is None else explained(self._found, self._path)
@@ -60,20 +59,20 @@ class SecondLook:
         return doubtful(self._path, damage)
 
     def judge_write(self, damage: DataCorrupted) -> QserverError:
-        """Return what a write means that has met damage in files which can be read."""
+        """Return the error to raise for a write that met corruption in readable files."""
         if self.write_has_failed:
             return damage
         self.write_has_failed = True
         return doubtful(self._path, damage)
 
-    def take(self) -> None:
-        """Read the files if a load has met what may be damage."""
+    def recheck(self) -> None:
+        """Read the files if a load has met suspected damage."""
         if self._is_wanted:
             self._found = first_read_error(self._path)
             self._is_wanted, self._has_looked = False, True
 
     def __repr__(self) -> str:
-        return f"a second look at {self._path}"
+        return f"suspected damage of {self._path}"
 
 
 def doubtful(path: Path, damage: DataCorrupted) -> LogFailed:
@@ -85,7 +84,7 @@ def doubtful(path: Path, damage: DataCorrupted) -> LogFailed:
 
 
 def first_read_error(path: Path) -> OSError | None:
-    """Read a file and its write-ahead log; return the error if the system refuses that."""
+    """Read a file and its write-ahead log; return the first error of the system."""
     for each in (path, beside(path, "-wal")):
         try:
             descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
@@ -105,7 +104,7 @@ def first_read_error(path: Path) -> OSError | None:
 
 
 def is_read_error(trouble: str) -> bool:
-    """Return whether something that SQLite's own check reports is a read that failed."""
+    """Return whether a finding of SQLite's integrity check is a failed read."""
     found = _CODE.search(trouble)
     return found is not None and int(found.group(1)) & 0xFF == sqlite3.SQLITE_IOERR
 

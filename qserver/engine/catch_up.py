@@ -1,10 +1,10 @@
-"""The past of a feed: versions made again from the log, one after the other.
+"""Rebuilds older versions from the log, for readers of the feed that lag.
 
     snapshot of a version ─► record ─► the next snapshot ─► record ─► …
 
-A version is what its record changes in the snapshot before it. Only durable versions are made, and
-only what is asked for. The snapshot at which a reader stops is kept for a moment, because it goes
-on there.
+Each record, applied to the snapshot before it, gives one version. Only durable versions are
+rebuilt, and only on demand. History keeps the snapshot at which a reader stops for a short time,
+because the reader usually continues there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from qserver.durability.pauses import in_steps
 from qserver.durability.port import StoredRecord
 from qserver.durability.recovery import RECORD_BYTES_LONG, Replay
-from qserver.engine.feed import FedVersion
+from qserver.engine.feed import FeedVersion
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import OutOfMemory, ReaderTooSlow
 from qserver.storage.catalog import changes_from_plain
@@ -30,7 +30,7 @@ BYTES_BEFORE_COUNTING: Final = 64 * 1024
 """Records that are added to a snapshot before they count in its memory."""
 
 
-class LogPast:
+class LogCatchUp:
     def __init__(
         self,
         read: Callable[[int, int], Awaitable[list[StoredRecord]]],
@@ -39,12 +39,12 @@ class LogPast:
         count_grown: Callable[[Snapshot, int], None] = lambda snapshot, size: None,
         keep: Callable[[Snapshot], None] = lambda snapshot: None,
     ) -> None:
-        """`read` is that of a log, `newest` is durable.
+        """`read` reads the log; `newest` is the newest durable version.
 
         `snapshot_at` raises for a version that is no longer kept.
 
-        `count_grown` is told the bytes of records that were added to a snapshot, and raises if they
-        are too many. `keep` is given the snapshot at which a reader stops.
+        `count_grown` receives the bytes of records added to a snapshot, and raises if they are too
+        many. `keep` receives the snapshot at which a reader stops.
         """
         self._read = read
         self._snapshot_at = snapshot_at
@@ -52,8 +52,8 @@ class LogPast:
         self._count_grown = count_grown
         self._keep = keep
 
-    async def after(self, version: int) -> AsyncGenerator[FedVersion, None]:
-        """Yield the durable versions behind this one, in order."""
+    async def after(self, version: int) -> AsyncGenerator[FeedVersion, None]:
+        """Yield the durable versions after this one, in order."""
         before, size = await self._snapshot_at(version), 0
         while before.version < self._newest():
             records = await self._read(before.version, RECORDS_AT_ONCE)
@@ -83,14 +83,14 @@ class LogPast:
                     raise
 
     def __repr__(self) -> str:
-        return f"the past up to version {self._newest()}"
+        return f"catching up to version {self._newest()}"
 
 
-def _next_version(before: Snapshot, stored: StoredRecord) -> Steps[tuple[FedVersion, Snapshot]]:
-    """Return the version of a record, and its snapshot."""
+def _next_version(before: Snapshot, stored: StoredRecord) -> Steps[tuple[FeedVersion, Snapshot]]:
+    """Apply a record: return its version and the next snapshot."""
     replay = Replay(before)
     record, writes = yield from replay.apply(stored)
     after = yield from replay.in_pieces()
     changes = changes_from_plain(record.catalog_changes)
-    fed = FedVersion(before, after, writes, changes, record.definitions, len(stored[1]))
+    fed = FeedVersion(before, after, writes, changes, record.definitions, len(stored[1]))
     return fed, after

@@ -1,4 +1,4 @@
-"""What SQLite and the system report about a file, as an error with a hint what to do."""
+"""Translates errors of SQLite and the system into the engine's errors, each with a hint."""
 
 from __future__ import annotations
 

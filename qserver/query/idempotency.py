@@ -1,12 +1,12 @@
-"""Requests that are applied once, however often they are sent.
+"""Idempotent requests: applied once, however often they are sent.
 
-    the newest durable snapshot has the answer ─► it, and nothing runs
+    the newest durable snapshot has the answer ─► return it, and run nothing
     the same request is running ─► RequestInProgress
-    otherwise ─► the statements, and at their end the answer, as one transaction
+    otherwise ─► run the statements and store the answer, as one transaction
 
-The transaction looks for the answer too, because another one may have stored it since. So even
-requests that do not know of each other (one's client has left, its commit is under way) are applied
-once.
+The transaction looks for the answer again, because another one may have stored it since. So even
+requests that do not know of each other (the client of one has left, its commit is under way) are
+applied once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Body: TypeAlias = Callable[[Transaction], Generator[Step, Any, list[Result]]]
 
 
 def stored(once: Once, reader: Transaction | Snapshot, now: float) -> StoredAnswer | None:
-    """Return the answer of the same request, if it is stored; raise if it is of another."""
+    """Return the stored answer of the same request; raise if it is that of another request."""
     found = find_answer(reader, once.name, now)
     if found is None:
         return None
@@ -51,9 +51,9 @@ def mismatch() -> IdempotencyMismatch:
 def run_once(
     once: Once, now: float, body: Body, transaction: Transaction
 ) -> Generator[Step, Any, StoredAnswer]:
-    """Run the statements of a request and store their answer, unless it is stored already.
+    """Run the statements of a request and store their answer, unless one is stored.
 
-    The answer has no version if this run has made it.
+    The answer has no version yet if this run has made it.
     """
     known = stored(once, transaction, now)
     if known is not None:
@@ -69,7 +69,7 @@ def run_once(
 
 
 def answered(answer: StoredAnswer, version: int) -> TransactionResult:
-    """Return what a request came to. `version` is that of its commit, if it has made one."""
+    """Return the outcome of a request; `version` is that of its commit, if it made one."""
     replayed = answer.version != UNSTAMPED
     text = answer.text if replayed else text_of(answer, version)
     return TransactionResult([], version, committed=not replayed, answered=Answered(text, replayed))

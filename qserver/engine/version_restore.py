@@ -1,15 +1,14 @@
-"""Makes a database what it was, as one transaction like any other.
+"""Restores an older version of a database, as one ordinary transaction.
 
-    newest ── differences of rows, definitions ──► a new version that says what the old one said
+    newest ── differences of rows, definitions ──► a new version with the contents of the old one
 
-The transaction depends on everything that is there, so no commit comes in between; and it is alone
-in its version, which says what the old one said and nothing else. Tables with the
-same definition get the rows that differ. A table that was dropped or redefined since comes back in
-trees of its own, with its indexes: numbers of trees are used once.
+The transaction reads everything, so no commit comes in between, and it is alone in its version. A
+table whose definition is unchanged gets the rows that differ. A table that was dropped or redefined
+since is recreated in new trees, with its indexes, because tree numbers are never reused.
 
-What sequences have given out is not taken back: each counts on from the furthest position that it,
-or the one that has its name now, has ever reached, whether it was dropped, renamed, redefined or
-made anew since. It keeps its id, by which that is known.
+Sequences do not go back. Each continues after the furthest position that it, or the sequence that
+has its name now, ever reached, whether it was dropped, renamed, redefined or recreated since. A
+sequence keeps its id, by which its positions are found.
 """
 
 from __future__ import annotations
@@ -39,26 +38,26 @@ ENTRY_BYTES = 200
 """What a change takes in memory beside its values."""
 
 
-def turn_back(
+def restore_version(
     old: Snapshot, bytes_most: int, request_id: str | None, transaction: Transaction
 ) -> Generator[None, None, None]:
-    """Change the database into what an older version of it was."""
+    """Write the contents of an older version."""
     transaction.request_id = request_id
     transaction.whole_catalog_seen = True
     transaction.alone = True
-    work = TurningBack(old, bytes_most, transaction)
+    work = VersionRestore(old, bytes_most, transaction)
     now = transaction.snapshot.catalog
     work.note_positions()
     names = sorted({*now.tables, *now.others, *old.catalog.tables, *old.catalog.others})
     for name in names:
-        yield from work.turn(name, now.find(name), old.catalog.find(name))
+        yield from work.restore(name, now.find(name), old.catalog.find(name))
     if transaction.catalog_changes:
         text = f"-- as in version {old.version}"
         names, rewritten = list(transaction.catalog_changes), dict(transaction.rewritten)
         transaction.definitions = (Definitions(text, names, rewritten, beside_rows=True),)
 
 
-class TurningBack:
+class VersionRestore:
     def __init__(self, old: Snapshot, bytes_most: int, transaction: Transaction) -> None:
         self._old = old
         self._transaction = transaction
@@ -73,7 +72,7 @@ class TurningBack:
             if isinstance(definition, Sequence) and definition != was.find(name):
                 self._positions[definition.id] = state_of(transaction, definition)
 
-    def turn(
+    def restore(
         self, name: str, now: Definition | None, was: Definition | None
     ) -> Generator[None, None, None]:
         transaction = self._transaction
@@ -88,7 +87,7 @@ class TurningBack:
             return
         self._remove(name, now, was)
         if isinstance(was, Table):
-            yield from self._bring_back(name, now, was)
+            yield from self._recreate(name, now, was)
         elif isinstance(was, Sequence):
             self._count_on(name, now, was)
         elif was is not None:
@@ -113,7 +112,7 @@ class TurningBack:
         elif now is not None and was is None:
             transaction.define(name, None)
 
-    def _bring_back(
+    def _recreate(
         self, name: str, now: Definition | None, was: Table
     ) -> Generator[None, None, None]:
         transaction = self._transaction

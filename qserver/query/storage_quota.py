@@ -1,7 +1,7 @@
-"""Whether a database may store more: asked before each statement that would.
+"""Tells whether a database may store more: checked before each statement that would.
 
-Who measures sets `full`; see `control.space`. Reading, DELETE, TRUNCATE and DROP do not ask, so
-that those who have too much can remove some.
+`control.space` measures files and sets `full`. SELECT, DELETE, TRUNCATE and DROP do not check it,
+so that a full organization can remove rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from qserver.errors import DiskFull
 
 
-class Room:
+class StorageQuota:
     __slots__ = ("full", "refused")
 
     def __init__(self) -> None:
@@ -30,5 +30,5 @@ class Room:
         return "no room for more" if self.full is not None else "room for more"
 
 
-UNBOUNDED: Final = Room()
+UNBOUNDED: Final = StorageQuota()
 """For databases whose files nobody measures: it is never full."""
