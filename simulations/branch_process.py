@@ -31,11 +31,11 @@ class FamilyWorld(SimulatedWorld):
 
 
 class ProcessCrashed(Exception):
-    """The process that a client has used is gone."""
+    """The process that a client used has crashed."""
 
 
 class Process:
-    """One life: logs that are open, and databases that run on them."""
+    """One life: open logs, and the databases that run on them."""
 
     def __init__(
         self,

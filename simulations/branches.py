@@ -87,94 +87,6 @@ LEFT_OUT: Final = ("page_torn", "log_taken", "clock_jumps", "client_pauses", "cl
 """Faults of the other runs that mean nothing here, or would excuse every loss."""
 
 
-<<<<<<< HEAD
-=======
-class FamilyWorld(SimulatedWorld):
-    def mailbox(self, name: str, capacity: int) -> Any:
-        return Mailbox[Any](name, capacity)
-
-    async def stand_at_await_point(self) -> None:
-        if ACTOR.get() in self._actors:
-            await super().stand_at_await_point()
-        else:  # a client pins, unpins or copies
-            self.let_pages_go()
-            await trio.lowlevel.checkpoint()
-
-
-class ProcessCrashed(Exception):
-    """The process that a client used has crashed."""
-
-
-class Process:
-    """One life: open logs, and the databases that run on them."""
-
-    def __init__(self, family: Family) -> None:
-        self.family = family
-        self.handles: list[tuple[Disk, DiskHandle]] = []
-        self.scope = trio.CancelScope()
-        self.requests: set[trio.CancelScope] = set()
-        self.up = trio.Event()
-        self.databases: dict[str, Database] = {}
-        self.opening: dict[str, trio.Event] = {}
-        """Set when it is open, or could not be opened."""
-        self.endings: dict[str, tuple[trio.CancelScope, trio.Event]] = {}
-        self.logs = OpenLogs(self._open_one, self._close_one)
-        self.nursery: trio.Nursery | None = None
-
-    async def _open_one(self, name: str, may_make: bool) -> DiskHandle:
-        await trio.lowlevel.checkpoint()
-        disk = self.family.disk(name, may_make)
-        handle = disk.connect()
-        self.handles.append((disk, handle))
-        return handle
-
-    async def _close_one(self, name: str, handle: DiskHandle) -> None:
-        """Leave the disk to the next handle, whose operations wait for those under way."""
-        await trio.lowlevel.checkpoint()
-
-    async def open(self, name: str) -> Database:
-        if name not in self.opening:
-            assert self.nursery is not None
-            self.opening[name] = trio.Event()
-            self.nursery.start_soon(self._host, name, self.opening[name])
-        await self.opening[name].wait()
-        if name not in self.databases:
-            raise DatabaseUnavailable(f"{name} could not be opened")
-        return self.databases[name]
-
-    async def _host(self, name: str, opened: trio.Event) -> None:
-        profile, world = self.family.profile, self.family.world
-        scope, ended = self.endings[name] = (trio.CancelScope(), trio.Event())
-        policy = CheckpointPolicy(
-            profile.checkpoint_log_bytes,
-            profile.checkpoint_seconds,
-            profile.checkpoint_pages_at_once,
-            history=0.0 if self.family.members[name].state == "deleted" else profile.history,
-        )
-        try:
-            with scope:
-                async with self.logs.open(name) as log:
-                    database = self.databases[name] = Database(
-                        log, world, name=name, shards=2, policy=policy, cache=world.cache
-                    )
-                    opened.set()
-                    await database.run()
-        except LogFailed:
-            pass  # the next who wants it tries again
-        finally:
-            self.databases.pop(name, None)
-            del self.opening[name]
-            opened.set()
-            ended.set()
-
-    async def close(self, name: str) -> None:
-        if name in self.databases:
-            scope, ended = self.endings[name]
-            scope.cancel()
-            await ended.wait()
-
-
->>>>>>> main
 class Family:
     def __init__(self, seed: int, profile: Profile) -> None:
         self.profile = profile
@@ -464,13 +376,8 @@ class Family:
             lost = range(first + 1, listed[-1])
             self.problems += [f"version {each} of {name} is not listed" for each in lost]
 
-<<<<<<< HEAD
     async def _trim(self, process: Process, chance: Random, name: str) -> None:
         """Have a database forget its history, once; of a long one, the first part."""
-=======
-    async def _trim(self, process: Process, name: str) -> None:
-        """Make a database forget its history, once."""
->>>>>>> main
         member, database = self.members[name], await process.open(name)
         await database.wait_durable_snapshot()
         times = [time for version, time in member.times.items() if version >= member.kept_from]

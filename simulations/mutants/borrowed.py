@@ -74,7 +74,7 @@ BORROWED_MUTANTS: Final = (
         (
             edited(
                 History._rebuild,
-                "stretch.log.borrowed.add(lease)",
+                "segment.log.borrowed.add(lease)",
                 "self._log.parent.borrowed.add(lease)",
             ),
         ),
