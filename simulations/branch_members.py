@@ -1,4 +1,4 @@
-"""What a database of a family must hold, see `branches`; and the rows that it begins with."""
+"""What each database of a family must hold, see `branches`; and the rows that it begins with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS: Final = 24
 
 @dataclass
 class Member:
-    """A database: its record, and what it must hold."""
+    """A database: its record, and its expected contents."""
 
     parent: str | None = None
     state: str = "creating"
@@ -35,7 +35,7 @@ class Member:
     """What its sequence has given, also before it was a branch."""
 
     def branch(self, own: str, version: int, values: dict[int, int]) -> Member:
-        """Return a branch of this member, whose own name is given; it has the same past."""
+        """Return a branch of this member, under the given name, with the same past."""
         return Member(
             own,
             values={key: [value] for key, value in values.items()},
@@ -50,7 +50,7 @@ class Member:
     def problems(self, name: str, found: dict[int, int]) -> list[str]:
         """Compare with what was found.
 
-        That tells nothing of unknown commits: while a log cannot be read they may still appear.
+        Unknown commits prove nothing: while a log cannot be read they may still appear.
         """
         wrong = [
             f"{name} has {found.get(key)} under {key}, not one of {values}"
@@ -80,7 +80,7 @@ def entries(snapshot: Snapshot) -> dict[int, int]:
 
 
 def changed(found: dict[int, int], changes: Iterable[Change]) -> dict[int, int]:
-    """Return what a version holds, given what the one before it held and what was changed."""
+    """Return the contents of a version, from those of the one before it and its changes."""
     after = dict(found)
     for each in changes:
         if each.after is not None:

@@ -1,24 +1,23 @@
 """A family of branches on simulated disks: made, changed, deleted, and crashed at any moment.
 
     client 0            writes main
-    the other clients   make branches of main or of their own, as they are or as they were; write
-                        them, read them, draw numbers, delete them, also before their branches
-    all                 look back, at once or slowly, by version and by time, also to before the
-                        branch was made; list and follow versions; have histories trimmed
+    the other clients   make branches of main or of their own, at the newest or an older version;
+                        write, read and delete them, also before their branches; draw numbers
+    all                 read older versions, at once or slowly, by version and by time, also from
+                        before the branch was made; list and follow versions; trim histories
 
-Each file is a `Disk` of its own, with all its faults; a crash takes all of them. Records of the
-control plane are durable here as soon as they change, so the steps of `control.branches` are taken
-in its order: a record, the pin, the branch's log; and back. A process that starts undoes what was
-cut short.
+Each file is a `Disk` of its own, with all its faults; a crash hits all of them. Records of the
+control plane are durable here as soon as they change, so the steps of `control.branches` run in its
+order: a record, the pin, the branch's log; and back. A starting process undoes what was cut short.
 
-What must hold: a branch is at any time what its parent was at the version of the branch, and what
+What must hold: a branch always has the contents of its parent at the branch's version, plus what
 its own writer has written since; each branch has its pin, and each pin its branch. A database that
 is deleted before its branches is emptied, and goes with the last of them; at the end no disk holds
 a page that no checkpoint leads to. A branch gives no number that its parent had given before. One
-client writes a database, so what it must hold is known but for commits whose outcome nobody knows;
-what was seen of a version must be seen of it again, for as long as it is kept.
+client writes a database, so its contents are known except for unknown commits; a version that was
+read once reads the same again, for as long as it is kept.
 
-Pages go whenever a task waits, so what is read comes from the disks. Messages are not delayed: the
+Pages are evicted whenever a task waits, so reads come from the disks. Messages are not delayed: the
 observers of the other runs know one database only.
 """
 
@@ -103,11 +102,11 @@ class FamilyWorld(SimulatedWorld):
 
 
 class ProcessCrashed(Exception):
-    """The process that a client has used is gone."""
+    """The process that a client used has crashed."""
 
 
 class Process:
-    """One life: logs that are open, and databases that run on them."""
+    """One life: open logs, and the databases that run on them."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -252,7 +251,7 @@ class Family:
             request.cancel()
 
     async def _tidy_up(self, process: Process) -> None:
-        """Undo what the last process has not finished, as `DatabaseRecords` does."""
+        """Undo what the last process left unfinished, as `DatabaseRecords` does."""
         for name in sorted(self.members, reverse=True):
             if name in self.members and self.members[name].state != "ready":
                 while True:
@@ -263,7 +262,7 @@ class Family:
                         await trio.sleep(0.05)
 
     async def _within(self, work: Callable[[Process], Awaitable[None]]) -> None:
-        """Do work in the process that runs now; raise ProcessCrashed if it crashes meanwhile."""
+        """Do work in the present process; raise ProcessCrashed if it crashes meanwhile."""
         await self._started.wait()
         while (process := self._process) is None or process.scope.cancel_called:
             await self._started.wait()  # it crashed before this task could run
@@ -365,7 +364,7 @@ class Family:
         self.read += 1
 
     def _found(self, name: str, snapshot: Snapshot) -> dict[int, int]:
-        """Compare the newest version with what it must hold, and note it."""
+        """Compare the newest version with its expected contents, and record it."""
         found = entries(snapshot)
         self.problems += self.members[name].problems(name, found)
         self._compare(name, snapshot.version, found)
@@ -373,7 +372,7 @@ class Family:
         return found
 
     def _compare(self, name: str, version: int, found: dict[int, int]) -> None:
-        """Compare a version with what was found in it before."""
+        """Compare a version with what was read of it before."""
         before = self.members[name].seen.setdefault(version, found)
         if before != found:
             self.problems.append(f"version {version} of {name} was {before}, and is {found}")
@@ -381,7 +380,7 @@ class Family:
     async def _look_back(
         self, process: Process, chance: Random, name: str, hold: bool = False
     ) -> None:
-        """Read what was read before, as it was then; perhaps when it has been held for a while."""
+        """Read an older version that was read before, perhaps after holding it for a while."""
         member = self.members[name]
         version = self._seen_version(chance, name, 1.0 if hold else 0.7)
         if version is None:
@@ -396,7 +395,7 @@ class Family:
         self.looked_back += 1
 
     def _seen_version(self, chance: Random, name: str, share: float = 0.7) -> int | None:
-        """Some version that was seen; of a branch, mostly one from before it was made."""
+        """Return some version that was read; of a branch, mostly one from before it was made."""
         member = self.members[name]
         older = [version for version in member.seen if version < member.base]
         seen = sorted(older if older and chance.random() < share else member.seen)
@@ -405,7 +404,7 @@ class Family:
     async def _as_of(
         self, database: Database, name: str, version: int, time: float | None = None
     ) -> Snapshot:
-        """Return a version; by its time, which may find a later one of the same time."""
+        """Return a version, or its time, which may find a later version of the same time."""
         try:
             snapshot = await database.snapshot_at(version if time is None else time)
         except HistoryTooOld:
@@ -417,7 +416,7 @@ class Family:
         return snapshot
 
     def _must_keep(self, name: str, version: int) -> bool:
-        """Return whether a version must be readable: the members that have it keep all."""
+        """Return whether a version must be readable: all members that have it keep everything."""
         member = self.members.get(name)
         while member is not None and member.state == "ready" and version >= member.kept_from:
             if version >= member.base:
@@ -427,7 +426,7 @@ class Family:
         return False
 
     async def _tell(self, process: Process, chance: Random, name: str) -> None:
-        """Follow the versions from one on, and list them: each is there once, and what it was."""
+        """Follow and list the versions after one: each appears once, with its contents."""
         first, database = self._seen_version(chance, name), await process.open(name)
         listed = [each.version for each in await database.history.versions(None, LISTED_MOST)]
         if listed != list(range(listed[0], listed[0] - len(listed), -1)) if listed else False:
@@ -449,7 +448,7 @@ class Family:
             self.problems += [f"version {each} of {name} is not listed" for each in lost]
 
     async def _trim(self, process: Process, name: str) -> None:
-        """Have a database forget its history, once."""
+        """Make a database forget its history, once."""
         member, database = self.members[name], await process.open(name)
         await database.wait_durable_snapshot()
         before, member.kept_from = member.kept_from, EVER
@@ -461,7 +460,7 @@ class Family:
             member.kept_from = max(before, database.feed.newest())
 
     async def _draw(self, process: Process, name: str) -> None:
-        """Take numbers of the sequence: none that was given before, here or in the parent."""
+        """Draw numbers of the sequence: none that was given before, here or in the parent."""
         member, database = self.members[name], await process.open(name)
         sequence = (await database.wait_durable_snapshot()).catalog.others["numbers"]
         assert isinstance(sequence, Sequence)
@@ -501,14 +500,14 @@ class Family:
         return any(each.parent == name for each in self.members.values())
 
     async def _finish(self, process: Process, name: str) -> None:
-        """Go on with what was begun, as `DatabaseRecords` does."""
+        """Finish what was begun, as `DatabaseRecords` does."""
         if self.members[name].state == "deleted" and self._has_branches(name):
             await self._empty(process, name)
         else:
             await self._remove(process, name)
 
     async def _empty(self, process: Process, name: str) -> None:
-        """Forget all of a database that no branch needs."""
+        """Forget everything of a database that no branch needs."""
         database = await process.open(name)
         database.keep_history(0.0)
         if (await database.wait_durable_snapshot()).catalog.tables:
@@ -522,7 +521,7 @@ class Family:
         self.emptied += 1
 
     async def _remove(self, process: Process, name: str) -> None:
-        """Remove the file, then the pin, then the record; and a parent that only waited for it."""
+        """Remove the file, then the pin, then the record; and a parent that waited only for it."""
         await process.close(name)
         self._disks.pop(name, None)
         parent = self.members[name].parent
@@ -571,7 +570,7 @@ class Family:
 
 
 def simulate_family(seed: int, profile: str | None = None, **shape: Any) -> Family:
-    """Run the family that a seed stands for; its `problems` say what was wrong.
+    """Run the family of a seed; its `problems` say what was wrong.
 
     `shape`: settings of the profile, whatever the seed says.
     """

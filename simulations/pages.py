@@ -1,11 +1,10 @@
-"""Pages that come and go: the cache of a simulated process, and how to look without touching.
+"""The page cache of a simulated process, and how to read pages without touching it.
 
-Any saved page may be let go whenever a task waits, not only the oldest when memory is short: a
-branch before the pages below it, or one that was read a moment ago. The bound of the cache is small
-in some runs, so that pages go for its own reasons, too.
+Any saved page may be evicted whenever a task waits, not only the oldest when memory is short: a
+branch before the pages below it, or a page that was just read. Some runs have a small cache, which
+evicts for its own reasons too.
 
-An observer reads from the disk what is not in memory, and leaves no trace of that: what it has
-looked at is as near or as far as before.
+An observer reads evicted pages from the disk and leaves the cache as it was.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from simulations.shelf import Shelf
 class FickleCache(PageCache):
     @property
     def is_full(self) -> bool:
-        """A small one would be full for as long as checkpoints fail."""
+        """Never: a small cache would stay full while checkpoints fail."""
         return False
 
     @is_full.setter
@@ -44,7 +43,7 @@ class FickleCache(PageCache):
 
 
 def entries_of(snapshot: Snapshot, tree: int, shelf: Shelf) -> dict[Key, Value]:
-    """Return all entries of a tree, and touch nothing."""
+    """Return all entries of a tree, without touching the cache."""
     entries: dict[Key, Value] = {}
     for root in snapshot.trees.tree(tree).roots:
         _add_entries(root, shelf, entries)
@@ -68,13 +67,13 @@ def _add_entries(page: Tree, shelf: Shelf, entries: dict[Key, Value]) -> None:
 
 
 def _durable(page: Tree, shelf: Shelf) -> bytes:
-    """Return the bytes of a page that was let go."""
+    """Return the bytes of an evicted page."""
     assert page.number in shelf.pages, f"page {page.number} was let go, and is not durable"
     return shelf.pages[page.number]
 
 
 class Published(msgspec.Struct, frozen=True, eq=False):
-    """What a snapshot said when it was published; its pages need not live on for that."""
+    """The contents of a snapshot when it was published, independent of its pages."""
 
     time: float
     catalog: Catalog

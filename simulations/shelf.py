@@ -1,9 +1,9 @@
-"""Keeps the checkpoints of the simulated disk: pages, and the record that makes them count.
+"""The checkpoints of the simulated disk: pages, and the record that makes them count.
 
-    save_pages ─► written: each page may be lost by a crash ─► save_checkpoint ─► all there for ever
+    save_pages ─► written: a crash may lose each page ─► save_checkpoint ─► all durable
 
-A crash keeps any of the unsynced pages. The record and all pages before it become durable as one,
-or not at all: the port promises that, and a SQLite transaction gives it.
+A crash keeps any of the unsynced pages. The record and all pages before it become durable together
+or not at all: the port promises that, and a SQLite transaction provides it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Shelf:
         return {number: there[number] for number in numbers if number in there}
 
     def after(self, number: int, most: int) -> list[tuple[int, bytes]]:
-        """Return the next pages in order, as a process sees them: synced or not."""
+        """Return the next pages in order, synced or not, as a process sees them."""
         there = self.pages | self.unsynced
         return [(each, there[each]) for each in sorted(there) if each > number][:most]
 

@@ -118,7 +118,16 @@ def _views(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
 
 
 def _sequences(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
+    """Those of identity columns are no sequences of their own, in the standard's view."""
+    hidden = {
+        column.sequence
+        for table in tables_of(catalog)
+        for column in table.columns
+        if column.identity
+    }
     for each in sequences_of(catalog):
+        if each.key in hidden:
+            continue
         yield (
             DATABASE,
             each.schema,

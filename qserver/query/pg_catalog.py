@@ -26,7 +26,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Schema, Sequence, View, key_of
 from qserver.values.schema import Table, is_predicate, predicate_text
-from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER
+from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL
 
 RowIterator = Iterator[tuple[Any, ...]]
 
@@ -120,6 +120,10 @@ def _pg_class(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
         width = len(list(visible(each))) if isinstance(each, Table) else 0
         yield number_of(each), each.name, schema_number(each.schema), kind, rows, width, "p"
         if isinstance(each, Table):
+            if not each.has_row_id:
+                name, width = each.primary_key_name, len(each.primary_key)
+                number = 2**31 + crc32(f"{each.key} key".encode())
+                yield number, name, schema_number(each.schema), "i", rows, width, "p"
             for index in each.indexes:
                 columns = len(index.columns)
                 yield index.id, index.name, schema_number(each.schema), "i", rows, columns, "p"
@@ -147,7 +151,7 @@ def _pg_enum(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
             for label in each.labels:
-                yield number_of(each), label.position, str(label)
+                yield number_of(each), label.position + 1.0, str(label)
 
 
 def _pg_description(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
@@ -228,7 +232,7 @@ SYSTEM_TABLES: Final[tuple[SystemTable, ...]] = (
         108, "pg_type", _pg_type, ("oid", BIGINT), "typname", ("typnamespace", BIGINT), "typtype"
     ),
     system_table(
-        109, "pg_enum", _pg_enum, ("enumtypid", BIGINT), ("enumsortorder", DOUBLE), "enumlabel"
+        109, "pg_enum", _pg_enum, ("enumtypid", BIGINT), ("enumsortorder", REAL), "enumlabel"
     ),
     system_table(
         110,

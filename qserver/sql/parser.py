@@ -181,6 +181,11 @@ def _refusal(source: Source) -> QserverError:
             "SET CONSTRAINTS is not supported: constraints hold at the end of each statement",
             position=source.terminals[0].start + 1,
         )
+    if words[:2] == ["create", "type"] and all(each.type != "ENUM" for each in source.terminals):
+        return FeatureNotSupported(
+            "CREATE TYPE is not supported for other types than enums",
+            position=source.terminals[0].start + 1,
+        )
     if words and words[0] in ("create", "alter", "drop", "comment"):
         for at, word in enumerate(words[1:], 1):
             if word in _UNSUPPORTED_THINGS:

@@ -1,14 +1,14 @@
-"""The changes of a database as JSON: some at a time, or as Server-Sent Events without an end.
+"""Encodes the changes of a database: some at a time as JSON, or endless Server-Sent Events.
 
     {"changes": [{"version", "time", "table", "op", …} …], "next", "newest"}
 
     change … change ─► version (id: its number) ─► change …
                                                 └─► error
 
-Whole versions only, in commit order. A version is encoded once for each filter, and all readers
-with that filter send the same bytes. Each pauses after it has sent, longer if there are many, and
-then sends all versions that have come meanwhile, so that a hundred readers cost little beside the
-commits.
+Only whole versions are sent, in commit order. A version is encoded once per filter, and all readers
+with that filter send the same bytes. A reader pauses after each part, longer if there are many
+readers, and then sends all versions that have come meanwhile. So a hundred readers cost little
+beside the commits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
 class TableFilter(msgspec.Struct, frozen=True):
-    """The names of the tables whose changes are wanted; None: all of them."""
+    """The names of the wanted tables; None: all of them."""
 
     tables: frozenset[str] | None = None
 
@@ -60,7 +60,7 @@ class VersionLines(msgspec.Struct, frozen=True):
 async def lines_of(
     version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
 ) -> VersionLines:
-    """Return the encoded changes of a version; encoded once, for all readers with that filter."""
+    """Return the encoded changes of a version; encoded once per filter, for all readers."""
 
     def encode(changes: Changes) -> Generator[None, None, VersionLines]:
         time = datetime.fromtimestamp(version.time, UTC).isoformat().replace("+00:00", "Z")
@@ -94,10 +94,10 @@ async def some_changes(
     reader: Reader,
     still_allowed: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
 ) -> bytes:
-    """Return the body of an answer: versions behind `since` until there are `limit` changes.
+    """Return the body of an answer: versions after `since`, until there are `limit` changes.
 
     If there is none yet, wait for the first. A version larger than the limit comes whole.
-    `still_allowed` runs after each wait; an exception from it ends the call.
+    `still_allowed` runs after each wait; its exception ends the call.
     """
     lines: list[bytes] = []
     encoder, time_slice = ChangeEncoder(), TimeSlice()
@@ -132,12 +132,12 @@ async def some_changes(
     )
 
 
-class Stretch:
-    """The events of versions in a row that pass one filter, for all readers with it.
+class EventBuffer:
+    """The events of consecutive versions that pass one filter, for all readers with it.
 
-    A reader takes what is behind its version as one piece, so that a version costs each reader next
-    to nothing. A piece is about `ANSWER_PART_BYTES` long, or one version: no reader, however slow,
-    holds more.
+    A reader takes all events after its version as one piece, so that a version costs each reader
+    next to nothing. A piece is about `ANSWER_PART_BYTES` long, or one version: no reader, however
+    slow, holds more.
     """
 
     def __init__(self, first: int = 0) -> None:
@@ -150,7 +150,7 @@ class Stretch:
         return self.first + len(self.events) - 1
 
     def behind(self, since: int) -> tuple[int, bytes]:
-        """Return events behind `since`, and the version up to which they go.
+        """Return events after `since`, and the version up to which they go.
 
         If the next version is not among them, return `since` and nothing.
         """
@@ -175,35 +175,35 @@ class Tail:
         self._feed = feed
         self._wanted = wanted
         self._encoder = ChangeEncoder()
-        self._stretch = Stretch()
+        self._buffer = EventBuffer()
         self._lock = trio.Lock()
         self.readers = 0
 
     async def behind(self, since: int) -> tuple[int, bytes]:
-        """Return what `Stretch.behind` does; nothing if the window has moved beyond `since`."""
-        stretch = self._stretch
-        if since >= stretch.last or not stretch.events:  # there is more, or the window moved on
+        """Do as `EventBuffer.behind`; return nothing if the window has moved beyond `since`."""
+        buffer = self._buffer
+        if since >= buffer.last or not buffer.events:  # there is more, or the window moved on
             async with self._lock:
-                await self._extend(stretch)
-        return stretch.behind(since)
+                await self._extend(buffer)
+        return buffer.behind(since)
 
-    async def _extend(self, stretch: Stretch) -> None:
-        """Encode the versions that have come, forget those that the window has forgotten."""
-        feed, events = self._feed, stretch.events
+    async def _extend(self, buffer: EventBuffer) -> None:
+        """Encode new versions, and drop those that have left the window."""
+        feed, events = self._feed, buffer.events
         oldest = feed.oldest
-        if not events or stretch.first + len(events) < oldest:
+        if not events or buffer.first + len(events) < oldest:
             events.clear()
-            stretch.first = oldest
-        while (version := feed.find(stretch.last + 1)) is not None:
+            buffer.first = oldest
+        while (version := feed.find(buffer.last + 1)) is not None:
             events.append((await lines_of(version, self._wanted, self._encoder)).events)
-        forgotten = feed.oldest - stretch.first
+        forgotten = feed.oldest - buffer.first
         if forgotten > 0:
             del events[:forgotten]
-            stretch.first += forgotten
+            buffer.first += forgotten
 
 
 def _pause(readers: int) -> float:
-    """Return how long one of so many readers pauses after each part."""
+    """Return how long each of so many readers pauses after a part."""
     return max(FEED_PAUSE_SECONDS, min(readers / FEED_PARTS_PER_SECOND, FEED_PAUSE_SECONDS_MAX))
 
 
@@ -219,7 +219,7 @@ class FeedParts:
         reader: Reader,
         pool: MemoryPool,
     ) -> None:
-        """What was made and not yet sent is held in the `pool`."""
+        """The `pool` holds what was made and not yet sent."""
         self._pool = pool
         self._feed = feed
         self._catch_up = catch_up
@@ -231,7 +231,7 @@ class FeedParts:
     async def events(
         self, still_allowed: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[bytes, None]:
-        """`still_allowed` runs before each part; an exception from it ends the stream."""
+        """`still_allowed` runs before each part; its exception ends the stream."""
         feed, reader = self._feed, self._reader
         told = since = self._since
         feed.open()
@@ -272,15 +272,15 @@ class FeedParts:
         run = await self._lagging.run_after(since)
         if run is None:  # the database restarts, and does not know what is durable
             return since, b""
-        return (await run.made(self._wanted, self._stretch_of)).behind(since)
+        return (await run.made(self._wanted, self._buffer_of)).behind(since)
 
-    async def _stretch_of(self, versions: Sequence[FeedVersion]) -> Stretch:
-        stretch = Stretch(versions[0].version)
+    async def _buffer_of(self, versions: Sequence[FeedVersion]) -> EventBuffer:
+        buffer = EventBuffer(versions[0].version)
         encoder, time_slice = ChangeEncoder(), TimeSlice()
         for version in versions:
-            stretch.events.append((await lines_of(version, self._wanted, encoder)).events)
+            buffer.events.append((await lines_of(version, self._wanted, encoder)).events)
             await time_slice.yield_if_used_up()
-        return stretch
+        return buffer
 
     def _lag_no_more(self) -> None:
         lagging, self._lagging = self._lagging, None

@@ -1,10 +1,10 @@
-"""A reader of changes: tables that it changes as it is told, to be compared with those published.
+"""Checks a change feed: applies its changes to tables, and compares them with those published.
 
-    changes of a version ─► do what its definitions say ─► each row: what it was, what it is
+    changes of a version ─► run its definitions ─► apply each row: before, after
     ─► the tables are exactly those of that version
 
-A version that is left out, told twice or in part, or told too early, leads to other tables, now or
-at the next version. So does a row whose `before` is not what the reader has.
+A version that is skipped, repeated, partial or early leads to different tables, now or at the next
+version. So does a row whose `before` differs from the reader's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Told: TypeAlias = dict[str, Any]
 
 
 def tables_of(published: Published, wanted: frozenset[str] | None) -> Tables:
-    """Return the tables of a version, those that are wanted."""
+    """Return the wanted tables of a version."""
     tables: Tables = {}
     for name, table in published.catalog.tables.items():
         if wanted is None or name in wanted:
@@ -42,7 +42,7 @@ def row_of(row: Mapping[str, Any]) -> Row:
 
 
 class FedTables:
-    """The tables of a reader at a version; `statements` does what definitions say."""
+    """The tables of a reader at a version; `statements` runs definitions."""
 
     def __init__(
         self, statements: Statements, wanted: frozenset[str] | None, version: int, tables: Tables
@@ -53,7 +53,7 @@ class FedTables:
         self._tables = tables
 
     def follow(self, version: int, changes: Sequence[Told]) -> list[str]:
-        """Change the tables as a version says; return what is wrong with what it says."""
+        """Apply the changes of a version; return what is wrong with them."""
         problems = []
         if version <= self.version:
             problems.append(f"version {version} comes behind version {self.version}")
@@ -102,7 +102,7 @@ class FedTables:
 
     @staticmethod
     def _by_key(rows: Counter[Row], named: Mapping[str, Any]) -> Row | None:
-        """Return the row that was another before a definition was followed."""
+        """Return the row that had another key before a definition was applied."""
         for row, count in rows.items():
             has = dict(row)
             if count > 0 and all(has.get(name, value) == value for name, value in named.items()):
@@ -110,7 +110,7 @@ class FedTables:
         return None
 
     def differences(self, published: Published) -> list[str]:
-        """Return where the tables are not those of a version."""
+        """Return where the tables differ from those of a version."""
         expected = tables_of(published, self.wanted)
         problems = []
         for name in sorted({*expected, *self._tables}):

@@ -1,11 +1,11 @@
-"""Knows which older versions must be there, and which must not be, whatever the clock has shown.
+"""Knows which older versions must be readable, and which must not, whatever the clock has shown.
 
     lost for good ──────────┬─────────── may be there ───────────┬──── must be there ──── now
                             │                                    │
        since history was shorter, or none      the clock may be wrong by so much
 
 A version is in history if it was the newest at some moment since the horizon: so what counts is the
-time of the version behind it. While the wall clock is right, the two bounds are one.
+time of the version after it. While the wall clock is right, the two bounds are one.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class KeptHistory:
         self._lost_before = -inf
 
     def change(self, seconds: float) -> None:
-        """Keep versions for so long from now on; what is too old until now may be lost."""
+        """Keep versions for so long from now on; versions that are too old by now may be lost."""
         self._lost_before = self.safe_since()
         self.seconds = seconds
         self.changes += 1
 
     def safe_since(self) -> float:
-        """Return the time from which on all versions must be there now, but for the newest."""
+        """Return the time since which all versions must be readable now, except the newest."""
         latest = self._clock.true_time() + self._clock.clock_errors[1]
         return max(self._lost_before, latest - self.seconds)
 
     def must_have(self, ended: float) -> bool:
-        """Return whether a version must be readable that was the newest until this time."""
+        """Return whether a version that was the newest until this time must be readable."""
         return self.seconds > 0 and ended > self.safe_since()
 
     def gone_before(self, asked: float) -> float:
-        """Return before which time no version may be found by who has asked at another."""
+        """Return the time before which a reader that asked at another time may find no version."""
         return asked + self._clock.clock_errors[0] - self.seconds if self.seconds else inf

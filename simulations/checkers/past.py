@@ -1,11 +1,11 @@
-"""Compares what is told of older versions with the versions themselves, as they were published.
+"""Compares reports about older versions with the versions themselves, as they were published.
 
     contents         a version: its tables by name, each with its columns and its rows by key
-    version_problems each version follows from the one before it: by what clients were told that
-                     they had done in it, by a restore and nothing else, or by what nobody knows of
-    told_changes     a difference that is applied to one version gives the other
+    version_problems each version follows from the one before it: by acknowledged requests, by a
+                     restore alone, or by requests whose outcome is unknown
+    difference_problems  a difference that is applied to one version gives the other
 
-Invariant: only what no outcome of an unknown request can explain is reported.
+Invariant: a problem is reported only if no outcome of an unknown request can explain it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Contents: TypeAlias = dict[str, TableContents]
 
 
 def contents(published: Published | None) -> Contents:
-    """Return the tables of a version; there are none before the first."""
+    """Return the tables of a version; none before the first."""
     if published is None:
         return {}
     return {
@@ -63,11 +63,11 @@ def version_problems(
 ) -> list[str]:
     """Return which versions do not follow from those before them.
 
-    `done`: what is known to have made each version. `table` has values to which is added, in its
-    last column. Versions of which nobody knows what they hold are left out.
+    `done`: the requests known to have made each version. `table` has values to which requests add,
+    in its last column. Versions whose contents are unknown are skipped.
 
-    A restore that finds nothing to change makes no version. So beside the one that it names there
-    may be who made it; its contents tell whether that is all.
+    A restore that finds nothing to change makes no version. So the version that it names may have
+    been made by another request; its contents tell whether that is all.
     """
     doubtful = list(unknown)
     problems: list[str] = []

@@ -51,7 +51,7 @@ BRANCH_MUTANTS: Final = (
     ),
     Mutant(
         "let_go_of_the_last_pin",
-        "a branch that goes takes the pin of another along, and leaves its own",
+        "a deleted branch removes the pin of another, and leaves its own",
         FAMILY,
         (
             edited(

@@ -10,7 +10,7 @@ from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
 from qserver.web.change_feed import ChangesCall
-from qserver.web.feed import FeedParts, Stretch, Tail
+from qserver.web.feed import EventBuffer, FeedParts, Tail
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 
@@ -35,7 +35,7 @@ MUTANTS: Final = (
         FEED,
         (
             edited(
-                Stretch.behind,
+                EventBuffer.behind,
                 "size, reached = 0, since",
                 "size, reached = 0, max(since, self.first) - 1",
             ),
@@ -175,7 +175,11 @@ MUTANTS: Final = (
         "join_for_another",
         "a reader gets the piece that was joined for a reader at another version",
         FEED,
-        (edited(Stretch.behind, "self._joined[:2] != (since, last)", "self._joined[1] != last"),),
+        (
+            edited(
+                EventBuffer.behind, "self._joined[:2] != (since, last)", "self._joined[1] != last"
+            ),
+        ),
     ),
     Mutant(
         "forget_with_the_oldest",

@@ -1,12 +1,12 @@
-"""Stands in for the control plane: the one seam between it and the data plane.
+"""Stands in for the control plane, at the one interface between it and the data plane.
 
-    ordinary    is always let in
+    ordinary    is always admitted
     limited     belongs to an organization that has hardly any requests left in its minute
-    brief       is let in so many times, and then it is revoked, perhaps in the middle of a stream
+    brief       is admitted so many times, and then revoked, perhaps in the middle of a stream
     owner       can only run named statements, with its owner bound: one session for each owner
 
-A key's grant and its database are available at once or after a while, by chance. The rest is the
-product's own: the grants, the rates, the count of users.
+A key's grant and its database are available at once or after a while, by chance. Grants, rates and
+counts of users are the product's own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ AVAILABLE_AT_ONCE: Final = 0.85
 
 
 def brief_key(name: str, times: int) -> str:
-    """Return a key of its own that is good `times` times."""
+    """Return a new key that is valid `times` times."""
     return f"{BRIEF}-{name}-{times}"
 
 
@@ -45,7 +45,7 @@ def owner_session(owner: int) -> str:
 
 
 class Keys:
-    """What a process knows of callers, and the one database that they use."""
+    """The callers that a process knows, and the one database that they use."""
 
     def __init__(self, world: SimulatedWorld, opened: OpenDatabase, plane: ControlPlane) -> None:
         self.opened = opened

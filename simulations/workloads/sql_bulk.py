@@ -1,12 +1,12 @@
-"""Rows in bulk by HTTP: clients send each load again and again, and some have a row that is wrong.
+"""Bulk rows by HTTP: clients send each load again and again, and some loads have a bad row.
 
     parts   the rows of all loads; it has no key that could refuse a second
     places  one row for each place; loads that name the same place write over each other
 
-The rows of a load are there all or none. A load with an Idempotency-Key is there once, however
-often it was sent, also twice at the same time and after crashes, and all of its answers are the
-same bytes. A load without one is there as often as it was answered, or more where an outcome is
-unknown. Of a load with a wrong row nothing is there, and the error tells the row.
+A load is applied as a whole or not at all. A load with an Idempotency-Key is applied once, however
+often it is sent, also twice at the same time and after crashes, and all of its answers are the same
+bytes. A load without one is applied as often as it was answered, or more where an outcome is
+unknown. Of a load with a bad row nothing is applied, and the error names the row.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class SqlBulk(SqlWorkload):
             await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
 
     async def _send(self, service: Service, load: Load) -> None:
-        """Send a load, as it is or, if its answer is stored, with another body."""
+        """Send a load; or, if its answer is stored, sometimes another body under its key."""
         known = load.answer is not None
         other = known and load.key is not None and self.chance.random() < ANOTHER_BODY
         who = f"load {load.number}"
@@ -132,7 +132,7 @@ class SqlBulk(SqlWorkload):
 
 
 class Load:
-    """The rows that one request brings, always the same."""
+    """The rows of one request, always the same."""
 
     def __init__(self, workload: SqlBulk, number: int) -> None:
         chance = workload.chance

@@ -1,13 +1,13 @@
-"""The change feed: readers apply what they are told, are cut off at any byte, and come back.
+"""The change feed: readers apply the changes, are cut off at any byte, and come back.
 
     every version      once, in order, as a whole: applied, it gives the tables that were published
-    every version      complete: those in between that are not told have changed nothing wanted
-    every version      durable when it is told
+    every version      complete: versions that were skipped changed no wanted table
+    every version      durable when it is sent
     every end          is an error that says why
 
-Readers live as long as the run. Each follows all tables or some, by events or by answers that wait,
-quickly or slowly, and goes on with the version that it has: behind crashes and restarts, and behind
-what history has dropped, which must be said. Definitions come between, beside rows or alone.
+Readers live as long as the run. Each follows all tables or some, by events or by long polling, fast
+or slow, and continues from its version: after crashes and restarts, and after history has dropped
+versions, which must be reported. Definitions come in between, beside rows or alone.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class SqlFeed(SqlWorkload):
         return Statement(sql, [self.chance.randrange(1, 90), self.chance.randrange(ITEMS)])
 
     async def check_rows(self, service: Service) -> None:
-        """Let every reader catch up, and then see a commit that comes while it waits."""
+        """Let every reader catch up, and then receive a commit that comes while it waits."""
         for reader in self._readers:
             await reader.catch_up()
         async with trio.open_nursery() as nursery:
@@ -156,7 +156,7 @@ class SqlFeed(SqlWorkload):
 
 
 class _Reader:
-    """One reader of changes, with the tables that it has made of them."""
+    """One reader of changes, with the tables that it has built from them."""
 
     def __init__(self, workload: SqlFeed, service: Service, wanted: frozenset[str] | None) -> None:
         self._workload = workload
@@ -261,7 +261,7 @@ class _Reader:
     async def _follow(
         self, front: Front, patience: float | None = None, cuts: float = CUTS
     ) -> bool:
-        """Read events for a while; what is cut off behind the last version does not count."""
+        """Read events for a while; what follows the last whole version is discarded."""
         fed = self._fed
         if fed is None:
             return True
@@ -299,7 +299,7 @@ class _Reader:
     # --- what it is told ---
 
     def _told(self, front: Front, version: int, changes: list[Told]) -> None:
-        """Take a version, and compare with what was published."""
+        """Apply a version, and compare with what was published."""
         fed, world = self._fed, self._service.world
         if fed is None:
             return  # what it had was wrong already
@@ -347,7 +347,7 @@ class _Reader:
 
 
 class _Events:
-    """Puts versions together from pieces of a stream."""
+    """Assembles versions from pieces of a stream."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -355,7 +355,7 @@ class _Events:
         self.error: dict[str, Any] | None = None
 
     def versions(self, piece: bytes) -> Iterator[tuple[int, list[Told]]]:
-        """Yield the versions that are whole now, with their changes."""
+        """Yield the versions that are complete now, with their changes."""
         *blocks, self._rest = (self._rest + piece).split(b"\n\n")
         for block in blocks:
             fields = dict(line.split(b": ", 1) for line in block.split(b"\n"))

@@ -1,12 +1,12 @@
-"""History: readers of versions and times that have passed, lists, differences and restores.
+"""History: readers of older versions and times, lists, differences and restores.
 
-    writers      add to values; add, move and remove rows and count them anew; make, fill, widen and
-                 drop a table, and note its width; take numbers for notes
+    writers      add to values; add, move and remove rows and count them; make, fill, widen and drop
+                 a table, and note its width; take numbers for notes
     readers      one version or time, by SQL or HTTP, at once or bit by bit, while others write, the
-                 log is cut and pages go: what was published, exactly; what is too old is refused
+                 log is cut and pages are evicted: exactly what was published; too old is refused
     lists        all versions that are kept, each with its time, its tables and its requests
     differences  applied to the one version they give the other
-    restores     one version that holds what the restored one held, and nobody else's writes
+    restores     one version with the contents of the restored one, and nobody else's writes
 
 How long history is kept changes now and then. Each version has to follow from the one before it
 (`checkers.past`): so a restore is one version, and no addition around it is lost.
@@ -385,7 +385,7 @@ class SqlHistory(SqlWorkload):
         newest: int = 0,
         changes: int = 0,
     ) -> Any:
-        """Ask for what is no transaction; None on an error."""
+        """Make a request that is no transaction; None on an error."""
 
         async def outcome(front: Front) -> Outcome:
             return Outcome(await send(front), 0)
@@ -415,7 +415,7 @@ class SqlHistory(SqlWorkload):
     def _judge_age(
         self, service: Service, version: int, asked: float, newest: int, changes: int
     ) -> None:
-        """Complain of a version that was too old when it was asked for."""
+        """Report a version that was too old when it was requested."""
         gone_before = service.kept.gone_before(asked)
         following = service.world.published.get(version + 1)
         if service.kept.changes == changes and following is not None and version < newest:
@@ -448,7 +448,7 @@ class SqlHistory(SqlWorkload):
     def _judge_found(
         self, service: Service, as_of: AsOf, version: int, newest: int, late: float = 0.0
     ) -> None:
-        """Complain of another version than the newest at a time, or up to so much later."""
+        """Report any version but the newest at a time, or up to so much later."""
         if isinstance(as_of, int):
             self.expect(version == as_of, f"asked for version {as_of}, got {version}")
             return
@@ -503,7 +503,7 @@ class SqlHistory(SqlWorkload):
 
 
 def expected_rows(tables: Contents, sql: str) -> list[tuple[Any, ...]]:
-    """Return what a query must answer, from the rows themselves."""
+    """Compute what a query must answer, from the rows."""
     items = [row for _, row in sorted(tables["items"].rows.items())]
     if sql == QUERIES[0]:
         return items

@@ -1,10 +1,10 @@
-"""Live queries: readers apply the changes that they are told to a multiset, while others write.
+"""Live queries: readers apply the changes to a multiset, while others write.
 
     at each version that a live query names      the multiset is its result at that version
     while no commit has woken it                 the multiset is its result at the newest version
     after the engine has restarted               both, as if nothing had happened
 
-The results are computed here, in Python, from the rows of the version as they were published. The
+The expected results are computed here, in Python, from the published rows of the version. The
 queries cover both ways to the next result: by changed rows, found by key, by range or by index, and
 by running again.
 """
@@ -71,7 +71,7 @@ CHANGES: Final = (
 
 
 class _Reading(NamedTuple):
-    """One live query that is followed, and what its reader has made of it."""
+    """One live query, and the multiset of its reader."""
 
     service: Service
     database: Database
@@ -141,7 +141,7 @@ class SqlLive(SqlWorkload):
             self._judge_idle(reading)
 
     async def _apply(self, reading: _Reading) -> None:
-        """Apply the changes up to the next version; the time to read may end in their midst."""
+        """Apply the changes up to the next version; the reading time may end in between."""
         sql, result = reading.sql, reading.result
         async with aclosing(reading.live.changes()) as changes:
             async for deleted, inserted in changes:

@@ -1,12 +1,12 @@
-"""Requests that are applied once in SQL: clients send each again and again, and count what happens.
+"""Idempotent requests in SQL: clients send each again and again, and count the effects.
 
     orders   one row for each order that was applied; it has no key that could refuse a second
-    stock    counts the orders of a thing, and tells each its number
+    stock    counts the orders of a thing, and gives each its number
 
 An order has a name of its own. Its client sends it until it has an answer, through crashes, lost
-connections and conflicts, sometimes twice at the same time, and sometimes once more when it knows
+connections and conflicts, sometimes twice at the same time, and sometimes once more after it has
 the answer. All answers of an order are the same bytes, and each order is there once. So the count
-of a thing is the number of its orders, and no two orders of a thing have been told one number.
+of a thing is the number of its orders, and no two orders of a thing have the same number.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class SqlOnce(SqlWorkload):
             await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
 
     async def _send(self, service: Service, order: Order) -> None:
-        """Send an order, as it is or, if it has been answered, with another body."""
+        """Send an order; or, if it was answered, sometimes another body under its name."""
         number, known = order.number, order.number in self.answers
         other = known and self.chance.random() < ANOTHER_BODY
         crashes = service.crashes
@@ -159,7 +159,7 @@ class Order:
         return Outcome(done.answered, done.version)
 
     def hits(self, text: bytes) -> int:
-        """Return the number that the order was told."""
+        """Return the number in the order's answer."""
         if self._by_http:
             answer: Any = msgspec.json.decode(text)
             result = answer if self._single else answer["results"][0]

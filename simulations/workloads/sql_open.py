@@ -1,16 +1,16 @@
-"""Open transactions: clients read, wait, decide, write, take back a part of it, and commit.
+"""Open transactions: clients read, wait, decide, write, undo a part of it, and commit.
 
 A transfer is decided by balances that were read long before, sometimes inside of something that was
 rolled back; the balance of a third account, its witness, decides the amount. At the end all
-transfers are made again, in the order of their commits: each must decide as it did.
-In between, the transaction makes money and takes it back by savepoints, fails and goes on, or is
-left behind. It sees one version and its own writes, and nobody sees any of that before its commit.
-Some transfers are lists of statements with savepoints among them, in one request.
+transfers are replayed in commit order: each must decide as it did. In between, the transaction
+makes money and undoes that by savepoints, fails and continues, or is abandoned. It sees one version
+and its own writes, and nobody sees any of those before its commit. Some transfers are lists of
+statements with savepoints among them, in one request.
 
 A commit in conflict names a request and its version: that request must have changed what was read.
 
-The answer of each commit is stored with it. Asked for after crashes, it is there exactly if the
-transfer is, with the version that its client was told.
+The answer of each commit is stored with it. After crashes it is there exactly if the transfer is,
+with the version that its client got.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TAKE = """UPDATE accounts SET balance = balance + (SELECT amount FROM transfers 
 
 
 class _LeftBehind(Exception):  # the client does not come back
-    """The transaction is let go without a commit."""
+    """The transaction is abandoned without a commit."""
 
 
 class SqlOpen(SqlWorkload):
@@ -167,7 +167,7 @@ class SqlOpen(SqlWorkload):
         return Outcome(done.version, done.version)
 
     def _made_and_taken_back(self, account: int) -> list[Statement]:
-        """Return statements that make money and take it back."""
+        """Return statements that make money and undo that."""
         chance = self.chance
         make = Statement(MAKE, [account])
         inner = chance.choice(("RELEASE c", "ROLLBACK TO c", "SAVEPOINT c", "SAVEPOINT b"))
@@ -177,7 +177,7 @@ class SqlOpen(SqlWorkload):
         return [*listed, Statement("ROLLBACK TO b")]
 
     async def _make_and_take_back(self, inside: Any, account: int) -> None:
-        """Make money in nested savepoints, and take it back."""
+        """Make money in nested savepoints, and undo that."""
         chance = self.chance
         await inside("SAVEPOINT b")
         for _ in range(chance.randrange(3)):
@@ -194,7 +194,7 @@ class SqlOpen(SqlWorkload):
     async def _fail(
         self, service: Service, database: SqlDatabase, open_: OpenTransaction, number: int
     ) -> None:
-        """Let a step fail after it has written; then nothing but a rollback may be accepted."""
+        """Let a step fail after it has written; then only a rollback may be accepted."""
         statements = [Statement(MAKE, [0]), Statement(NOTE, [-number, 0, 0, 0, 0]), Statement(FAIL)]
         if self.chance.random() < 0.5:
             statements[1:1] = [Statement("SAVEPOINT a"), Statement(MAKE, [1])]
@@ -229,7 +229,7 @@ class SqlOpen(SqlWorkload):
         await self.complain(service, lambda transaction: self._blames(transaction, transfers.rows))
 
     def _answers(self, transaction: Transaction, there: set[int]) -> list[str]:
-        """Compare the stored answers with what clients were told, and with the transfers."""
+        """Compare the stored answers with those that clients got, and with the transfers."""
         problems = []
         for number in {*self.told, *self.uncertain, *there}:
             answer = find_answer(transaction, _name(number), 0.0)
@@ -241,7 +241,7 @@ class SqlOpen(SqlWorkload):
         return problems
 
     def _blames(self, transaction: Transaction, rows: list[Any]) -> list[str]:
-        """Compare what conflicts said of other transfers with these."""
+        """Compare the requests that conflicts named with the transfers."""
         problems = []
         known = {str(row[0]): row for row in rows}
         for conflict in self.blamed:
@@ -257,9 +257,9 @@ class SqlOpen(SqlWorkload):
 
 
 def _replayed(transaction: Transaction, rows: list[Any]) -> list[str]:
-    """Make all transfers again, in the order of their commits: each must decide as it did.
+    """Replay all transfers in commit order: each must decide as it did.
 
-    Transfers of one version came in some order.
+    Transfers of one version may be in any order.
     """
     by_version: dict[int, list[Any]] = {}
     for row in rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from qserver.errors import UndefinedFunction
 from qserver.sql.ast import (
     ArrayItems,
     ArrayQuery,
@@ -100,7 +101,13 @@ class Expressions:
         return operator
 
     def named_operator(self, children: Children) -> Infix:
-        word, symbol = children[0], children[-1].value
+        word, *schemas, operator = children
+        symbol = operator.value
+        if any(schema.value != "pg_catalog" for schema in schemas):
+            name = ".".join(str(each.value) for each in schemas)
+            raise UndefinedFunction(
+                f"operator does not exist: {name}.{symbol}", position=word.start + 1
+            )
 
         def combine(left: Any, right: Any) -> Operator:
             return Operator(symbol, left, right, position=word.start)

@@ -19,6 +19,7 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 if TYPE_CHECKING:
+    from qserver.sql import ast
     from qserver.sql.binder.prepared import Prepared
     from qserver.sql.binder.scope import Scope
     from qserver.sql.plan import Change, CommonTable
@@ -55,6 +56,7 @@ class Binding:
         "stars",
         "suggested",
         "tables",
+        "top_tables",
         "undecided",
         "unused",
         "views",
@@ -84,6 +86,8 @@ class Binding:
         self.bind_change = bind_change
         self.sources = 0
         self.common_tables = 0
+        self.top_tables: tuple[ast.CommonTable, ...] = ()
+        """The CTEs of the statement itself, which alone may change rows."""
         self.tables: dict[int, Table] = {}
         self.views: dict[str, View] = {}
         self.views_open: list[str] = []

@@ -58,6 +58,10 @@ def bind_call(scope: Scope, node: ast.Call) -> Operand:
     name = node.name[-1]
     special = _SPECIAL.get(name)
     if special is not None and len(node.name) == 1:
+        if node.variadic:
+            raise SqlSyntaxError(
+                f"VARIADIC is not allowed in {name.upper()}", position=node.position + 1
+            )
         return special(scope, node)
     if node.over is not None:
         if not (is_aggregate(name) or is_window_function(name)):

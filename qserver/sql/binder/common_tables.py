@@ -183,7 +183,7 @@ def _bind(tables: CommonTables, entry: Entry, recursive: bool) -> None:
 
 
 def _bind_change(scope: Scope, entry: Entry, statement: Any) -> None:
-    if scope.parent is not None:
+    if not any(entry.node is each for each in scope.binding.top_tables):
         raise FeatureNotSupported(
             "WITH clause containing a data-modifying statement must be at the top level",
             position=entry.node.position + 1,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qserver.errors import QserverError, SqlSyntaxError
+from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.calling import operator
 from qserver.sql.binder.coercion import implicit, settled
@@ -105,4 +105,4 @@ def _check_lengths(left: RowValue, right: RowValue, position: int) -> None:
     if len(left.items) != len(right.items):
         raise SqlSyntaxError("unequal number of entries in row expressions", position=position + 1)
     if not left.items:
-        raise SqlSyntaxError("cannot compare rows of zero length", position=position + 1)
+        raise FeatureNotSupported("cannot compare rows of zero length", position=position + 1)

@@ -93,6 +93,7 @@ def bind(
 
 
 def _bind_statement(scope: Scope, statement: ast.Statement) -> Select | Change:
+    scope.binding.top_tables = getattr(statement, "common_tables", ())
     if isinstance(statement, ast.Query):
         query = prepare_query(scope, statement).finish()
         return Select(query.plan, query.source, query.columns)

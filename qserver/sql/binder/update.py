@@ -151,9 +151,7 @@ def _operands(
 ) -> list[tuple[ast.Expression, Operand | None]]:
     """Return one operand for each column; None for DEFAULT."""
     node, count = assignment.expression, len(assignment.columns)
-    if count == 1:
-        if isinstance(node, ast.Row) and len(node.items) == 1:
-            node = node.items[0]
+    if not assignment.places:
         return [(node, _operand(scope, node))]
     if isinstance(node, ast.ScalarQuery):
         row = row_query(scope, node, count)

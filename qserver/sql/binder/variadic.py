@@ -11,14 +11,19 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from qserver.errors import DatatypeMismatch, QserverError
+from qserver.errors import DatatypeMismatch, QserverError, UndefinedFunction
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.membership import flat
-from qserver.sql.binder.operands import Operand, located
+from qserver.sql.binder.operands import Operand, Unknown, located
 from qserver.sql.expressions import Apply, Expression
 from qserver.sql.functions.registry import Function
-from qserver.sql.functions.resolve import Resolved, resolve_function
+from qserver.sql.functions.resolve import (
+    Resolved,
+    resolve_function,
+    resolve_without_elements,
+    takes_variadic,
+)
 from qserver.values.casts import cast_function
 from qserver.values.types import TEXT, Kind, SqlType, array_of
 
@@ -27,23 +32,31 @@ def variadic_call(
     binding: Binding, name: str, operands: Sequence[Operand], position: int
 ) -> Expression:
     """Bind the call; the last operand is the array."""
-    firsts = [settled(binding, each) for each in operands[:-1]]
-    last = operands[-1]
+    *leading, last = operands
     if last.type.kind not in (Kind.ARRAY, Kind.UNKNOWN):
         raise DatatypeMismatch("VARIADIC argument must be an array", position=position + 1)
     array = implicit(binding, last, array_of(last.type.element or TEXT), position)
     element = array.type.element or TEXT
+    if not takes_variadic(name, len(leading)):
+        shown = ", ".join(str(each.type) for each in operands)
+        raise UndefinedFunction(f"function {name}({shown}) does not exist", position=position + 1)
+    known = _resolved(name, [each.type for each in leading], element, position)
+    firsts = [
+        implicit(binding, each, wanted, position)
+        if isinstance(each, Unknown)
+        else settled(binding, each)
+        for each, wanted in zip(leading, known.parameters, strict=False)
+    ]
     types = tuple([each.type for each in firsts])
-    returns = _returned(name, types, element, position)
-    chosen = _spreading(name, types, element, returns)
-    return Apply(chosen, (*firsts, array), returns, nullable=True)
+    chosen = _spreading(name, types, element, known.returns)
+    return Apply(chosen, (*firsts, array), known.returns, nullable=True)
 
 
-def _returned(name: str, types: tuple[SqlType, ...], element: SqlType, position: int) -> SqlType:
-    """Return the type of the result, which does not depend on the number of arguments."""
+def _resolved(name: str, types: Sequence[SqlType], element: SqlType, position: int) -> Resolved:
+    """Return what the call means, whose type does not depend on the number of arguments."""
     for count in (2, 1):
         try:
-            return resolve_function(name, (*types, *[element] * count)).returns
+            return resolve_function(name, (*types, *[element] * count))
         except QserverError as error:
             if count == 1:
                 raise located(error, position) from None
@@ -62,7 +75,10 @@ def _spreading(
             return None
         elements = list(flat(array))
         given = (*firsts, *elements)
-        resolved = resolve_function(name, (*types, *[element] * len(elements)))
+        if elements:
+            resolved = resolve_function(name, (*types, *[element] * len(elements)))
+        else:
+            resolved = resolve_without_elements(name, types)
         values = [
             None if value is None else cast(value)
             for value, cast in zip(given, _casts(resolved, types, element), strict=True)

@@ -36,6 +36,8 @@ def create_view(work: Work, node: ast.CreateView) -> Steps:
         require_free(work, key)
     elif not isinstance(old, View):
         raise WrongObjectType(f'"{name}" is not a view')
+    if any(not isinstance(each.statement, ast.Query) for each in node.query.common_tables):
+        raise FeatureNotSupported("views must not contain data-modifying statements in WITH")
     found, names = yield from work.statements.describe(node.query, work.literals)
     written = _names_in(node.query)
     uses = tuple(each for each in names if each in written)

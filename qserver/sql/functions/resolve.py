@@ -31,6 +31,7 @@ from qserver.sql.functions.signatures import (
     Generic,
     Signature,
     is_generic,
+    is_variadic,
     parameters_for,
 )
 from qserver.sql.functions.type_categories import common_of, converts
@@ -111,6 +112,33 @@ def resolve_table_function(name: str, argument_types: Sequence[SqlType]) -> Reso
 
 def is_function(name: str) -> bool:
     return name in FUNCTIONS or name in TYPE_NAMES or name in ("greatest", "least")
+
+
+def takes_variadic(name: str, count: int) -> bool:
+    """Tell whether an array may stand for the arguments after the first `count`."""
+    return bool(_variadic(name, count))
+
+
+def resolve_without_elements(name: str, types: Sequence[SqlType]) -> Resolved:
+    """Resolve f(a, VARIADIC '{}'), a call that cannot be written without VARIADIC."""
+    signature = _variadic(name, len(types))[0]
+    bare = _bare(types)
+    parameters = tuple(
+        [
+            given if is_generic((wanted,)) else wanted
+            for given, wanted in zip(bare, signature.parameters, strict=False)
+        ]
+    )
+    function = signature.make(parameters) if isinstance(signature, Generic) else signature
+    return Resolved(function, parameters, function.returns)
+
+
+def _variadic(name: str, count: int) -> list[Function | Generic]:
+    return [
+        each
+        for each in FUNCTIONS.get(name, ())
+        if is_variadic(each) and len(each.parameters) == count + 1
+    ]
 
 
 def is_aggregate(name: str) -> bool:
