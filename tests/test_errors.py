@@ -68,6 +68,7 @@ def test_codes_are_those_of_postgresql() -> None:
         "ProgramLimitExceeded": "54000",
         "TooManyRequests": "53300",
         "DatabaseUnavailable": "57P03",
+        "DatabaseDropped": "57P04",
         "PageUnreadable": "58030",
         "DataCorrupted": "XX001",
     }

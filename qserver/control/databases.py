@@ -131,6 +131,7 @@ class OpenDatabase:
 
     def check_open(self) -> None:
         """Raise if the database is about to close."""
+        self.database.check_not_deleted(self.name)
         if self.is_closing:
             raise DatabaseUnavailable(f"database {self.name} is being closed", hint="Try again.")
 
@@ -231,6 +232,8 @@ class Databases:
         """Close the database if it is open: its users have a moment to end."""
         host = self._hosts.get(database_id)
         if host is not None:
+            if host.opened is not None:
+                host.opened.database.is_deleted = True
             self._begin_close(host)
         host = self._closing.get(database_id)
         if host is not None:

@@ -10,6 +10,7 @@ from qserver.control.access import Access
 from qserver.control.records import Grant
 from qserver.control.statement_texts import Statements, needed_scopes
 from qserver.errors import (
+    DatabaseDropped,
     DatabaseUnavailable,
     Forbidden,
     InvalidRequest,
@@ -40,7 +41,7 @@ async def described(
                 try:
                     left_ms = max(0.0, ends - trio.current_time()) * 1000
                     here = await opened.sql.describe(text, left_ms)
-                except (DatabaseUnavailable, LogFailed, QueryCanceled):
+                except (DatabaseDropped, DatabaseUnavailable, LogFailed, QueryCanceled):
                     raise
                 except QserverError as error:
                     raise _not_good(name, opened.name, error) from None

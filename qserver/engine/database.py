@@ -52,6 +52,7 @@ from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
+    DatabaseDropped,
     DatabaseUnavailable,
     DataCorrupted,
     DataInUse,
@@ -121,6 +122,8 @@ class Database:
             raise ValueError(f"a database has 1 to {SHARDS_MAX} shards, not {shards}")
         self.name = name
         self.state = State.RECOVERING
+        self.is_deleted = False
+        """Whether it is being closed because its owner has deleted it."""
         self.trouble: Exception | None = None
         """Why the database is not open, or why it last restarted."""
         self._log = log
@@ -290,7 +293,14 @@ class Database:
                     await self._generation.versions.wait_durable(version)
         return snapshot
 
+    def check_not_deleted(self, name: str) -> None:
+        if self.is_deleted:
+            raise DatabaseDropped(
+                f"database {name} was deleted", hint="It is gone: use another, or make it anew."
+            )
+
     async def _wait_for_change(self) -> None:
+        self.check_not_deleted(self.name)
         if isinstance(self.trouble, LogTaken):
             raise self.trouble.again()
         if self.state in (State.REFUSED, State.CLOSED):

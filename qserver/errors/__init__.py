@@ -20,6 +20,7 @@ from qserver.errors.error import (
 from qserver.errors.groups import first_of
 from qserver.errors.requests import (
     CardinalityViolation,
+    DatabaseDropped,
     DatabaseUnavailable,
     DataCorrupted,
     DataInUse,
@@ -154,6 +155,7 @@ __all__ = [
     "DataError",
     "DataInUse",
     "DataUnknown",
+    "DatabaseDropped",
     "DatabaseUnavailable",
     "DatatypeMismatch",
     "DatetimeFieldOverflow",

@@ -111,6 +111,12 @@ class DatabaseUnavailable(QserverError):
     retryable = True
 
 
+class DatabaseDropped(QserverError):
+    """The caller's wish: the database was deleted meanwhile. Retrying cannot help."""
+
+    code = "57P04"
+
+
 class CardinalityViolation(QserverError):
     """The caller's fault: a subquery gave more rows than its place can take. Do not retry."""
 

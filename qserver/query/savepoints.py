@@ -6,7 +6,9 @@
 
 A list of statements is applied as a whole or not at all, also inside an open transaction. So it
 begins with an unnamed savepoint of its own, to which a failure rolls back. Savepoints from before
-the list stay; only a separate request rolls back to them.
+the list stay; only a separate request rolls back to them. Inside the list that could not be undone:
+a savepoint knows former values, not those that a rollback discards. And a list runs again from its
+beginning if a sequence has no value left, which needs what was there.
 """
 
 from __future__ import annotations
@@ -111,7 +113,9 @@ class ListedSavepoints:
         raise FeatureNotSupported(
             f'{node.kind.upper()} of savepoint "{name}" is a step of its own: it is older than'
             " the other statements of the request",
-            hint="Send it alone.",
+            detail="The statements of a request are applied together or not at all, and what was"
+            " written before them could not be brought back if a later one failed.",
+            hint="Send it alone, and the other statements behind it.",
         )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from qserver.errors import (
     AlreadyExists,
+    DatabaseDropped,
     DatabaseUnavailable,
     DataCorrupted,
     DiskFull,
@@ -50,6 +51,7 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     Forbidden: 403,
     InsufficientPrivilege: 403,
     NotFound: 404,
+    DatabaseDropped: 404,
     WrongHost: 307,
     MethodNotAllowed: 405,
     AlreadyExists: 409,

@@ -14,6 +14,7 @@ from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues
 from qserver.query.statements import StatementRun
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 from simulations.mutants.mutant import Mutant
 from simulations.mutants.shapes import CROWDED
@@ -143,6 +144,18 @@ def _trust_a_reservation_that_is_unknown(original: Any) -> Any:
     return init
 
 
+def _reserve_the_first_alone(original: Any) -> Any:
+    def reserve_all(transaction: Transaction, wanted: Any) -> list[Reserved]:
+        found: list[Reserved] = original(transaction, wanted)
+        states = transaction.writes.get(SEQUENCES_TREE, {})
+        for each in found[1:]:
+            if each.before[1]:  # the first block of each reaches the log
+                states.pop((each.sequence.state,), None)
+        return found
+
+    return reserve_all
+
+
 SEQUENCES: Final = ("sql_sequences",)
 
 MUTANTS: Final = (
@@ -212,5 +225,11 @@ MUTANTS: Final = (
         "numbers are given although nobody knows whether the log has their reservation",
         SEQUENCES,
         ((Sequences, "__init__", _trust_a_reservation_that_is_unknown),),
+    ),
+    Mutant(
+        "reserve_the_first_alone",
+        "of sequences that are reserved together, only the first has its later blocks logged",
+        SEQUENCES,
+        ((sequences, "_reserve_all", _reserve_the_first_alone),),
     ),
 )

@@ -11,7 +11,7 @@ import trio
 
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.logs import Logs, MemoryLogs
-from qserver.errors import DatabaseUnavailable, TooManyRequests
+from qserver.errors import DatabaseDropped, DatabaseUnavailable, TooManyRequests
 from qserver.limits import DATABASE_CLOSE_SECONDS_MAX
 from tests.control.planes import TestWorld, TroubledLogs, outcome_of, until
 from tests.engine.fakes import HeldLog
@@ -270,7 +270,7 @@ async def test_a_removal_does_not_wait_for_ever_for_users(autojump_clock: object
         began = trio.current_time()
         await databases.remove("one")
         assert trio.current_time() - began == pytest.approx(DATABASE_CLOSE_SECONDS_MAX)
-        with pytest.raises(DatabaseUnavailable, match="closed"):
+        with pytest.raises(DatabaseDropped, match="deleted"):
             await database.sql.execute("select 1")
         database.release()
 

@@ -14,6 +14,7 @@ from qserver.engine.gateway import GatewayStatistics, Outcome
 from qserver.engine.history import HistoryStatistics
 from qserver.errors import (
     Applied,
+    DatabaseDropped,
     DatabaseUnavailable,
     OutcomeUnknown,
     QueryCanceled,
@@ -440,6 +441,22 @@ async def test_closing_ends_what_waits_and_refuses_what_comes_after(
     with pytest.raises(DatabaseUnavailable):
         await counters.read(database, counters.look(1))
     assert repr(database) == "database main, closed, 0 restarts"
+
+
+async def test_what_waits_for_a_deleted_database_is_told_that_it_is_gone(
+    autojump_clock: MockClock,
+) -> None:
+    log = HeldLog()
+    async with trio.open_nursery() as clients:
+        async with opened(log, counters=5) as database:
+            log.hold()
+            Observed(clients, lambda: database.transact(counters.increment(1)))
+            await wait_all_tasks_blocked()
+            looking = Observed(clients, lambda: database.transact(counters.look(1)))
+            await wait_all_tasks_blocked()
+            database.is_deleted = True
+    assert isinstance(looking.outcome, DatabaseDropped)
+    assert not looking.outcome.retryable and "again" not in str(looking.outcome.hint)
 
 
 async def test_requests_may_come_before_the_database_is_open() -> None:

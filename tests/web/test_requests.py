@@ -48,6 +48,13 @@ def test_any_bytes_are_a_request_or_an_error_that_says_why(data: bytes) -> None:
         assert "UTF-8" in error.message
 
 
+def test_of_a_field_that_is_there_twice_the_last_counts() -> None:
+    request = query_request(b"", b'{"sql": "select 1", "max_rows": 1, "sql": "select 2"}')
+    assert request.sql == "select 2" and request.max_rows == 1
+    twice = b'{"statements": [{"sql": "select 1"}], "statements": [{"sql": "a", "sql": "b"}]}'
+    assert [each.sql for each in transaction_request(b"", twice)[1]] == ["b"]
+
+
 def test_numbers_with_a_point_keep_every_digit() -> None:
     request = query_request(JSON, b'{"sql":"x","params":[0.10, 1e-30, 12345678901234567890.5]}')
     digits = [Decimal("0.10"), Decimal("1e-30"), Decimal("12345678901234567890.5")]

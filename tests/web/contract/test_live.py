@@ -195,7 +195,9 @@ def test_a_deleted_database_ends_it(admin: Client) -> None:
     client = Client(admin.server, admin.token, database="short-lived")
     with LiveResult(client, "select 1 as a") as live:
         assert admin.delete("/v1/databases/short-lived").status_code == 204
-        assert live.error()["code"] == "57P03"
+        error = live.error()
+        assert error["code"] == "57P04" and not error["retryable"]
+        assert "deleted" in error["message"] and "again" not in error["hint"]
 
 
 def test_a_reader_without_the_scope_is_refused(admin: Client) -> None:
