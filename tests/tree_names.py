@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -57,11 +57,12 @@ def names_of_the_tree() -> Names:
         if path.name == "test_docs.py":  # it names what does not exist
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        words.update(path.relative_to(ROOT).with_suffix("").parts, words_of(tree))
+        nodes = list(ast.walk(tree))
+        words.update(path.relative_to(ROOT).with_suffix("").parts, words_of(nodes))
         place = path.parent.name if path.stem == "__init__" else path.stem
         defined = modules.setdefault(place, set())
         defined.update(*map(names_bound, tree.body))
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.ClassDef):
                 attributes = {name for part in ast.walk(node) for name in attributes_of(part)}
                 own.setdefault(node.name, set()).update(attributes)
@@ -82,8 +83,7 @@ def base_name(base: ast.expr) -> str:
     return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
 
 
-def words_of(tree: ast.Module) -> Iterator[str]:
-    nodes = list(ast.walk(tree))
+def words_of(nodes: Sequence[ast.AST]) -> Iterator[str]:
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
         match node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -32,8 +32,24 @@ MAY_ADD = (access_path_selection, aggregate_elimination)
 """Bounds for a LIKE; the key of a scan, for each of its aggregates."""
 
 
-async def bound_statements(path: Path) -> list[tuple[str, Any, RowCount]]:
-    """Every query and change of a script, bound where it stands, before it is run."""
+Bound: TypeAlias = list[tuple[str, Any, RowCount]]
+Scripts: TypeAlias = dict[Path, Bound]
+
+
+@pytest.fixture(scope="module")
+def scripts() -> Scripts:
+    """The statements of the scripts that were run already."""
+    return {}
+
+
+async def bound_statements(path: Path, scripts: Scripts) -> Bound:
+    if path not in scripts:
+        scripts[path] = await run_script(path)
+    return scripts[path]
+
+
+async def run_script(path: Path) -> Bound:
+    """Return every query and change of a script, bound where it stands, before it is run."""
     cases, _ = parse_script(path.read_text())  # noqa: ASYNC240  # a small file, in a test
     found = []
     async with opened_sql() as database:
@@ -77,8 +93,10 @@ def lost(rule: Rule, before: Any, after: Any) -> Counter[str]:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
-async def test_every_condition_before_a_rule_is_there_after_it(path: Path) -> None:
-    for sql, statement, row_count in await bound_statements(path):
+async def test_every_condition_before_a_rule_is_there_after_it(
+    path: Path, scripts: Scripts
+) -> None:
+    for sql, statement, row_count in await bound_statements(path, scripts):
         for rule in RULES:
             improved = optimize(statement, row_count, (rule,))
             assert not lost(rule, statement, improved), f"{rule.__name__}: {sql}"
@@ -86,25 +104,25 @@ async def test_every_condition_before_a_rule_is_there_after_it(path: Path) -> No
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
-async def test_a_rule_does_nothing_to_what_it_has_made(path: Path) -> None:
-    for sql, statement, row_count in await bound_statements(path):
+async def test_a_rule_does_nothing_to_what_it_has_made(path: Path, scripts: Scripts) -> None:
+    for sql, statement, row_count in await bound_statements(path, scripts):
         for rule in RULES:
             statement = optimize(statement, row_count, (rule,))
             assert optimize(statement, row_count, (rule,)) == statement, f"{rule.__name__}: {sql}"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
-async def test_all_rules_do_nothing_to_what_they_have_made(path: Path) -> None:
-    for sql, statement, row_count in await bound_statements(path):
+async def test_all_rules_do_nothing_to_what_they_have_made(path: Path, scripts: Scripts) -> None:
+    for sql, statement, row_count in await bound_statements(path, scripts):
         once = optimize(statement, row_count)
         assert optimize(once, row_count) == once, sql
 
 
-async def test_the_scripts_have_conditions_of_every_kind() -> None:
+async def test_the_scripts_have_conditions_of_every_kind(scripts: Scripts) -> None:
     """Else the tests above could not fail."""
     found: Counter[str] = Counter()
     for path in SCRIPTS:
-        for _, statement, row_count in await bound_statements(path):
+        for _, statement, row_count in await bound_statements(path, scripts):
             improved = optimize(statement, row_count)
             found.update(type(each).__name__ for each in everything(improved))
             found.update(each for each in map(_method, everything(improved)) if each)
