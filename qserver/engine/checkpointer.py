@@ -181,9 +181,9 @@ class Checkpointer:
         await reply.wait()
 
     async def shorten_log(self, most: int) -> None:
-        """Save everything durable now, without pauses, if more log than that lies behind.
+        """Save everything durable now, without pauses, if the log since the last one is longer.
 
-        Not while checkpoints fail: the next attempt may be long in coming.
+        Not while checkpoints fail: the next attempt may take long to come.
         """
         if self.logged > most and self._trouble is None:
             self.save_soon()
@@ -222,12 +222,12 @@ class Checkpointer:
         return RetentionRules(horizon, self._policy.log_bytes)
 
     async def settled(self) -> SavedPages:
-        """Return what is saved, once the log has no checkpoint fewer or more than that."""
+        """Return what is saved, once the log is known to have exactly these checkpoints."""
         await self._end_doubt()
         return self.saved
 
     async def _end_doubt(self) -> None:
-        """Read what the log has made of the last change, if that failed or was broken off."""
+        """Read what became of the last change, if it failed or was cancelled."""
         async with self._changing:
             if self.saved.doubt is not None:
                 outlines = await self.log.load_outlines()
@@ -236,10 +236,10 @@ class Checkpointer:
     # --- pins ---
 
     async def pin(self, name: str, version: int) -> KeptCheckpoint | None:
-        """Keep the checkpoint from which a version can be made, until `unpin`; return it.
+        """Keep the checkpoint from which a version can be rebuilt, until `unpin`; return it.
 
-        None: the version is made from the log alone, or cannot be made any more. Its records are
-        kept for as long as history goes back, and no longer.
+        None: the version is rebuilt from the log alone, or cannot be rebuilt any more. Its records
+        are kept for as long as history goes back, and no longer.
         """
         await self._end_doubt()
         async with self._changing:
@@ -252,7 +252,7 @@ class Checkpointer:
             return kept
 
     async def unpin(self, name: str) -> None:
-        """Let go of what was pinned under a name, if anything was."""
+        """Remove the pin of a name, if there is one."""
         await self._end_doubt()
         async with self._changing:
             for kept in self.saved.kept:
@@ -286,7 +286,7 @@ class Checkpointer:
             return True
 
     async def _gone(self, at: int) -> list[int]:
-        """Return the pages that the kept checkpoint before one has, and it has not."""
+        """Return the pages of the previous kept checkpoint that this one lacks."""
         kept = self.saved.kept[at]
         if kept is self.saved.kept[-1]:
             return self.saved.gone

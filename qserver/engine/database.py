@@ -102,9 +102,8 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
 class Database:
     """Start `run` in a nursery; `transact` and `wait_durable_snapshot` wait for it to open.
 
-    `after_recovery` is called when all rows are in memory and no work runs on them yet: the moment
-    to exempt them from the cyclic collector (`gc.freeze`), which takes long to scan them and would
-    find nothing.
+    `after_recovery` is called when recovery has ended and no work runs yet: the moment to exempt
+    what is in memory from the cyclic collector (`gc.freeze`), which would scan it and find nothing.
     """
 
     def __init__(
@@ -333,16 +332,16 @@ class Database:
     def committing(
         self, transaction: Transaction, deadline: float
     ) -> Generator[Step, Any, Outcome]:
-        """Return the steps of a commit of a transaction that was run already, as it is."""
+        """Return the steps of the commit of a transaction that has run, as it is."""
         return self._gateway.transact(_nothing, 0, deadline, run=transaction)
 
     async def explain(self, error: SerializationFailure) -> None:
-        """Add to a conflict who changed what was read, if that is known."""
+        """Add to a conflict which request changed what was read, if that is known."""
         if self._generation is not None:
             await self._generation.explain(error)
 
     async def check_kept(self, version: int) -> None:
-        """Raise HistoryTooOld if the database has a history, and the version is older than that."""
+        """Raise HistoryTooOld if the database has a history, and the version is older."""
         if self.history.seconds:
             await self.history.check_kept(version)
 
@@ -369,15 +368,14 @@ class Database:
         return await before(deadline, self._snapshot, version)  # type: ignore[no-any-return]
 
     async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
-        """Return the database as it was at a version or a time, see `History.snapshot_at`."""
+        """Return the snapshot at a version or a time, see `History.snapshot_at`."""
         snapshot: Snapshot = await before(deadline, self.history.snapshot_at, as_of)
         return snapshot
 
     async def restore_version(
         self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None
     ) -> tuple[int, int]:
-        """Commit the contents of an older version as a new one; return both versions, the new one
-        first.
+        """Commit the contents of an older version as a new one; return the new version and the old.
 
         Raises OutOfMemory if too much has changed since.
         """
@@ -388,7 +386,7 @@ class Database:
         return outcome.version, old.version
 
     def keep_history(self, seconds: float) -> None:
-        """Keep older versions for so long from now on; what is too old goes soon."""
+        """Keep older versions for so long from now on; versions that are too old go soon."""
         self._policy = msgspec.structs.replace(self._policy, history=seconds)
         self.history.seconds = seconds
         if self._generation is not None:
@@ -396,7 +394,7 @@ class Database:
             self._generation.checkpointer.save_soon()
 
     async def oldest_version(self) -> int:
-        """Return the first version that can be made from what the log has."""
+        """Return the first version that the log can rebuild."""
         return await self.history.oldest()
 
     async def _saved_pages(self) -> SavedPages:
@@ -404,7 +402,7 @@ class Database:
         return await generation.checkpointer.settled()
 
     async def _published_until(self, time: float) -> Snapshot:
-        """Return the newest durable snapshot, once all that was published until then is durable."""
+        """Return the newest durable snapshot, once everything published by then is durable."""
         newest = self.snapshots.take(newest=True)
         wanted = 0 if newest is None or newest.time > time else newest.version
         return await self._snapshot(wanted)
@@ -425,7 +423,7 @@ class Database:
                 pass  # the next generation can do it
 
     async def shorten_log(self, most: int) -> None:
-        """Take a checkpoint, quickly, if more log than that lies behind the last one.
+        """Take a checkpoint, without pauses, if the log after the last one is longer than that.
 
         If it fails, the log stays as long as it is.
         """
@@ -434,7 +432,7 @@ class Database:
             await generation.checkpointer.shorten_log(most)
 
     async def pin_checkpoint(self, name: str, version: int) -> KeptCheckpoint | None:
-        """Keep the checkpoint from which a version can be made, see `Checkpointer.pin`."""
+        """Keep the checkpoint from which a version can be rebuilt, see `Checkpointer.pin`."""
         generation = await self._alive()
         return await generation.checkpointer.pin(name, version)
 
@@ -443,7 +441,7 @@ class Database:
         await generation.checkpointer.unpin(name)
 
     def save_soon(self) -> None:
-        """Begin a checkpoint soon, so that what it does not need is forgotten."""
+        """Start a checkpoint soon, so that what it does not need is forgotten."""
         if self._generation is not None:
             self._generation.checkpointer.save_soon()
 

@@ -409,7 +409,7 @@ class QueryCall(HotCall):
         )
 
     def live(self, opened: OpenDatabase) -> Answer:
-        """Start a query whose result is followed."""
+        """Start a live query."""
         self._opened = opened
         self._reader = self.endpoint.service.live_queries.open(self.grant.organization_id)
         (statement,), options = self._statements, self._options
@@ -551,7 +551,7 @@ class TransactionCall(HotCall):
         yield from tail_in_parts(tail, outcome.diff)
 
     def _tail(self, tail: bytes) -> bytes:
-        """The end of an answer, with the branch that has the changes as its last field."""
+        """The end of an answer, with the name of the branch as its last field."""
         branch = self._branch
         return tail if branch is None else b'%b,"database":"%b"}' % (tail[:-1], branch.encode())
 
@@ -576,7 +576,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
 
 
 def _are_short(every: Sequence[Encoded]) -> bool:
-    """Are the rows few enough to encode without yielding?"""
+    """Whether the rows are few enough to encode without yielding."""
     count = size = 0
     for encoder, rows in every:
         count += len(rows)

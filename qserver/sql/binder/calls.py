@@ -31,7 +31,7 @@ from qserver.sql.binder.copies import again
 from qserver.sql.binder.hypothetical import HYPOTHETICAL, bind_hypothetical
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.record_functions import bind_populating
-from qserver.sql.binder.row_functions import bind_row_function
+from qserver.sql.binder.row_functions import bind_row_function, refuse_rows_within
 from qserver.sql.binder.rows import compare
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.variadic import variadic_call
@@ -121,7 +121,9 @@ _PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
 
 
 def _coalesce(scope: Scope, node: ast.Call) -> Expression:
+    before = len(scope.level.row_functions)
     operands, target = _alike(scope, node, "COALESCE")
+    refuse_rows_within(scope, before, "COALESCE")
     return Coalesce(operands, target) if len(operands) > 1 else operands[0]
 
 

@@ -54,6 +54,15 @@ def bind_row_function(
     return RowValue(tuple(values), node.position, names, may_be_missing=True)
 
 
+def refuse_rows_within(scope: Scope, before: int, construct: str) -> None:
+    """Refuse functions that came since there were `before`: CASE cannot decide on their rows."""
+    if len(scope.level.row_functions) > before:
+        raise FeatureNotSupported(
+            f"set-returning functions are not allowed in {construct}",
+            hint="You might be able to move the set-returning function into a LATERAL FROM item.",
+        )
+
+
 def function_scan(
     scope: Scope, name: str, operands: Sequence[Operand], position: int
 ) -> FunctionScan:

@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
+from qserver.errors import DatatypeMismatch, FeatureNotSupported, QserverError, SqlSyntaxError
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.calling import operator
 from qserver.sql.binder.coercion import implicit, settled
@@ -30,12 +31,51 @@ def compare(
 ) -> Expression:
     if not (isinstance(left, RowValue) and isinstance(right, RowValue)):
         return operator(binding, symbol, left, right, position)
+    if left.names or right.names:
+        one, other = _values(binding, left, right, position)
+        return operator(binding, symbol, one, other, position)
     _check_lengths(left, right, position)
     pairs = list(zip(left.items, right.items, strict=True))
     if symbol in ("=", "<>", "!="):
         parts = [compare(binding, symbol, one, other, position) for one, other in pairs]
         return conjunction(parts) if symbol == "=" else disjunction(parts)
     return _ordering(binding, symbol, pairs, position)
+
+
+def _values(
+    binding: Binding, left: RowValue, right: RowValue, position: int
+) -> tuple[Expression, Expression]:
+    """Return both rows as values.
+
+    The row of a table is a value: its NULLs equal each other and come last. Only of two rows that
+    are written out, (a, b) = (c, d), is the answer NULL where an item is.
+    """
+    if len(left.items) != len(right.items):
+        raise DatatypeMismatch("cannot compare record types with different numbers of columns")
+    for number, (one, other) in enumerate(zip(left.items, right.items, strict=True), 1):
+        if isinstance(one, Unknown | RowValue) or isinstance(other, Unknown | RowValue):
+            continue
+        if one.type.bare != other.type.bare:
+            raise DatatypeMismatch(
+                f"cannot compare dissimilar column types {one.type.bare} and {other.type.bare}"
+                f" at record column {number}"
+            )
+        operator(binding, "=", one, other, position)
+    rows = [
+        replace(row, items=tuple([_like(binding, *pair, position) for pair in pairs]))
+        for row, pairs in (
+            (left, zip(left.items, right.items, strict=True)),
+            (right, zip(right.items, left.items, strict=True)),
+        )
+    ]
+    return settled(binding, rows[0]), settled(binding, rows[1])
+
+
+def _like(binding: Binding, item: Operand, other: Operand, position: int) -> Operand:
+    """Return the item; a literal is read as the type of the other."""
+    if isinstance(item, Unknown) and not isinstance(other, Unknown):
+        return implicit(binding, item, other.type, position)
+    return item
 
 
 def _ordering(

@@ -18,6 +18,7 @@ from qserver.sql.binder.coercion import alike, assigned, condition, explicit, se
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.names import find_relation, missing_relation, whole_row
 from qserver.sql.binder.operands import Operand, RowValue, Unknown
+from qserver.sql.binder.row_functions import refuse_rows_within
 from qserver.sql.binder.row_types import as_row, row_type
 from qserver.sql.binder.rows import compare, disjunction, is_null
 from qserver.sql.binder.scope import Scope, leftmost
@@ -150,7 +151,7 @@ def bind_is(scope: Scope, node: ast.Is) -> Expression:
 
 def bind_case(scope: Scope, node: ast.Case) -> Expression:
     """Bind CASE; a simple CASE compares its operand in each condition."""
-    binding = scope.binding
+    binding, before = scope.binding, len(scope.level.row_functions)
     operand: Operand | None = None
     if node.operand is not None:
         operand = scope.bind(node.operand)
@@ -168,6 +169,7 @@ def bind_case(scope: Scope, node: ast.Case) -> Expression:
     otherwise: Operand = Unknown(None, node.position)
     if node.otherwise is not None:
         otherwise = scope.bind(node.otherwise)
+    refuse_rows_within(scope, before, "CASE")
     places = [leftmost(node.otherwise or node), *[leftmost(then) for _, then in node.whens]]
     (last, *firsts), target = alike(binding, [otherwise, *results], "CASE", places)
     return Case(tuple(zip(conditions, firsts, strict=True)), last, target)
