@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -25,12 +25,16 @@ from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
 from qserver.storage.btree import load_at, pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.columns import Part, chunks, pieces
+from qserver.storage.key_order import KeyOrder
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table
+
+FEW_CHANGES: Final = 8
+"""So many changes are looked through one by one; of more, the order is kept."""
 
 Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
 
@@ -93,6 +97,8 @@ class Transaction:
     """How many earlier attempts of the same work conflicted."""
     journal: Journal | None = None
     """Rows before and after each change, if the end of the statement needs them."""
+    _orders: Mapping[int, KeyOrder] = {}
+    """The order of changes in which ranges were looked up, by the identity of their dict."""
     marks: list[Mark] | None = None
     """How far the footprint reached when each statement began, if a conflict should name one."""
 
@@ -293,9 +299,19 @@ class Transaction:
             changes = (layer or {}).get(scanned.tree, {})
             if scanned.low is None and scanned.high is None:
                 own.update(changes)
-            else:
+            elif len(changes) <= FEW_CHANGES:
                 own.update((key, changes[key]) for key in changes if key in scanned)
+            else:
+                keys = self._order_of(changes).within(scanned.low, scanned.high)
+                own.update((key, changes[key]) for key in keys)
         return own
+
+    def _order_of(self, changes: TreeWrites) -> KeyOrder:
+        found = self._orders.get(id(changes))
+        if found is None:  # it refers to the changes, so no other dict has their identity
+            found = KeyOrder(changes)
+            self._orders = {**self._orders, id(changes): found}
+        return found
 
     # --- writing ---
 
@@ -457,6 +473,7 @@ class Transaction:
     def forget_writes(self) -> None:
         """Undo all changes; what was read stays in the footprint."""
         self.writes = {}
+        self._orders = {}  # a savepoint may have taken earlier changes back
         self.catalog, self.catalog_changes, self.dropped = self.catalog_before, {}, ()
         self.definitions, self.rewritten = (), {}
 

@@ -71,6 +71,27 @@ async def test_what_was_rolled_back_is_not_applied_and_the_rest_is() -> None:
             await sql.execute("SELECT * FROM gone")
 
 
+async def test_ranges_among_many_writes_follow_a_rollback() -> None:
+    """As many rows, others among them, with the same last key."""
+    ranges = "SELECT count(*) FROM t WHERE id BETWEEN 100 AND 200"
+    fill = "INSERT INTO t SELECT n, n FROM generate_series({}) n"
+    async with opened() as sql:
+        results = await send(
+            sql,
+            fill.format("50, 90"),
+            ranges,
+            "SAVEPOINT a",
+            fill.format("100, 120"),
+            ranges,
+            "ROLLBACK TO a",
+            ranges,
+            fill.format("300, 319"),
+            "INSERT INTO t VALUES (120, 120)",
+            ranges,
+        )
+        assert [results[at] for at in (1, 4, 6, 9)] == [[(0,)], [(21,)], [(0,)], [(1,)]]
+
+
 async def test_if_all_is_rolled_back_no_version_is_made() -> None:
     async with opened() as sql:
         before = (await sql.execute("SELECT 1")).version

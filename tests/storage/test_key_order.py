@@ -1,0 +1,88 @@
+"""The order of changes is that of all their keys, whenever one looks, and costs little to keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qserver.storage.key_order import INSERTED_MAX, KeyOrder
+from qserver.storage.stepped import SteppedTransaction
+from qserver.storage.transaction import Transaction
+from qserver.storage.writes import TreeWrites
+from tests.storage.databases import PLAIN, view_with
+
+keys = st.tuples(st.integers(0, 60))
+bounds = st.none() | keys
+
+
+@given(st.lists(st.tuples(st.lists(keys, max_size=INSERTED_MAX + 8), bounds, bounds), max_size=8))
+def test_a_range_has_the_keys_of_all_changes_until_then(
+    steps: list[tuple[list[tuple[int]], tuple[int] | None, tuple[int] | None]],
+) -> None:
+    changes: TreeWrites = {}
+    order = KeyOrder(changes)
+    for written, low, high in steps:
+        changes.update(dict.fromkeys(written))
+        wanted = [
+            key
+            for key in sorted(changes)
+            if (low is None or low <= key) and (high is None or key < high)
+        ]
+        assert order.within(low, high) == wanted
+
+
+class Counted(int):
+    """A number that counts how often it is compared."""
+
+    compared = 0
+
+    def __lt__(self, other: Any) -> bool:
+        Counted.compared += 1
+        return int(self) < int(other)
+
+    def __eq__(self, other: Any) -> bool:
+        Counted.compared += 1
+        return int(self) == int(other)
+
+    __hash__ = int.__hash__
+
+
+def test_a_range_among_many_own_writes_is_found_without_looking_at_all() -> None:
+    """As a cascade does: write a row, look at the rows that refer to the next one."""
+    count = 2000
+    transaction = Transaction(view_with({}, 1, PLAIN.id))
+    Counted.compared = 0
+    for number in range(count):
+        transaction.put_entry(PLAIN.id, (Counted(number),), (number, "own"))
+        found = transaction.rows(PLAIN, (Counted(number),), (Counted(number + 1),))
+        assert found == [(number, "own")]
+    assert Counted.compared < 100 * count  # all pairs are two million
+
+
+def test_a_step_that_goes_on_after_a_rollback_sees_what_is_left() -> None:
+    """As many writes come back, the last with the same key, and others before it."""
+    stepped = SteppedTransaction(view_with({}, 1, PLAIN.id))
+    step = stepped.step(0)
+
+    def write(*numbers: int) -> None:
+        for number in numbers:
+            step.put_entry(PLAIN.id, (number,), (number, "own"))
+        for _ in stepped.keep(step, 0):
+            pass
+        step.go_on()
+
+    def found() -> list[Any]:
+        return [row[0] for row in step.rows(PLAIN, (100,), (200,))]
+
+    write(*range(20))
+    assert found() == []
+    stepped.set_savepoint("a")
+    write(100, 101, 102)
+    assert found() == [100, 101, 102]
+    for _ in stepped.roll_back_to("a"):
+        pass
+    step.go_on()
+    write(150, 300, 102)
+    assert found() == [102, 150]
