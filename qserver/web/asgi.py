@@ -123,6 +123,10 @@ class AsgiApplication:
                 pairs.append((b"content-length", b"%d" % len(response.body)))
             await send({**start, "headers": pairs})
             await send({"type": "http.response.body", "body": response.body})
+        elif request.method == "HEAD":
+            await response.body.aclose()  # a live query would never end
+            await send({**start, "headers": pairs})
+            await send({"type": "http.response.body", "body": b""})
         else:
             sender = PartsSender(receive, send)
             await sender.send({**start, "headers": pairs}, response.body, response.farewell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from typing import Any
 
@@ -236,3 +237,16 @@ def test_a_slow_reader_gets_merged_versions_and_costs_no_memory(fresh: Client) -
         live.until(last)
         check(live, fresh, sql)
         assert len(live.versions) < 60
+
+
+def test_head_of_a_live_query_ends_at_once(admin: Client) -> None:
+    """The next request on the same connection is answered."""
+    key = f"Authorization: Bearer {admin.token}"
+    live = f"HEAD /v1/query?sql=/*%2B+LIVE+*/+select+1 HTTP/1.1\r\nHost: x\r\n{key}\r\n\r\n"
+    after = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    received = b""
+    with socket.create_connection(("127.0.0.1", admin.server.port), timeout=10) as connection:
+        connection.sendall((live + after).encode())
+        while part := connection.recv(65536):
+            received += part
+    assert received.count(b"HTTP/1.1 200") == 2 and b'"status":"ok"' in received
