@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +37,7 @@ from qserver.durability.port import CheckpointParts
 from qserver.durability.records import FORMAT, LogRecord, encode_record, encode_trees
 from qserver.durability.recovery import recover
 from qserver.durability.sqlite import open_log
-from qserver.errors import LogFailed
+from qserver.errors import DataCorrupted, LogFailed
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -50,6 +51,38 @@ class Listed(msgspec.Struct, frozen=True):
 
     state: str
     parent: str | None
+    called: str = ""
+    """Its name, for people."""
+
+
+class FileMissing(DataCorrupted):
+    """The operator's fault, or the disk's: the control database lists what has no file."""
+
+    name = "data_corrupted"
+
+    def __init__(self, path: Path, called: str) -> None:
+        super().__init__(
+            f"the file of the database {called}, {path}, is not there",
+            hint="Put the file back, or restore a backup into another folder.",
+        )
+
+
+def find_missing(folder: Path) -> dict[Path, str]:
+    """Return the files that should be in a folder and are not, each with its database's name.
+
+    The folder is only read.
+    """
+    files = DataFolder(folder)
+    there = files.names()
+    with TemporaryDirectory() as temporary:
+        control = DataFolder(Path(temporary)).file_of(CONTROL)
+        copy_live(files.file_of(CONTROL), control)
+        listed = trio.run(databases_in, control)
+    return {
+        files.file_of(name): each.called
+        for name, each in sorted(listed.items())
+        if each.state in WITH_FILES and name not in there
+    }
 
 
 class Backup:
@@ -72,7 +105,10 @@ class Backup:
         last = trio.run(databases_in, self._target.file_of(CONTROL))
         left_out: set[str] = set()
         for name, listed in last.items():
-            was_there = name in copied and first.get(name, GONE).state == "ready"
+            was_ready = first.get(name, GONE).state == "ready"
+            was_there = was_ready and name in copied
+            if listed.state == "ready" and was_ready and not was_there:
+                raise FileMissing(self._source.file_of(name), listed.called)
             if listed.state == "ready" and not was_there:
                 is_late = listed.parent is None and self._copied(name)
                 (copied if is_late else left_out).add(name)
@@ -126,7 +162,10 @@ async def databases_in(control: Path) -> dict[str, Listed]:
     """Return the databases that a control database lists, by id."""
     async with await open_log(control) as log:
         snapshot = (await recover(log, 1)).snapshot
-        return {row["id"]: Listed(row["state"], row.get("branch_of")) for row in _records(snapshot)}
+        return {
+            row["id"]: Listed(row["state"], row.get("branch_of"), row["name"])
+            for row in _records(snapshot)
+        }
 
 
 async def mark_deleting(control: Path, names: set[str]) -> None:

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.cli.folders.backup import Backup
+from qserver.cli.folders.backup import Backup, FileMissing, find_missing
 from qserver.cli.shell.progress import Progress
 from qserver.config import IN_MEMORY, load
 from qserver.control.plane import CONTROL
@@ -73,6 +73,8 @@ def run_restore(options: argparse.Namespace) -> int:
         try:
             for name, _ in _with_progress(_sizes(source, sorted(names, key=_control_last))):
                 _restore_with_parents(source, folder, name, put)
+            for path, called in find_missing(source).items():
+                raise FileMissing(path, called)
         except BaseException:
             remove_files(put)
             raise
@@ -90,6 +92,9 @@ def run_check(options: argparse.Namespace) -> int:
             sys.stdout.write(f"{name}: {checked.text}\n")
             damaged += checked.is_damaged
             unread += checked.is_unread
+        missing = _missing(folder)
+    for error in missing:
+        sys.stdout.write(f"{error.message}. {error.hint}\n")
     if damaged:
         sys.stderr.write(
             f"qserver: {damaged} of {_counted(len(names))} damaged.\n"
@@ -100,7 +105,17 @@ def run_check(options: argparse.Namespace) -> int:
             f"qserver: {unread} of {_counted(len(names))} could not be read.\n"
             "That need not be damage: look for disk errors in the system's log, and check again.\n"
         )
-    return 1 if damaged or unread else 0
+    if missing:
+        sys.stderr.write(f"qserver: {_counted(len(missing))} without a file.\n")
+    return 1 if damaged or unread or missing else 0
+
+
+def _missing(folder: Path) -> list[FileMissing]:
+    """What has no file, if the control database can tell."""
+    try:
+        return [FileMissing(path, called) for path, called in find_missing(folder).items()]
+    except QserverError:  # which its own check has said
+        return []
 
 
 def _restore_with_parents(source: Path, folder: Path, name: str, put: list[Path]) -> None:

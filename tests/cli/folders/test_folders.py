@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+from shutil import copytree
 from threading import Event, Thread
 
 import pytest
@@ -172,6 +173,27 @@ def damage(source: Path, target: Path) -> str:
     data[at] ^= 1
     largest.write_bytes(data)
     return largest.name.removesuffix(".qserver")
+
+
+def test_a_database_without_its_file_is_missed(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, copy, again = (str(tmp_path / name) for name in ("data", "copy", "again"))
+    copytree(filled / "copy", data)
+    largest = max(Path(data).glob("db_*.qserver"), key=lambda each: each.stat().st_size)
+    assert main(["backup", "--data", data, copy]) == 0
+    largest.unlink()
+    capsys.readouterr()
+    assert main(["check", "--data", data]) == 1
+    printed = capsys.readouterr()
+    assert f"the file of the database main, {largest}, is not there" in printed.out
+    assert "one database without a file" in printed.err
+    assert main(["backup", "--data", data, again]) == 1
+    assert f"the file of the database main, {largest}, is not there" in capsys.readouterr().err
+    (Path(copy) / largest.name).unlink()
+    assert main(["restore", copy, "--data", again]) == 1
+    assert "the file of the database main" in capsys.readouterr().err
+    assert sorted(each.name for each in Path(again).iterdir()) == ["qserver.lock"]
 
 
 def test_a_backup_has_branches_with_the_pages_of_their_parents(
