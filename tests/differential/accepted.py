@@ -227,12 +227,13 @@ def _char_blanks(difference: Difference) -> bool:
     if difference.sort != "rows":
         return False
     expected, found, step = difference.expected, difference.found, difference.step
-    if PRINTED_CHAR.match(step.sql) is not None:
-        expected, found = _without_json_blanks(expected), _without_json_blanks(found)
-    elif JOINED_CHAR.match(step.sql) is not None:
-        expected, found = _without_text_blanks(expected), _without_text_blanks(found)
-    elif "char" not in "".join(expected.types):
+    is_printed, is_joined = PRINTED_CHAR.match(step.sql), JOINED_CHAR.match(step.sql)
+    if not is_printed and not is_joined and "char" not in "".join(expected.types):
         return False
+    if is_printed:
+        expected, found = _without_json_blanks(expected), _without_json_blanks(found)
+    if is_joined:
+        expected, found = _without_text_blanks(expected), _without_text_blanks(found)
     return same_rows(_stripped(expected), _stripped(found), step.ordered_by)
 
 

@@ -57,9 +57,9 @@ def test_a_parent_that_is_deleted_ends_for_all_who_use_it(main: Client) -> None:
     ):
         assert [next(live.events()).kind for _ in range(3)] == ["columns", "row", "ready"]
         assert main.delete("/v1/databases/main").status_code == 204
-        assert feed.error()["code"] == "57P03"
+        assert feed.error()["code"] == "57P04"
         (last,) = live.events()
-        assert (last.kind, last.data["error"]["code"]) == ("error", "57P03")
+        assert (last.kind, last.data["error"]["code"]) == ("error", "57P04")
     answer = main.query_response("select count(*) from t", transaction=opened)
     error_of(answer, 404, "QS030")
     error_of(main.post(f"/v1/transaction/{opened}/commit"), 404, "QS030")
