@@ -155,7 +155,10 @@ def row_is_in(context: Context, row: tuple[Any, ...], found: Found) -> Steps:
 
 def _may_be_equal(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     pairs = zip(row, other, strict=True)
-    return all(mine is None or theirs is None or mine == theirs for mine, theirs in pairs)
+    return all(
+        mine is None or theirs is None or mine is theirs or mine == theirs  # there is one NaN
+        for mine, theirs in pairs
+    )
 
 
 def quantified(
