@@ -17,26 +17,50 @@ from qserver.storage.writes import TreeWrites
 INSERTED_MAX: Final = 32
 """More new keys are sorted together with the others."""
 
+RUN_KEYS_MAX: Final = 16_384
+"""One look-up sorts no more than a run of so many keys, about ten milliseconds. It goes through
+those that come behind, which later look-ups sort."""
+
 
 class KeyOrder:
     """Keys may be added to the changes and written again, but none may be taken away."""
 
-    __slots__ = ("_keys", "changes")
+    __slots__ = ("_count", "_runs", "changes")
 
     def __init__(self, changes: TreeWrites) -> None:
         self.changes = changes
-        self._keys: list[Key] = []
+        self._runs: list[list[Key]] = [[]]
+        """Sorted, one after the other as the keys came."""
+        self._count = 0
+        """How many keys are in runs."""
 
     def within(self, low: Key | None, high: Key | None) -> list[Key]:
-        """Return the keys with low <= key < high, in order."""
-        keys = self._keys
-        new = islice(reversed(self.changes), len(self.changes) - len(keys))
-        if len(self.changes) - len(keys) > INSERTED_MAX:
-            keys += new
-            keys.sort()
+        """Return the keys with low <= key < high, in any order."""
+        self._sort_some()
+        found: list[Key] = []
+        for run in self._runs:
+            start = 0 if low is None else bisect_left(run, low)
+            stop = len(run) if high is None else bisect_left(run, high)
+            found += run[start:stop]
+        if self._count < len(self.changes):
+            found += [
+                key
+                for key in islice(self.changes, self._count, None)
+                if (low is None or low <= key) and (high is None or key < high)
+            ]
+        return found
+
+    def _sort_some(self) -> None:
+        changes, run = self.changes, self._runs[-1]
+        new = len(changes) - self._count
+        if len(run) + min(new, INSERTED_MAX) > RUN_KEYS_MAX:
+            run = []
+            self._runs.append(run)
+        before = len(run)
+        if new <= INSERTED_MAX:
+            for key in islice(reversed(changes), new):
+                insort(run, key)
         else:
-            for key in new:
-                insort(keys, key)
-        start = 0 if low is None else bisect_left(keys, low)
-        stop = len(keys) if high is None else bisect_left(keys, high)
-        return keys[start:stop]
+            run += islice(changes, self._count, self._count + RUN_KEYS_MAX - before)
+            run.sort()
+        self._count += len(run) - before
