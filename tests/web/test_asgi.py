@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -78,8 +79,12 @@ def length(size: int) -> tuple[bytes, bytes]:
     return b"content-length", str(size).encode()
 
 
-def endpoints_made(app: Application, monkeypatch: pytest.MonkeyPatch) -> list[Endpoint]:
-    """A list that each endpoint is added to that the application makes from now on."""
+@asynccontextmanager
+async def counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[tuple[AsgiApplication, list[Endpoint]]]:
+    """A running application, and a list that each endpoint is added to that it makes."""
+    app = new_app()
     made: list[Endpoint] = []
     make = app.endpoint
 
@@ -88,16 +93,14 @@ def endpoints_made(app: Application, monkeypatch: pytest.MonkeyPatch) -> list[En
         return made[-1]
 
     monkeypatch.setattr(app, "endpoint", endpoint)
-    return made
+    async with running(app):
+        yield AsgiApplication(app), made
 
 
 async def test_the_endpoint_of_a_head_that_comes_again_is_made_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    app = new_app()
-    made = endpoints_made(app, monkeypatch)
-    adapter = AsgiApplication(app)
-    async with running(app):
+    async with counted(monkeypatch) as (adapter, made):
         for number in range(3):
             server = Server(b'{"sql": "SELECT %d AS n"}' % number)
             await server.ask(adapter)
@@ -111,11 +114,8 @@ async def test_the_endpoint_of_a_head_that_comes_again_is_made_once(
 async def test_heads_that_are_long_or_never_the_same_are_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    app = new_app()
-    made = endpoints_made(app, monkeypatch)
-    adapter = AsgiApplication(app)
     long = b"x-long", b"x" * HEAD_KEPT_BYTES_MAX
-    async with running(app):
+    async with counted(monkeypatch) as (adapter, made):
         for header in (long, long, (b"idempotency-key", b"1"), (b"idempotency-key", b"1")):
             await Server(b'{"sql": "CREATE TABLE IF NOT EXISTS t ()"}').ask(adapter, header)
         assert len(made) == 4
