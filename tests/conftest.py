@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -46,12 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     paths = [ROOT / each for each in LONG]
     assert all(path.exists() for path in paths), "a file or folder of LONG is gone"
 
-    def place(item: pytest.Item) -> int:
-        return next(
-            (at for at, path in enumerate(paths) if item.path.is_relative_to(path)), len(paths)
-        )
+    @cache
+    def place(file: Path) -> int:
+        return next((at for at, path in enumerate(paths) if file.is_relative_to(path)), len(paths))
 
-    items.sort(key=place)
+    items.sort(key=lambda item: place(item.path))
 
 
 def pytest_collection_finish() -> None:

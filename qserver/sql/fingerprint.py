@@ -57,7 +57,7 @@ _SCAN: Final = re.compile(
 _SIMPLE: Final = re.compile(
     r"(['0-9.](?:"
     rf"(?<=')(?<![eEbBnNxX&]'){lexer.PLAIN_REST}"
-    rf"|(?<=[0-9])(?<![{lexer.PART}][0-9])[0-9]*+{lexer.NUMBER_REST}"
+    rf"|(?<=[0-9])(?<!{lexer.PART}[0-9])[0-9]*+{lexer.NUMBER_REST}"
     rf"|(?<=\.)[0-9]++{lexer.EXPONENT}))"
 )
 

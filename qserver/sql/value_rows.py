@@ -42,8 +42,8 @@ _SAMPLE_LENGTH = 1024  # from which columns are taken to be what they are in the
 _TAIL_LENGTH = 4096  # what may follow the rows
 _ATTEMPTS_MAX = 8  # each may read the rest of the text, and a text may say VALUES very often
 
-_VALUES: Final = re.compile(rf"(?<![{lexer.PART}])values{lexer.SPACE}*+(?=\()", re.IGNORECASE)
-_DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?![{lexer.PART}])", re.IGNORECASE)
+_VALUES: Final = re.compile(rf"(?<!{lexer.PART})values{lexer.SPACE}*+(?=\()", re.IGNORECASE)
+_DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?!{lexer.PART})", re.IGNORECASE)
 _TWO_ROWS: Final = re.compile(rf"\){lexer.SPACE}*+,{lexer.SPACE}*+\(")
 # Spans from one place outside of strings and comments to another.
 _OUTSIDE: Final = re.compile(
@@ -54,7 +54,7 @@ _OUTSIDE: Final = re.compile(
 _STRING: Final = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
 _ROWS: Final = re.compile(rf"\([^()]*+\)(?:{lexer.SPACE}*+,{lexer.SPACE}*+\([^()]*+\))++")
 _LAST_ROW: Final = re.compile(
-    rf"\)(?={lexer.SPACE}*+(?:;?{lexer.SPACE}*+\Z|(?:on|returning)(?![{lexer.PART}])))",
+    rf"\)(?={lexer.SPACE}*+(?:;?{lexer.SPACE}*+\Z|(?:on|returning)(?!{lexer.PART})))",
     re.IGNORECASE,
 )
 # The list continues, or a string continues on the next line.

@@ -16,6 +16,7 @@ from typing import Final
 import trio
 
 from qserver.config import Settings
+from qserver.engine.collector import start_collector
 from qserver.errors import QserverError, first_of
 from qserver.http1 import Counters, ServerOptions
 from qserver.http1 import serve as serve_http
@@ -34,6 +35,7 @@ takes several steps of long work, while a commit that was synced in a thread can
 
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code."""
+    start_collector()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     files = allow_files(settings.connections_max)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from qserver.engine.collector import THRESHOLDS, settle_collector
+from qserver.engine.collector import THRESHOLDS, settle_collector, start_collector
 
 
 def test_what_is_there_is_frozen_and_the_rest_is_looked_at_less_often() -> None:
@@ -14,3 +14,13 @@ def test_what_is_there_is_frozen_and_the_rest_is_looked_at_less_often() -> None:
     assert gc.get_freeze_count() > 0
     assert gc.get_threshold() == THRESHOLDS
     assert THRESHOLDS[0] > 700
+
+
+def test_a_program_imported_without_the_collector_is_frozen_and_the_collector_runs_again() -> None:
+    gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
+    gc.disable()
+    start_collector()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    assert gc.get_threshold() == THRESHOLDS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from qserver.errors import (
@@ -11,7 +13,7 @@ from qserver.errors import (
     StatementTooComplex,
 )
 from qserver.limits import COMMENT_DEPTH_MAX, STATEMENT_BYTES_MAX, STATEMENT_TOKENS_MAX
-from qserver.sql.lexer import check_text, tokenize
+from qserver.sql.lexer import OTHER, PART, START, TAG, check_text, tokenize
 
 
 def texts(sql: str) -> list[str]:
@@ -141,3 +143,22 @@ def test_a_text_has_so_many_tokens_and_no_more() -> None:
         next(tokens)
     with pytest.raises(ProgramLimitExceeded):
         next(tokens)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "of_ascii"),
+    [(START, r"[A-Za-z_]"), (PART, r"[A-Za-z_0-9$]"), (OTHER, r"[^'\"0-9\0]")],
+)
+def test_a_word_has_ascii_letters_and_all_characters_that_are_not_ascii(
+    pattern: str, of_ascii: str
+) -> None:
+    beyond = (0x80, 0xFF, 0x100, 0x17F, 0x212A, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF)
+    for character in map(chr, (*range(128), *beyond)):
+        expected = not character.isascii() or re.match(of_ascii, character) is not None
+        for flags in (re.NOFLAG, re.IGNORECASE):
+            assert (re.match(pattern, character, flags) is not None) == expected, character
+
+
+def test_the_tag_of_a_string_in_dollars_has_no_dollar() -> None:
+    assert texts("$a1$b$a1$ $é🔑_9$'$é🔑_9$") == ["$a1$b$a1$", "$é🔑_9$'$é🔑_9$"]
+    assert re.fullmatch(TAG, "a$") is None
