@@ -61,11 +61,12 @@ async def list_versions(
 
 def _entry(record: LogRecord, before: Catalog, catalog: Catalog) -> VersionEntry:
     names = {table.id: name for each in (before, catalog) for name, table in each.tables.items()}
-    touched = {name.replace("\0", ".") for name in record.catalog_changes}
+    touched = {name for name in record.catalog_changes if before.find(name) or catalog.find(name)}
     rows = 0
     for tree, entries in record.trees:
         if tree in names:
             rows += count_entries(entries)
-            touched.add(names[tree].replace("\0", "."))
+            touched.add(names[tree])
     requests = list(record.requests)
-    return VersionEntry(record.version, record.time, sorted(touched), rows, requests)
+    tables = sorted(name.replace("\0", ".") for name in touched)
+    return VersionEntry(record.version, record.time, tables, rows, requests)

@@ -17,6 +17,7 @@ import msgspec
 from qserver.limits import LIVE_KEYS_MAX, LIVE_RANGES_MAX
 from qserver.storage.btree import Change, cuts, difference
 from qserver.storage.page import Key, Value
+from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 
@@ -115,12 +116,18 @@ class FootprintReader(Transaction):
 def changes_between(
     before: Snapshot, now: Snapshot, tree: int, low: Key | None, high: Key | None
 ) -> Iterator[list[Change]]:
-    """Yield the entries of a range that two snapshots do not share, a few thousand keys at a time.
+    """Yield the entries of a range that two snapshots do not share; see `tree_changes`."""
+    return tree_changes(before.trees.tree(tree), now.trees.tree(tree), low, high)
+
+
+def tree_changes(
+    old: RangedTree, new: RangedTree, low: Key | None, high: Key | None
+) -> Iterator[list[Change]]:
+    """Yield the entries of a range that two trees do not share, a few thousand keys at a time.
 
     Entries with equal values may be among them.
     """
-    old = before.trees.tree(tree)
-    for root, first, last in now.trees.tree(tree).pieces(low, high):
+    for root, first, last in new.pieces(low, high):
         for was, start, stop in old.pieces(first, last):
             if was is root:
                 continue

@@ -1,7 +1,14 @@
 """Computes the net difference of two versions, row by row.
 
-A table that was created, dropped or redefined is a change of schema. Rows of a new table are
-insertions. Rows of a table that was dropped, or whose rows have another form now, are not listed.
+    definition then, and now      listed
+    ────────────────────────────  ─────────────────────────────────────────
+    the same, but for ids         rows that differ
+    rows of the same form         a change of schema, and rows that differ
+    none then                     a change of schema, and all rows, inserted
+    none now, or another form     a change of schema
+
+Tables are compared by name: a renamed table is gone, and a new one is there. A restore makes a
+table anew, with new ids; so ids say nothing about its definition.
 
 Pages that both trees share are not opened. A rebuilt version shares fewer pages, so equal rows are
 skipped one by one.
@@ -10,13 +17,17 @@ skipped one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeGuard
 
 from qserver.storage.changes import Change
-from qserver.storage.footprint import changes_between
+from qserver.storage.footprint import tree_changes
 from qserver.storage.page import Key
+from qserver.storage.ranges import NOTHING
 from qserver.storage.snapshot import Snapshot
 from qserver.values.comparison import same_row
 from qserver.values.keys import TOP
+from qserver.values.relations import Definition, Sequence
 from qserver.values.schema import Table
 
 
@@ -37,17 +48,33 @@ def snapshot_changes(
             continue
         behind = start[1] if start is not None and start[0] == name else None
         was, now = old.find(name), new.find(name)
-        if was != now and behind is None and (start is None or start[0] != name):
+        if _plain(was) != _plain(now) and behind is None and (start is None or start[0] != name):
             yield name, None, Change(name.replace("\0", "."))
         if isinstance(now, Table) and (was is None or _are_alike(was, now)):
+            old_tree = NOTHING if was is None else before.trees.tree(was.id)
             low = None if behind is None else (*behind, TOP)
-            for piece in changes_between(before, after, now.id, low, None):
+            for piece in tree_changes(old_tree, after.trees.tree(now.id), low, None):
                 for key, row_before, row_after in piece:
                     if not same_row(row_before, row_after):
-                        yield name, key, Change(now, row_before, row_after)
+                        yield name, key, Change(now, row_before, row_after, table_before=was)
                 yield None
         yield None
 
 
-def _are_alike(was: object, now: Table) -> bool:
-    return isinstance(was, Table) and was.id == now.id and was.columns == now.columns
+def _plain(definition: Definition | None) -> Definition | None:
+    """A definition whose ids are the same in every version."""
+    if isinstance(definition, Table):
+        indexes = tuple(replace(each, id=at) for at, each in enumerate(definition.indexes, 1))
+        return replace(definition, id=0, indexes=indexes)
+    if isinstance(definition, Sequence):
+        return replace(definition, id=0, state=0)
+    return definition
+
+
+def _are_alike(was: Definition, now: Table) -> TypeGuard[Table]:
+    """Whether rows and keys have the same form in both."""
+    return (
+        isinstance(was, Table)
+        and was.primary_key == now.primary_key
+        and [each.type for each in was.columns] == [each.type for each in now.columns]
+    )

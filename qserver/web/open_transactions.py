@@ -36,6 +36,7 @@ from qserver.errors import (
     Applied,
     Forbidden,
     HistoryTooOld,
+    InvalidRequest,
     LogTaken,
     NotFound,
     QserverError,
@@ -125,6 +126,11 @@ class OpenCall(TransactionRouteCall):
             self._request = decode(_open_decoder, body)
             if self._is_limited:
                 refuse_options(self._request)
+        if self._request.as_of is not None and self._request.read_only is False:
+            raise InvalidRequest(
+                "as_of opens a transaction that only reads, so read_only cannot be false",
+                hint="Leave out read_only, or make a branch of that version to write to.",
+            )
         plane, grant = self.endpoint.service.plane, self.grant
         plane.open_transactions.check_room(grant)
         allowed = allowed_of(grant)
@@ -139,7 +145,7 @@ class OpenCall(TransactionRouteCall):
 
     def _begin(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
-        read_only, given = self._request.read_only, self._request.as_of
+        read_only, given = bool(self._request.read_only), self._request.as_of
         if given is not None:
             return self.after(_opened_as_of(opened, as_of_given(given)), self._hold)
         transaction = opened.sql.open_nowait(read_only)

@@ -80,7 +80,7 @@ class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A transaction that stays open between requests."""
 
     database: str | None = None
-    read_only: bool = False
+    read_only: bool | None = None
     as_of: int | str | None = None
     idle_ms: Annotated[int, Meta(ge=1, le=int(OPEN_IDLE_SECONDS_MAX * 1000))] | None = None
 

@@ -9,7 +9,7 @@ from qserver.query import live_query
 from qserver.query.kept_result import _surplus
 from qserver.query.live_query import LiveQuery
 from qserver.sql.live import linear_scan
-from qserver.storage.footprint import Footprint, changes_between
+from qserver.storage.footprint import Footprint, tree_changes
 from qserver.storage.footprint_index import Intervals, TreeFootprints
 from simulations.mutants.mutant import Mutant, edited
 
@@ -116,7 +116,7 @@ MUTANTS: Final = (
         "compare_the_first_range",
         "of a range that is cut differently now, the first piece is compared",
         LIVE,
-        (edited(changes_between, "start = end", "return"),),
+        (edited(tree_changes, "start = end", "return"),),
     ),
     Mutant(
         "never_close_a_watch",

@@ -413,6 +413,20 @@ async def test_versions_are_listed_with_what_they_touched_and_who_wanted_them() 
         assert [each.version for each in found] == [5, 4, 3], "version 3 was the newest then"
 
 
+async def test_names_that_a_version_made_and_dropped_again_are_not_listed() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table t (a integer primary key)")
+        await sql.execute("insert into t values (1)")
+        await sql.execute("alter table t add column b integer default 7")
+        await sql.transaction(
+            [Statement("create table brief (a integer)"), Statement("drop table brief")]
+        )
+        found = await database.history.versions(None, 2)
+        assert [each.tables for each in found] == [[], ["t"]]
+
+
 async def test_a_difference_is_net_and_can_be_begun_anywhere() -> None:
     world = Laboratory()
     async with opened(MemoryLog(), world) as database:

@@ -244,7 +244,7 @@ def _history(given: int | str) -> float:
 def _branch(record: DatabaseRecord) -> dict[str, Any]:
     return {
         "branch_of": record.branch_of,
-        "branch_version": record.branch_version or UNSET,
+        "branch_version": UNSET if record.branch_version is None else record.branch_version,
         "expires_at": record.expires_at,
     }
 

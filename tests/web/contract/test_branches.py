@@ -91,6 +91,13 @@ def test_a_branch_begins_as_its_parent_was(main: Client) -> None:
     assert names == {"main", "was0", "was1", "was2", "was3"}
 
 
+def test_a_branch_of_version_0_begins_empty(main: Client) -> None:
+    body = {"name": "empty", "branch_of": "main", "as_of": 0}
+    record = main.post("/v1/databases", body).json()
+    assert (record["branch_version"], record["version"], record["tables"]) == (0, 0, 0)
+    assert main.get("/v1/databases/empty").json()["branch_version"] == 0
+
+
 def test_what_is_refused(main: Client) -> None:
     for body, status, code in (
         ({"name": "x", "branch_of": "nothing"}, 404, "QS006"),

@@ -52,6 +52,10 @@ def test_a_version_that_is_none_is_refused(shop: Client, given: Any) -> None:
 
 def test_what_was_can_only_be_read(shop: Client) -> None:
     old = shop.query("select 1")["version"]
+    error_of(shop.post("/v1/transaction/open", {"as_of": old, "read_only": False}), 400, "QS001")
+    for asked in ({"as_of": old}, {"as_of": old, "read_only": True}):
+        opened = shop.post("/v1/transaction/open", asked).json()["transaction"]
+        assert opened["read_only"] is True
     for body in (
         {"sql": "select 1", "dry_run": True},
         {"sql": "delete from goods", "dry_run": True},
