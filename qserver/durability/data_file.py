@@ -126,7 +126,7 @@ def remove_file(path: Path) -> None:
 
 
 def copy_data(source: Path, target: Path, unfinished: Path) -> None:
-    """Copy a file that no process has open, with its write-ahead log if it has one."""
+    """Copy a file that no process has open, with its write-ahead log and mark if it has them."""
     if target.exists():
         raise DataInUse(
             f"{target} exists already",
@@ -138,9 +138,10 @@ def copy_data(source: Path, target: Path, unfinished: Path) -> None:
         remove_file(unfinished)
         new_file(unfinished)
         copyfile(source, unfinished)
-        if beside(source, "-wal").exists():
-            new_file(beside(unfinished, "-wal"))
-            copyfile(beside(source, "-wal"), beside(unfinished, "-wal"))
+        for ending in ("-wal", ENDING):
+            if beside(source, ending).exists():
+                new_file(beside(unfinished, ending))
+                copyfile(beside(source, ending), beside(unfinished, ending))
     except OSError as error:
         raise LogFailed(
             f"{source} cannot be copied to {target}: {error.strerror or error}",

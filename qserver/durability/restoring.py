@@ -16,9 +16,9 @@ from qserver.durability.data_file import copy_data, remove_file
 from qserver.durability.files import beside, publish_file, remove_files
 from qserver.durability.high_water_mark import ENDING
 from qserver.durability.serial_queue import SerialQueue
-from qserver.durability.sqlite_errors import explained
+from qserver.durability.sqlite_errors import explained, name_instead
 from qserver.durability.thread_pool import ThreadPool
-from qserver.errors import DataCorrupted
+from qserver.errors import DataCorrupted, LogFailed, QserverError
 
 
 async def restore(source: Path, target: Path) -> Report:
@@ -39,6 +39,9 @@ async def restore(source: Path, target: Path) -> Report:
         # The mark of the earlier data would refuse the backup, which is older.
         await queue.run(lambda: remove_files([beside(target, ENDING)]))
         await queue.run(lambda: publish_file(unfinished, target))
+    except QserverError as error:
+        name_instead(error, unfinished, target if isinstance(error, LogFailed) else source)
+        raise
     except OSError as error:
         raise explained(error, target) from error
     finally:

@@ -1,4 +1,7 @@
-"""Translates errors of SQLite and the system into the engine's errors, each with a hint."""
+"""Translates errors of SQLite and the system into the engine's errors, each with a hint.
+
+An error of a copy that is not finished names what was copied, or where to.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,13 @@ def explained(error: sqlite3.Error | OSError, path: Path) -> QserverError:
     kind, message, hint = EXPLANATIONS.get(code & 0xFF, _UNEXPLAINED)
     name = getattr(error, "sqlite_errorname", None) or type(error).__name__
     return kind(message.format(path=path), detail=f"{error} ({name})", hint=hint)
+
+
+def name_instead(error: QserverError, copy: Path, meant: Path) -> None:
+    """Let an error of an unfinished copy name the file or folder that the reader knows."""
+    error.message = error.message.replace(str(copy), str(meant))
+    error.detail = error.detail and error.detail.replace(str(copy), str(meant))
+    error.hint = error.hint and error.hint.replace(str(copy), str(meant))
 
 
 _CAUSES: Final = {

@@ -33,6 +33,7 @@ from qserver.durability.data_folder import SUFFIX, DataFolder
 from qserver.durability.files import remove_files, sync
 from qserver.durability.folder import LOCK_FILE, FolderLock, lock_folder
 from qserver.durability.restoring import restore
+from qserver.durability.sqlite_errors import name_instead
 from qserver.errors import (
     DataCorrupted,
     DataInUse,
@@ -45,13 +46,17 @@ from qserver.errors import (
 
 def run_backup(options: argparse.Namespace) -> int:
     source, target = _data_folder(options), Path(options.target)
-    unfinished = target.with_name(f"{target.name}.unfinished")
     _names(source)
-    for path in (target, unfinished):
-        if path.exists():
-            raise DataInUse(f"{path} exists already", hint="Name another target, or remove it.")
+    _check_new(target)
+    if _is_inside(target, source):
+        raise InvalidRequest(
+            f"{target} is in the data folder itself",
+            hint="Name a target elsewhere, best on another disk: who loses the folder keeps it.",
+        )
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    _check_new(unfinished)
     try:
-        with _errors_named(unfinished):
+        with _errors_named(unfinished, source, target):
             reports = _copy_all(source, unfinished)
             unfinished.rename(target)
             sync(target.parent)
@@ -68,6 +73,8 @@ def run_backup(options: argparse.Namespace) -> int:
 def run_restore(options: argparse.Namespace) -> int:
     source, folder = Path(options.backup), _data_folder(options)
     names = _names(source)
+    if _is_inside(folder, source):
+        raise InvalidRequest(f"{folder} is in the backup itself", hint="Name a folder elsewhere.")
     with _locked_empty(folder):
         put: list[Path] = []
         try:
@@ -158,7 +165,7 @@ def _sound(target: Path, note: Note) -> Report:
     report = trio.run(check_file, target, note)
     if not report.is_sound:
         raise DataCorrupted(
-            f"{target.name} is damaged: {report.problems[0]}",
+            f"{target} is damaged: {report.problems[0]}",
             hint="There is no backup. Stop the server and run qserver check.",
         )
     sync(target)
@@ -226,13 +233,27 @@ def _locked_empty(folder: Path) -> Iterator[FolderLock]:
         yield lock
 
 
+def _check_new(path: Path) -> None:
+    if path.exists():
+        raise DataInUse(f"{path} exists already", hint="Name another target, or remove it.")
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.resolve() != folder.resolve() and path.resolve().is_relative_to(folder.resolve())
+
+
 @contextmanager
-def _errors_named(folder: Path) -> Iterator[None]:
+def _errors_named(unfinished: Path, source: Path, target: Path) -> Iterator[None]:
+    """Let errors name what is copied, if it is damaged, or else the target."""
     try:
         yield
+    except QserverError as error:
+        is_damage = isinstance(error, DataCorrupted | DataUnknown)
+        name_instead(error, unfinished, source if is_damage else target)
+        raise
     except OSError as error:
         raise LogFailed(
-            f"{folder} cannot be written: {error.strerror or error}",
+            f"{target} cannot be written: {error.strerror or error}",
             hint="Name a place that can be written and has room.",
         ) from error
 

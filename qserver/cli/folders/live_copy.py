@@ -9,6 +9,9 @@ file copied in any state, and a log copied after it, together hold the last comm
 log was not restarted in between. The log's head tells: each new log has other salts. If the head
 has changed, the copy starts over.
 
+The high-water mark is copied first: the server moves it after the log. So a copy of a log that has
+lost its end is noticed like the log itself.
+
 A page torn by the copy is in the log, so the log repairs it. Frames after the log's last commit do
 not count, as after a crash.
 """
@@ -21,7 +24,8 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
-from qserver.durability.files import new_file
+from qserver.durability.files import beside, new_file
+from qserver.durability.high_water_mark import ENDING
 from qserver.durability.write_ahead_log import is_damaged
 from qserver.errors import DataCorrupted, DataInUse, LogFailed
 
@@ -50,6 +54,7 @@ def copy_live(
         try:
             if not target.exists():
                 new_file(target)  # readable only by its owner, before it has content
+            _copy_mark(source, target)
             log = _copied(source, target, copy)
         except OSError as error:
             raise LogFailed(
@@ -61,7 +66,7 @@ def copy_live(
         if log is not None and not is_broken:
             if log:
                 new_file(_beside(target))
-                _beside(target).write_bytes(log)
+                _beside(target).write_bytes(_current_frames(log))
             return
     if is_broken:
         raise DataCorrupted(
@@ -74,14 +79,23 @@ def copy_live(
     )
 
 
+def _copy_mark(source: Path, target: Path) -> None:
+    """Copy the high-water mark, before the log that must reach up to it."""
+    mark = _bytes_of(beside(source, ENDING))
+    if mark:
+        if not beside(target, ENDING).exists():
+            new_file(beside(target, ENDING))
+        beside(target, ENDING).write_bytes(mark)
+
+
 def _copied(source: Path, target: Path, copy: Callable[[Path, Path], object]) -> bytes | None:
-    """Copy the file; return the copy's log, or None if the log restarted meanwhile."""
+    """Copy the file; return its log, or None if the log restarted meanwhile."""
     before = _state(source)
     copy(source, target)
     log = _bytes_of(_beside(source))
     if _state(source) != before or log[:_HEAD_BYTES] != before[0]:
         return None
-    return _current_frames(log)
+    return log
 
 
 def _state(source: Path) -> tuple[bytes, int]:
@@ -110,4 +124,4 @@ def _bytes_of(path: Path, most: int = -1) -> bytes:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
+    return beside(path, "-wal")

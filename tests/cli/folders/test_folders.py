@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -16,6 +16,7 @@ import pytest
 from qserver.cli import main
 from qserver.client import Client
 from qserver.durability.folder import lock_folder
+from qserver.durability.high_water_mark import HighWaterMark, Mark
 from tests.cli.real_server import KEY, real_server
 
 
@@ -107,6 +108,78 @@ def test_a_backup_does_not_replace_anything(
     assert main(["backup", "--data", str(tmp_path / "nothing"), str(tmp_path / "copy")]) == 1
     assert "is not a data folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_is_not_put_into_what_it_is_of(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, link = tmp_path / "data", tmp_path / "link"
+    copytree(filled / "copy", data)
+    link.symlink_to(data)
+    before = sorted(data.iterdir())
+    for inside in (data / "copy", data / "deep" / "copy", link / "copy"):
+        assert main(["backup", "--data", str(data), str(inside)]) == 1
+        assert f"{inside} is in the data folder itself" in capsys.readouterr().err
+        assert main(["restore", str(data), "--data", str(inside)]) == 1
+        assert f"{inside} is in the backup itself" in capsys.readouterr().err
+    for name in ("", ".", str(data)):
+        assert main(["backup", "--data", str(data), name]) == 1
+        assert "exists already" in capsys.readouterr().err
+    assert sorted(data.iterdir()) == before
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def spoil_log(path: Path) -> None:
+    path.with_name(f"{path.name}-wal").write_bytes(bytes(range(250)) * 36)
+
+
+def lose_end(path: Path) -> None:
+    mark = HighWaterMark(path)
+    mark.begin(Mark(1_000_000, 0))
+    mark.close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda path: path.write_bytes(b""), ".qserver is empty"),
+        (lambda path: path.write_bytes(b"x" * 5000), ".qserver is not a file of qserver"),
+        (cut, ".qserver is damaged"),
+        (spoil_log, ".qserver-wal is damaged"),
+        (lose_end, ".qserver ends with version"),
+    ],
+)
+def test_damage_is_refused_and_told_of_the_file_that_has_it(
+    harm: Callable[[Path], object],
+    said: str,
+    filled: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    damaged, copy = tmp_path / "damaged", tmp_path / "copy"
+    copytree(filled / "copy", damaged)
+    file = max(damaged.glob("db_*.qserver"), key=lambda each: each.stat().st_size)
+    harm(file)
+    for command in (
+        ["backup", "--data", str(damaged), str(copy)],
+        ["restore", str(damaged), "--data", str(copy)],
+    ):
+        assert main(command) == 1
+        error = capsys.readouterr().err
+        assert f"{file.with_suffix('')}{said}" in error
+        assert str(copy) not in error
+
+
+def test_a_target_that_cannot_be_written_is_named(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    target = tmp_path / "file" / "copy"
+    assert main(["backup", "--data", str(filled / "copy"), str(target)]) == 1
+    assert f"{target} cannot be written" in capsys.readouterr().err
 
 
 def test_a_backup_of_damaged_data_is_refused_and_leaves_nothing(
