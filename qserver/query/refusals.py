@@ -20,19 +20,20 @@ def not_live() -> InvalidRequest:
 
 
 def cannot_write(found: list[Found], options: Options) -> ReadOnlyTransaction:
+    what = "this database can only be read here"
     if options.as_of is not None:
-        error = ReadOnlyTransaction(
-            "the statement writes, and what was can only be read",
-            hint="Leave out as_of, or restore the database to that version.",
-        )
-    else:
-        error = ReadOnlyTransaction(
-            "the statement writes, and this database can only be read here",
-            hint="Send it to the server that writes this database.",
-        )
+        what = "what was can only be read"
+    error = ReadOnlyTransaction(f"the statement writes, and {what}", hint=hint_of(options))
     writes = (plan is None or plan.writes for _, _, _, plan in found)
     error.statement = list(writes).index(True)
     word = found[error.statement][0].split(maxsplit=1)[0].upper()
     if word in ("SAVEPOINT", "ROLLBACK", "RELEASE"):
         error.message = f"{word} is for statements that write, and what was can only be read"
     return error
+
+
+def hint_of(options: Options) -> str:
+    """What to do about a statement that writes where nothing can be written."""
+    if options.as_of is not None:
+        return "Leave out as_of, or restore the database to that version."
+    return "Send it to the server that writes this database."

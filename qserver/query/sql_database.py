@@ -64,7 +64,8 @@ from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
-from qserver.query.refusals import cannot_write, not_a_query, not_live
+from qserver.query.read_only import run_read_only
+from qserver.query.refusals import not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
@@ -409,7 +410,11 @@ class SqlDatabase:
         if refused is not None:
             raise refused()
         if writer is None and not reads:
-            raise cannot_write(found, options)
+            result = yield from run_read_only(planner, request, found, options, snapshot)
+            if opens is not None:
+                return stream_of(result.results[0], snapshot, request)
+            request.result = result
+            return result
         body: Body = run_statements
         try:
             while True:

@@ -50,6 +50,25 @@ def test_a_version_that_is_none_is_refused(shop: Client, given: Any) -> None:
     error_of(shop.post("/v1/query", {"sql": "select 1", "as_of": given}), 400, "QS001")
 
 
+def test_statements_that_only_tell_work_on_what_was(shop: Client) -> None:
+    old = shop.query("select 1")["version"]
+    shop.query("drop table goods")
+    plan = shop.query("explain analyze select name from goods where id = 1", as_of=old)
+    assert plan["version"] == old and {"QUERY PLAN": "Actual rows: 1"} in plan["rows"]
+    assert shop.query("show server_version", as_of=old)["rows"]
+    several = shop.transaction("explain select * from goods", "table goods", as_of=old)
+    assert len(several["results"][1]["rows"]) == 2
+    stream = shop.post("/v1/query", {"sql": "/*+ STREAM */ explain table goods", "as_of": old})
+    assert "event: done" in stream.text
+    explained = {"sql": "explain analyze delete from goods", "as_of": old}
+    error_of(shop.post("/v1/query", explained), 200, "25006")
+    for statement in ("delete from goods", "create table x (a int)", "truncate goods"):
+        body = {"statements": ["explain table goods", statement], "as_of": old}
+        error = error_of(shop.post("/v1/transaction", body), 200, "25006")
+        assert error["statement"] == 1 and "as_of" in error["hint"]
+    error_of(shop.post("/v1/query", {"sql": "begin", "as_of": old}), 200, "25001")
+
+
 def test_what_was_can_only_be_read(shop: Client) -> None:
     old = shop.query("select 1")["version"]
     error_of(shop.post("/v1/transaction/open", {"as_of": old, "read_only": False}), 400, "QS001")
