@@ -280,7 +280,7 @@ def _chosen(values: Any, nulls: Any, among: list[Vector]) -> Vector:
             if nulls:
                 raise Refused  # NULL everywhere
             nulls = None
-        elif getattr(values, "dtype", None) == np.bool_:
+        elif np.asarray(values).dtype == np.bool_:
             values = values & ~nulls
     low, high = min([each.low for each in among]), max([each.high for each in among])
     if isinstance(values, bool):
@@ -391,6 +391,11 @@ def absolute(bounds: tuple[int, int] | None, operand: Vector) -> Vector:
 
 def _magnitude(vector: Vector) -> Any:
     return max(abs(vector.low), abs(vector.high))
+
+
+def to_numeric(_: None, operand: Vector) -> Vector:
+    """Convert integers, which are their own digits."""
+    return operand
 
 
 def fit(bounds: tuple[int, int], operand: Vector) -> Vector:
@@ -505,6 +510,6 @@ OPERATIONS: Final[dict[str, Operation]] = {
         *(conjunction, disjunction, negation, is_null, is_truth, case, coalesce),
         *(add, subtract, multiply, negative, absolute, fit, quotient, remainder),
         *(add_floats, subtract_floats, multiply_floats, divide_floats),
-        *(negative_floats, absolute_floats, to_float),
+        *(negative_floats, absolute_floats, to_float, to_numeric),
     )
 }

@@ -243,7 +243,9 @@ class Program:
         match source, target:
             case families.INTEGER, families.INTEGER:
                 return self._step(target, "fit", (number,), bounds(expression.type))
-            case (families.INTEGER, families.NUMERIC) | (families.NUMERIC, families.NUMERIC):
+            case families.INTEGER, families.NUMERIC:
+                return self._step(target, "to_numeric", (number,))
+            case families.NUMERIC, families.NUMERIC:
                 return number
             case ((families.INTEGER | families.NUMERIC), families.FLOAT):
                 return self._step(target, "to_float", (number,))

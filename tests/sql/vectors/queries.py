@@ -106,6 +106,8 @@ class Writer:
             return choice((f"(-{number(kind, 0)})", f"abs({number(kind, depth - 1)})"))
         if kind == "double" and self.chance.random() < 0.2:
             return f"({choice((*INTEGERS, 'n2', 'n9'))})::float8"
+        if kind == "numeric" and self.chance.random() < 0.2:
+            return f"({choice(INTEGERS)})::numeric"
         operators = {"integer": "+-*/%", "numeric": "+-*", "double": "+-*/"}[kind]
         operator = choice(operators)
         if operator == "%":
@@ -135,7 +137,10 @@ class Writer:
                 left, right = (choice(_ORDINARY[column]) for _ in range(2))
                 return f"{column} BETWEEN {left} AND {right}"
             case 5:
-                return choice(("bo", "NOT bo", "bo IS TRUE", "bo IS NOT FALSE", "(bo = (i2 > 1))"))
+                one, other = choice(("NULL", "bo", "i2 > 1")), choice(("TRUE", "FALSE", "bo"))
+                chosen = f"(CASE WHEN i4 > 2 THEN {one} ELSE {other} END)"
+                plain = "bo", "NOT bo", "bo IS TRUE", "bo IS NOT FALSE", "(bo = (i2 > 1))"
+                return choice((*plain, chosen, f"NOT {chosen}", f"{chosen} IS TRUE"))
             case 6:
                 other = self.number("integer", 1)
                 return f"{self.number('integer', 0)} IS {choice(('', 'NOT '))}DISTINCT FROM {other}"
@@ -163,7 +168,14 @@ class Writer:
 
     def key(self) -> str:
         choice = self.chance.choice
-        return choice((choice(GROUPABLE), f"{choice(('i2', 'i4'))} % 3", "i4 / 2", "i2 > 1"))
+        computed = (
+            f"{choice(('i2', 'i4'))} % 3",
+            "i4 / 2",
+            "i2 > 1",
+            "i2::numeric",
+            "coalesce(i2, 9)",
+        )
+        return choice((choice(GROUPABLE), choice(GROUPABLE), *computed))
 
     def order(self) -> str:
         choice = self.chance.choice
