@@ -34,7 +34,7 @@ os._exit(0)
 
 def run_intruder(path: Path, version: int, ends: str) -> None:
     command = [sys.executable, "-c", INTRUDER, str(path), str(version), ends]
-    subprocess.run(command, check=True, timeout=30)
+    subprocess.run(command, check=True, timeout=240)
 
 
 async def intrude(path: Path, version: int, ends: str) -> None:
@@ -86,7 +86,7 @@ trio.run(main)
         assert server.stdin is not None and server.stdout is not None
         assert server.stdout.readline() == "ready\n"
         run_intruder(path, appends + 1, ends)
-        told, _ = server.communicate("go on\n", timeout=30)
+        told, _ = server.communicate("go on\n", timeout=240)
     assert server.returncode == 0
     assert told.splitlines() == [f"{appends + 1} NO"] * 6
     ours = [(version, b"ours") for version in range(1, appends + 1)]

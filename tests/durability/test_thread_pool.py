@@ -19,7 +19,7 @@ from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.thread_pool import THREADS_MAX, THREADS_USUAL, ThreadPool
 from qserver.errors import LogFailed
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 240
 QUEUES = 4
 Step = tuple[str, int]
 STEPS = st.tuples(

@@ -102,7 +102,7 @@ async def test_who_gives_up_leaves_the_line_and_the_others_go_on(given_up: int) 
         scopes[given_up].cancel()
     assert all(steps[number] == 5 for number in range(MANY) if number != given_up)
     assert steps[given_up] < 5
-    with trio.fail_after(5):
+    with trio.fail_after(240):
         await yield_to_others()
 
 

@@ -37,7 +37,7 @@ from tests.http1.serving import Answer, Client
 from tests.sql.databases import NOON
 
 ADMIN = "svc_k_0123456789abcdef"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240.0
 POINT = "select a, n from t where id = $1"
 ROWS = 3000
 USES_UNTIL_KNOWN = 9

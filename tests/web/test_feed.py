@@ -119,9 +119,9 @@ async def test_waiting_ends_with_the_first_change_that_passes() -> None:
         answers: list[Any] = []
 
         async def ask() -> None:
-            answers.append(await read(feed, past, since, wait=30, tables=frozenset({"b"})))
+            answers.append(await read(feed, past, since, wait=600, tables=frozenset({"b"})))
 
-        with trio.fail_after(20):
+        with trio.fail_after(240):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(ask)
                 await trio.testing.wait_all_tasks_blocked()
@@ -206,7 +206,7 @@ async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
                 before, append = past.noted[version]
                 assert len(changes) == sum(map(len, append.writes.values())), before
 
-        with trio.fail_after(30):
+        with trio.fail_after(240):
             async with trio.open_nursery() as nursery:
                 for seed in range(4):
                     nursery.start_soon(follow, seed)
@@ -360,6 +360,6 @@ async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
                     feed.changed()
 
                 nursery.start_soon(write)
-                with trio.fail_after(10):
+                with trio.fail_after(240):
                     part = await anext(events)
         assert parsed([part]) == [("version", {"version": feed.newest()})]

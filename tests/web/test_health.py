@@ -59,7 +59,7 @@ async def run(client: httpx.AsyncClient, sql: str, **fields: object) -> httpx.Re
 
 
 async def wait_for_health(client: httpx.AsyncClient, status: int) -> httpx.Response:
-    with trio.fail_after(10):
+    with trio.fail_after(240):
         while True:
             answer = await client.get("/health")
             if answer.status_code == status:

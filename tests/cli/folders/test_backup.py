@@ -110,7 +110,7 @@ def churning(url: str, client: Client) -> Iterator[None]:
             f"{url}/v1/databases/three",
             json={"history": number % 2},
             headers={"Authorization": f"Bearer {KEY}"},
-            timeout=60,
+            timeout=240,
         ).raise_for_status()
         client.query("UPDATE t SET n = n", database="three")
 

@@ -275,11 +275,11 @@ def _mutant(
 
 SEEDS: Final = {
     "join-in-with": 100,
-    "one-condition": 105,
+    "one-condition": 111,
     "wrong-side": 101,
-    "inner-for-outer": 105,
-    "on-as-where": 101,
-    "not-in-as-anti-join": 111,
+    "inner-for-outer": 107,
+    "on-as-where": 102,
+    "not-in-as-anti-join": 118,
     "bounds": 306,
     "limit-first": 101,
     "forward": 104,
@@ -292,7 +292,7 @@ SEEDS: Final = {
     "first-literals": 100,
     "own-writes": 100,
     "subquery-memory": 100,
-    "greatest-is-null": 100,
+    "greatest-is-null": 101,
     "end-of-a-page": 100,
     "end-at-a-pause": 100,
 }

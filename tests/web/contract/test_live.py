@@ -245,7 +245,7 @@ def test_head_of_a_live_query_ends_at_once(admin: Client) -> None:
     live = f"HEAD /v1/query?sql=/*%2B+LIVE+*/+select+1 HTTP/1.1\r\nHost: x\r\n{key}\r\n\r\n"
     after = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     received = b""
-    with socket.create_connection(("127.0.0.1", admin.server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", admin.server.port), timeout=240) as connection:
         connection.sendall((live + after).encode())
         while part := connection.recv(65536):
             received += part
