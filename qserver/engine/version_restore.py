@@ -3,8 +3,9 @@
     newest ── differences of rows, definitions ──► a new version with the contents of the old one
 
 The transaction reads everything, so no commit comes in between, and it is alone in its version. A
-table whose definition is unchanged gets the rows that differ. A table that was dropped or redefined
-since is recreated in new trees, with its indexes, because tree numbers are never reused.
+table whose definition is unchanged gets the rows that differ, also if an earlier restore made it
+anew. A table that was dropped or redefined since is recreated in new trees, with its indexes,
+because tree numbers are never reused.
 
 Sequences do not go back. Each continues after the furthest position that it, or the sequence that
 has its name now, ever reached, whether it was dropped, renamed, redefined or recreated since. A
@@ -25,12 +26,12 @@ from qserver.engine.sequence_states import (
     state_of,
 )
 from qserver.errors import OutOfMemory
-from qserver.storage.footprint import changes_between
+from qserver.storage.footprint import tree_changes
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Definitions, ScannedRange, Transaction
 from qserver.values.comparison import same_row
-from qserver.values.relations import Definition, Sequence
+from qserver.values.relations import Definition, Sequence, without_ids
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of
 
@@ -79,9 +80,9 @@ class VersionRestore:
         if isinstance(now, Table):
             for tree in _trees(now):
                 transaction.ranges.append(ScannedRange(tree, None, None, None))
-            if now == was:
-                for tree in _trees(now):
-                    yield from self._change_entries(tree)
+            if isinstance(was, Table) and (now == was or without_ids(now) == without_ids(was)):
+                for tree, before in zip(_trees(now), _trees(was), strict=True):
+                    yield from self._change_entries(tree, before)
                 return
         if now == was:
             return
@@ -94,8 +95,9 @@ class VersionRestore:
             transaction.define(name, was)
         yield
 
-    def _change_entries(self, tree: int) -> Generator[None, None, None]:
-        for piece in changes_between(self._transaction.snapshot, self._old, tree, None, None):
+    def _change_entries(self, tree: int, before: int) -> Generator[None, None, None]:
+        there, wanted = self._transaction.snapshot.trees.tree(tree), self._old.trees.tree(before)
+        for piece in tree_changes(there, wanted, None, None):
             for key, now, was in piece:
                 if not same_row(now, was):
                     self._put(tree, key, was)
@@ -136,11 +138,15 @@ class VersionRestore:
         for each in {was.id, now.id if isinstance(now, Sequence) else was.id}:
             if each in self._positions:
                 states.append(self._positions[each])
+        position = furthest(was, states)
+        is_alike = isinstance(now, Sequence) and now == replace(was, state=now.state)
+        if is_alike and position == self._positions[was.id]:
+            return
         again = replace(was, state=transaction.next_tree())
         if isinstance(now, Sequence):
             leave_position(transaction, now)
         transaction.define(name, again)
-        put_state(transaction, again, furthest(again, states))
+        put_state(transaction, again, position)
 
     def _put(self, tree: int, key: Key, row: Value | None) -> None:
         self._held += ENTRY_BYTES + sum(map(size_of, key)) + sum(map(size_of, row or ()))

@@ -17,7 +17,6 @@ skipped one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TypeGuard
 
 from qserver.storage.changes import Change
@@ -27,7 +26,7 @@ from qserver.storage.ranges import NOTHING
 from qserver.storage.snapshot import Snapshot
 from qserver.values.comparison import same_row
 from qserver.values.keys import TOP
-from qserver.values.relations import Definition, Sequence
+from qserver.values.relations import Definition, without_ids
 from qserver.values.schema import Table
 
 
@@ -48,7 +47,8 @@ def snapshot_changes(
             continue
         behind = start[1] if start is not None and start[0] == name else None
         was, now = old.find(name), new.find(name)
-        if _plain(was) != _plain(now) and behind is None and (start is None or start[0] != name):
+        is_first = start is None or start[0] != name
+        if is_first and was != now and without_ids(was) != without_ids(now):
             yield name, None, Change(name.replace("\0", "."))
         if isinstance(now, Table) and (was is None or _are_alike(was, now)):
             old_tree = NOTHING if was is None else before.trees.tree(was.id)
@@ -59,16 +59,6 @@ def snapshot_changes(
                         yield name, key, Change(now, row_before, row_after, table_before=was)
                 yield None
         yield None
-
-
-def _plain(definition: Definition | None) -> Definition | None:
-    """A definition whose ids are the same in every version."""
-    if isinstance(definition, Table):
-        indexes = tuple(replace(each, id=at) for at, each in enumerate(definition.indexes, 1))
-        return replace(definition, id=0, indexes=indexes)
-    if isinstance(definition, Sequence):
-        return replace(definition, id=0, state=0)
-    return definition
 
 
 def _are_alike(was: Definition, now: Table) -> TypeGuard[Table]:

@@ -13,7 +13,7 @@ every table is also a type. All are frozen values with a plain form for the log.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from qserver.values.enumeration import Enumeration
@@ -170,6 +170,17 @@ class Schema:
 
 
 Definition: TypeAlias = Table | View | Sequence | Enumeration | Schema
+
+
+def without_ids(definition: Definition | None) -> Definition | None:
+    """Return a definition as it is if made anew: only its ids tell one from the other."""
+    if isinstance(definition, Table):
+        indexes = tuple(replace(each, id=at) for at, each in enumerate(definition.indexes, 1))
+        return replace(definition, id=0, indexes=indexes)
+    if isinstance(definition, Sequence):
+        return replace(definition, id=0, state=0)
+    return definition
+
 
 _KINDS: dict[str, type[Definition]] = {
     "table": Table,

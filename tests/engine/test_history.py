@@ -369,6 +369,30 @@ async def test_a_database_is_turned_back_as_one_version_and_that_can_be_undone()
         assert (await sql.execute("select count(*) from other")).rows == [(0,)]
 
 
+async def test_a_restore_changes_only_rows_of_a_table_that_another_one_made_anew() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("create table p (id serial primary key, v text unique)")
+        await sql.execute("insert into p (v) values ('a'), ('b'), ('c')")
+        version, before = newest(database).version, contents(newest(database))
+        await sql.execute("drop table p")
+        made, _ = await database.restore_version(version)
+        again, _ = await database.restore_version(version)
+        assert again == made, "it is what it was already"
+        await sql.execute("update p set v = 'z' where id = 1")
+        await sql.execute("insert into p (v) values ('d')")
+        assert await database.restore_version(version) == (newest(database).version, version)
+        assert contents(newest(database)) == before
+        (entry,) = await database.history.versions(None, 1)
+        assert (entry.tables, entry.rows_changed) == (["p"], 2)
+        assert (await sql.execute("select id from p where v = 'a'")).rows == [(1,)]
+        with pytest.raises(UniqueViolation):
+            await sql.execute("insert into p (v) values ('a')")
+        inserted = await sql.execute("insert into p (v) values ('z') returning id")
+        assert inserted.rows[0][0] > 4, "no number is given out twice"
+
+
 async def test_what_is_larger_than_the_budget_is_not_restored() -> None:
     world = Laboratory()
     async with opened(MemoryLog(), world, cache=PageCache(40_000)) as database:
