@@ -70,7 +70,7 @@ class Branches:
         assert parent_id is not None
         if origin.as_of is not None:
             with await self._databases.use(parent_id) as parent:
-                wanted = (await parent.database.snapshot_at(origin.as_of)).version
+                wanted = await parent.database.version_at(origin.as_of)
         version = None
         while version is None:
             try:

@@ -53,7 +53,9 @@ MEMORY_OF_LOG: Final = 6
 """Bytes that new entries take in memory, for each byte that they take in the log."""
 
 SHARE_OF_REPLAY: Final = 3
-"""Recovery may have 1 / 2**3 of the memory for pages that are not saved."""
+"""Recovery may have 1 / 2**3 of the memory for pages that are not saved.
+
+As much takes the log between two checkpoints that are kept for history."""
 
 
 class Recovered(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ import trio
 
 from qserver.durability.kept import KeptCheckpoint, RetentionRules, decode_numbers, encode_outline
 from qserver.durability.port import CheckpointParts, Log, StoredPage
-from qserver.durability.recovery import MEMORY_OF_LOG, Recovered
+from qserver.durability.recovery import MEMORY_OF_LOG, SHARE_OF_REPLAY, Recovered
 from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.mailbox import Reply
 from qserver.engine.versions import Versions
@@ -221,9 +221,13 @@ class Checkpointer:
         await self.forget(behind, start)
 
     def rules(self) -> RetentionRules:
-        """Return which checkpoints are to be kept now."""
+        """Return which checkpoints are to be kept now.
+
+        The log between two of them is replayed in memory, so where that is small they are closer.
+        """
         horizon = self.versions.now() - self.history if self.history else inf
-        return RetentionRules(horizon, self._policy.log_bytes)
+        replayed = (self.cache.most >> SHARE_OF_REPLAY) // MEMORY_OF_LOG
+        return RetentionRules(horizon, min(self._policy.log_bytes, replayed))
 
     async def settled(self) -> SavedPages:
         """Return what is saved, once the log is known to have exactly these checkpoints."""

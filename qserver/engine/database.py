@@ -372,6 +372,11 @@ class Database:
         snapshot: Snapshot = await before(deadline, self.history.snapshot_at, as_of)
         return snapshot
 
+    async def version_at(self, as_of: AsOf, deadline: float = FOREVER) -> int:
+        """Return the version that is meant, without making its snapshot."""
+        version: int = await before(deadline, self.history.version_of, as_of)
+        return version
+
     async def restore_version(
         self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None
     ) -> tuple[int, int]:

@@ -106,27 +106,34 @@ class History:
 
         Raises HistoryTooOld, and InvalidRequest for the future.
         """
+        version, newest = await self._found(as_of)
+        return newest if version == newest.version else await self._snapshot(version, newest.shards)
+
+    async def version_of(self, as_of: AsOf) -> int:
+        """Return the version whose snapshot that would be."""
+        return (await self._found(as_of))[0]
+
+    async def _found(self, as_of: AsOf) -> tuple[int, Snapshot]:
+        """Return the version that is meant, and the newest snapshot."""
         time = as_of if isinstance(as_of, float) else inf
         if time is not inf and time > self._now():
             raise InvalidRequest("as_of is in the future", hint="Name a time that has passed.")
         newest = await self._newest_durable(time)
         if isinstance(as_of, float):
             if newest.time <= as_of:
-                return newest
+                return newest.version, newest
             if as_of < self.horizon:
                 raise self._too_old()
             version = await self.version_at(as_of, newest)
         else:
             version = as_of
-        if version == newest.version:
-            return newest
         if version > newest.version:
             raise InvalidRequest(
                 f"there is no version {version} yet, the newest is {newest.version}"
             )
-        if isinstance(as_of, int):
+        if isinstance(as_of, int) and version < newest.version:
             await self.check_kept(version)
-        return await self._snapshot(version, newest.shards)
+        return version, newest
 
     async def check_kept(self, version: int) -> None:
         """Raise HistoryTooOld unless a version was the newest at some moment since the horizon."""

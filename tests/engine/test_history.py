@@ -304,6 +304,37 @@ async def test_versions_in_memory_are_few_are_counted_and_go_first() -> None:
             await database.snapshot_at(1)
 
 
+async def test_every_version_can_be_read_however_little_memory_there_is() -> None:
+    """A policy for much memory keeps few checkpoints, and the log between them is long."""
+    world, cache = Laboratory(), PageCache(1 << 20)
+    policy = CheckpointPolicy(seconds=1e9, history=3600.0)
+    async with opened(MemoryLog(), world, policy, cache) as database:
+        await database.transact(counters.create(20))
+        for _ in range(1000):
+            await database.transact(counters.increment(*range(20)))
+        for version in range(1, 1000, 90):
+            assert (await database.snapshot_at(version)).version == version
+
+
+async def test_the_version_of_a_time_is_told_without_making_it() -> None:
+    world = Laboratory()
+    async with opened(MemoryLog(), world) as database:
+        await database.transact(counters.create(1))
+        for _ in range(3):
+            world.time += 10
+            await database.transact(counters.increment(0))
+        assert await database.version_at(world.time - 15.0) == 2
+        assert await database.version_at(3) == 3
+        statistics = database.statistics().history
+        assert statistics is not None and statistics.rebuilt == 0
+        for future in (9, world.time + 5.0):
+            with pytest.raises(InvalidRequest):
+                await database.version_at(future)
+        world.time += 7200
+        with pytest.raises(HistoryTooOld):
+            await database.version_at(2)
+
+
 async def test_sql_reads_what_was_and_writes_nothing_there() -> None:
     world = Laboratory()
     async with opened(MemoryLog(), world) as database:
