@@ -47,7 +47,7 @@ from qserver.sql.functions.resolve import (
     resolve_function,
     resolve_operator,
 )
-from qserver.values.types import DOUBLE, INTEGER, TEXT, Kind, SqlType
+from qserver.values.types import DATETIME_KINDS, DOUBLE, INTEGER, TEXT, Kind, SqlType
 
 _SCHEMAS: Final = ("pg_catalog", "public")
 
@@ -128,16 +128,23 @@ def _coalesce(scope: Scope, node: ast.Call) -> Expression:
 
 
 def _nullif(scope: Scope, node: ast.Call) -> Expression:
-    """Return NULL if both are equal, else the first, cast as the comparison casts it."""
+    """Return NULL if both are equal, else the first, cast as the comparison casts it.
+
+    A date beside a timestamp stays a date: in PostgreSQL an operator of its own compares them.
+    """
     if len(node.arguments) != 2:
         raise SqlSyntaxError("NULLIF takes two arguments", position=node.position + 1)
     left, right = [scope.bind(argument) for argument in node.arguments]
     equal = compare(scope.binding, "=", left, right, node.position)
     first = settled(scope.binding, again(scope.binding, left))
-    if not isinstance(left, RowValue):
+    if not isinstance(left, RowValue) and not _are_moments(left, right):
         taken = resolve_operator("=", left.type, right.type).parameters[0]
         first = implicit(scope.binding, first, taken)
     return Case(((equal, Constant(None, first.type)),), first, first.type)
+
+
+def _are_moments(*operands: Operand) -> bool:
+    return all(operand.type.kind in DATETIME_KINDS for operand in operands)
 
 
 def _greatest_or_least(scope: Scope, node: ast.Call) -> Expression:

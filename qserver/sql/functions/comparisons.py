@@ -1,4 +1,7 @@
-"""= <> < <= > >= for each type, and between types that PostgreSQL compares directly.
+"""= <> < <= > >= for each type, and between numbers of several types.
+
+Dates and timestamps compare as the wider type: the other side is cast, which never fails. So an
+index of the wider column is used, and a hash join needs no function of its own.
 
 Values of one type compare natively, NaN excepted: in Python NaN differs from itself, in SQL it
 equals itself and is above everything else. So a float's template checks for NaN only if Python's
@@ -9,7 +12,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -104,61 +106,6 @@ def _careful(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return call
 
 
-# --- dates and timestamps compare as the wider type ----------------------------------------------
-
-
-def midnight(value: date) -> datetime:
-    return datetime(value.year, value.month, value.day)
-
-
-def midnight_utc(value: date) -> datetime:
-    """Convert a date to a timestamptz: the only session zone is UTC."""
-    return datetime(value.year, value.month, value.day, tzinfo=UTC)
-
-
-def in_utc(value: datetime) -> datetime:
-    """Convert a timestamp to a timestamptz."""
-    return value.replace(tzinfo=UTC)
-
-
-_MEETING: Final = (
-    (DATE, TIMESTAMP, midnight),
-    (DATE, TIMESTAMPTZ, midnight_utc),
-    (TIMESTAMP, TIMESTAMPTZ, in_utc),
-)
-
-
-def _meeting(symbol: str) -> Iterator[Function]:
-    compare, sign = _NATIVE[symbol], _PYTHON[symbol]
-    for narrow, wide, widen in _MEETING:
-        yield Function(
-            symbol,
-            (narrow, wide),
-            BOOLEAN,
-            _widening_left(compare, widen),
-            inline=f"({widen.__name__}({{0}}) {sign} {{1}})",
-            names={widen.__name__: widen},
-            symbol=symbol,
-        )
-        yield Function(
-            symbol,
-            (wide, narrow),
-            BOOLEAN,
-            _widening_right(compare, widen),
-            inline=f"({{0}} {sign} {widen.__name__}({{1}}))",
-            names={widen.__name__: widen},
-            symbol=symbol,
-        )
-
-
-def _widening_left(compare: Callable[[Any, Any], bool], widen: Callable[[Any], Any]) -> Any:
-    return lambda left, right: compare(widen(left), right)
-
-
-def _widening_right(compare: Callable[[Any, Any], bool], widen: Callable[[Any], Any]) -> Any:
-    return lambda left, right: compare(left, widen(right))
-
-
 _NATIVE_TYPES: Final = (
     *(BOOLEAN, TEXT, SqlType(Kind.CHAR), UUID_TYPE, BYTEA, ANYENUM),
     *(DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL),
@@ -176,7 +123,6 @@ def _announced() -> Iterator[Function]:
             for right in (REAL, DOUBLE):
                 yield _with_nan(symbol, left, right, FLOAT_TEMPLATES)
         yield _with_nan(symbol, NUMERIC, NUMERIC, NUMERIC_TEMPLATES)
-        yield from _meeting(symbol)
 
 
 OPERATORS: Final = tuple(_announced())

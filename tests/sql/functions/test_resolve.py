@@ -91,7 +91,7 @@ def function(name: str, *arguments: SqlType) -> str:
         (VARCHAR, "=", TEXT, "(text, text) → boolean"),
         (char(3), "=", VARCHAR, "(character, character) → boolean"),
         (char(3), "=", TEXT, "(text, text) → boolean"),
-        (DATE, "<", TIMESTAMPTZ, "(date, timestamp with time zone) → boolean"),
+        (DATE, "<", TIMESTAMPTZ, "(timestamp with time zone, timestamp with time zone) → boolean"),
         (DATE, "+", INTEGER, "(date, integer) → date"),
         (UNKNOWN, "like", UNKNOWN, "(text, text) → boolean"),
         (INTEGER, "!=", BIGINT, "(integer, bigint) → boolean"),
