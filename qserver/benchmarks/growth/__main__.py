@@ -32,7 +32,7 @@ from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, TRANSACTION_STATEMENTS
 
 Measure = Callable[[Path, list[int], Progress], Awaitable[Chart]]
 PARTS: Final[dict[str, tuple[Measure, int]]] = {
-    "rows": (rows.measure, 6),
+    "rows": (rows.measure, 7),
     "memory": (memory.measure, 8),
     "branches": (branches.measure, 2),
     "connections": (connections.measure, 2),

@@ -91,7 +91,7 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
             start.add(size, time.perf_counter() - began)
             print_values(size, "restart", {"seconds": time.perf_counter() - began})
             for name, request in (("scan", SCAN), ("aggregate", AGGREGATE), ("again", AGGREGATE)):
-                work = phases.watch(server, size, name, _read_all(server, request, size))
+                work = phases.watch(server, size, name, read_all(server, request, size))
                 await progress.step(f"{size:,} rows: {name}", work)
             reads: dict[str, float] = {}
             work = phases.watch(server, size, "point reads", _read(server, size, reads))
@@ -132,7 +132,7 @@ async def fill(server: Server, filled: int, size: int) -> dict[str, float]:
     return {}
 
 
-async def _read_all(server: Server, sql: str, size: int) -> dict[str, float]:
+async def read_all(server: Server, sql: str, size: int) -> dict[str, float]:
     for first in range(0, size, PIECE):
         await server.do(server.query(sql, first, first + PIECE))
     return {}
@@ -188,7 +188,7 @@ async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, f
     await read_for("alone", nothing)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read_for, "beside a scan", scanned)
-        await _read_all(server, SCAN, size)
+        await read_all(server, SCAN, size)
         scanned.set()
     return found
 

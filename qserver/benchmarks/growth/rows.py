@@ -12,6 +12,7 @@ from random import Random
 from typing import Final
 
 from qserver.benchmarks.growth.curves import Chart, Line, Panel
+from qserver.benchmarks.growth.memory import read_all
 from qserver.benchmarks.growth.server import Requests, Server, serving
 from qserver.benchmarks.progress import Progress
 
@@ -22,6 +23,8 @@ FIRST_FRESH: Final = 1_000_000_000
 """Inserts that are measured have keys from here on."""
 FIRST_QUERY: Final = "SELECT k FROM t WHERE id = 1"
 """It opens the database."""
+READ: Final = "SELECT count(*) FROM t WHERE c <> '' AND id >= $1 AND id < $2"
+"""It reads the pages of some rows: statements are measured over rows in memory."""
 CREATE: Final = (
     "CREATE TABLE t (id INTEGER PRIMARY KEY, k INTEGER NOT NULL, v INTEGER NOT NULL,"
     " c TEXT NOT NULL)"
@@ -68,6 +71,7 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
             start.add(size, server.cpu_seconds())
             if size >= ROWS_WEIGHED_MIN:
                 memory.add(size, (server.resident_bytes() - empty) / size)
+            await progress.step(f"{size:,} rows: reading", read_all(server, READ, size))
             for name, request in requests(server, size).items():
                 seconds = await progress.step(f"{size:,} rows: {name}", server.cpu_of(request))
                 statements.setdefault(name, Line(name)).add(size, seconds * 1e6)
