@@ -177,7 +177,7 @@ MUTANTS: Final = (
         "miss_the_newest_by_its_time",
         "at the time of the newest version the one before it is found",
         HISTORY,
-        (edited(History.snapshot_at, "newest.time <= as_of", "newest.time < as_of"),),
+        (edited(History._found, "newest.time <= as_of", "newest.time < as_of"),),
         shape=WHOLE,
     ),
     Mutant(
