@@ -172,9 +172,13 @@ def _restore_database(client: Client, options: argparse.Namespace) -> int:
     question = f"Make the database {options.name} what it was at {options.as_of}?"
     if not _confirmed(question, options):
         return 1
+    newest = [each["version"] for each in client.versions(options.name, 1)]
     made = client.restore_database(options.name, options.as_of)
     if options.json:
         return _print_json(made)
+    if made["version"] in newest:
+        sys.stdout.write(f"{options.name} is what version {made['restored']} was already.\n")
+        return 0
     sys.stdout.write(
         f"Version {made['version']} of {options.name} is what version {made['restored']} was.\n"
         f"To undo it: qserver database restore {options.name} {made['version'] - 1}\n"

@@ -210,12 +210,18 @@ def test_a_restore_asks_and_says_how_to_undo_it(
 ) -> None:
     answer = {"success": True, "version": 12, "restored": 5}
     server.route("POST", "/v1/databases/shop/restore", Answer(answer))
+    listed = {"success": True, "versions": [{"version": 11}], "next_cursor": None}
+    server.route("GET", "/v1/databases/shop/versions", Answer(listed))
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     assert main(["database", "restore", "shop", "5"]) == 1
     assert server.requests == []
     assert main(["database", "restore", "shop", "2024-02-29T00:00:00Z", "--yes"]) == 0
     assert server.requests[-1].body == {"as_of": "2024-02-29T00:00:00Z"}
     assert "restore shop 11" in capsys.readouterr().out
+    listed["versions"] = [{"version": 12}]
+    server.route("GET", "/v1/databases/shop/versions", Answer(listed))
+    assert main(["database", "restore", "shop", "5", "--yes"]) == 0
+    assert capsys.readouterr().out == "shop is what version 5 was already.\n"
     with pytest.raises(SystemExit):
         main(["database", "versions", "shop", "--limit", "0"])
     assert "from 1 to 100000" in capsys.readouterr().err
