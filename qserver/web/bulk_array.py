@@ -88,9 +88,9 @@ class JsonArray:
                 at, self._awaits = run.end(), "{"
                 continue
             end = yield from _end_of_object(text, at)
+            if (len(text) if end is None else end) - at > BULK_ROW_BYTES_MAX:
+                raise self._batches.refuse(TOO_LONG)
             if end is None:
-                if len(text) - at > BULK_ROW_BYTES_MAX:
-                    raise self._batches.refuse(TOO_LONG)
                 break
             yield from self._decoded(text[at:end])
             at, self._awaits = end, ",]"

@@ -142,13 +142,14 @@ class Csv:
         self._count = 0
 
     def feed(self, data: bytes, *, last: bool = False) -> Batches:
-        try:
-            text = self._decode(data, last)
-        except UnicodeDecodeError as error:
-            raise InvalidRequest(f"the body is not UTF-8: {error}") from None
-        if "\0" in text:
-            raise InvalidRequest("the body has a NUL character, which no text can hold")
+        text, trouble = self._text(data, last)
         end = self._end_of_records(text)
+        if trouble is not None:
+            if end:
+                yield from self._batches("".join([*self._begun, text[:end]]))
+            if self._header is None:
+                raise InvalidRequest(f"the header of the CSV {trouble}")
+            raise self._refuse(trouble)
         if last:
             end = len(text)
         if not end and not last:
@@ -166,6 +167,16 @@ class Csv:
         yield from self._batches(records)
         if last and self._header is None:
             raise InvalidRequest("the CSV has no header line")
+
+    def _text(self, data: bytes, last: bool) -> tuple[str, str | None]:
+        """The text of a piece; if it is none, what comes before that, and what is wrong."""
+        try:
+            text, trouble = self._decode(data, last), None
+        except UnicodeDecodeError as error:
+            text, trouble = error.object[: error.start].decode(), f"is not UTF-8: {error.reason}"
+        if "\0" in text:
+            text, trouble = text.partition("\0")[0], "has a NUL character, which no text can hold"
+        return text, trouble
 
     def _end_of_records(self, text: str) -> int:
         r"""The end of a complete record, the last or nearly so: after a line end outside of quotes.

@@ -113,8 +113,13 @@ class ChangesCall(KeyedCall):
         database.feed.open()  # what comes from now on stays in its window
         self._feed_open = True
         deadline = trio.current_time() + STATEMENT_SECONDS_MAX
-        _check(options, await database.wait_durable_snapshot(deadline))
+        newest = await database.wait_durable_snapshot(deadline)
+        if options.since > newest.version:
+            raise InvalidRequest(
+                f"there is no version {options.since} yet, the newest is {newest.version}"
+            )
         try:
+            await _check_tables(database, options, newest, deadline)
             if self.endpoint.streams:
                 await before(deadline, _check_kept, database, options.since)
                 return None
@@ -207,16 +212,25 @@ async def _check_kept(database: Database, since: int) -> None:
         await database.history.check_kept(since)
 
 
-def _check(options: FeedOptions, newest: Snapshot) -> None:
-    if options.since > newest.version:
-        raise InvalidRequest(
-            f"there is no version {options.since} yet, the newest is {newest.version}"
-        )
+async def _check_tables(
+    database: Database, options: FeedOptions, newest: Snapshot, deadline: float
+) -> None:
+    """Raise if a wanted table is unknown.
+
+    One that was there at `since` is known: who was cut off must learn how its table ended.
+    """
     if options.wanted.tables is None:
         return
-    known = {".".join(table.path) for table in newest.catalog.tables.values()}
-    for name in sorted(options.wanted.tables - known):
+    unknown = options.wanted.tables - _tables_of(newest)
+    if unknown and options.since < newest.version:
+        earlier = await database.snapshot_at(options.since, deadline)
+        unknown -= _tables_of(earlier)
+    for name in sorted(unknown):
         raise UndefinedTable(f'relation "{name}" does not exist', table=name)
+
+
+def _tables_of(snapshot: Snapshot) -> set[str]:
+    return {".".join(table.path) for table in snapshot.catalog.tables.values()}
 
 
 def _table(name: str) -> str:

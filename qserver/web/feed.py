@@ -8,7 +8,7 @@
 Only whole versions are sent, in commit order. A version is encoded once per filter, and all readers
 with that filter send the same bytes. A reader pauses after each part, longer if there are many
 readers, and then sends all versions that have come meanwhile. So a hundred readers cost little
-beside the commits.
+beside the commits. One that catches up pauses for a shorter time.
 """
 
 from __future__ import annotations
@@ -207,6 +207,14 @@ def _pause(readers: int) -> float:
     return max(FEED_PAUSE_SECONDS, min(readers / FEED_PARTS_PER_SECOND, FEED_PAUSE_SECONDS_MAX))
 
 
+def _lag_pause(readers: int) -> float:
+    """Return how long each of so many readers pauses after a part of older versions.
+
+    Readers that catch up would else take all of the loop until they have, and commits need it, too.
+    """
+    return min(readers / FEED_PARTS_PER_SECOND / 4, FEED_PAUSE_SECONDS)
+
+
 class FeedParts:
     """The parts of a stream of changes."""
 
@@ -255,6 +263,8 @@ class FeedParts:
                     told, reader.sent_at = since, trio.current_time()
                     if since >= feed.newest():
                         await trio.sleep(_pause(reader.beside))
+                    elif self._lagging is not None:
+                        await trio.sleep(_lag_pause(reader.beside))
                 elif reader.is_silent:
                     yield KEEP_ALIVE if told == since else version_event(since)
                     told, reader.sent_at = since, trio.current_time()

@@ -9,7 +9,13 @@ import pytest
 import trio
 
 from qserver.engine.work import begin, finish
-from qserver.engine.yielding import STEP_SECONDS_LONG, yield_to_others
+from qserver.engine.yielding import (
+    PASS_SECONDS_QUIET,
+    PASSES_MAX,
+    PATIENCE_SECONDS,
+    STEP_SECONDS_LONG,
+    yield_to_others,
+)
 from qserver.errors import QueryCanceled
 from tests.engine.passes import counted_passes
 from tests.sql.databases import opened_sql
@@ -69,19 +75,85 @@ async def test_a_long_call_is_a_step_of_its_own_from_the_first_on() -> None:
             assert passes.count - before >= MANY
 
 
-async def test_a_step_that_took_long_is_followed_by_a_pass_without_one(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    counts = []
+async def test_between_two_steps_a_pass_goes_by_without_one() -> None:
     async with counted_passes() as passes:
-        for seconds in (0.0, 2 * STEP_SECONDS_LONG):
-            before = passes.count
-            for _ in range(100):
-                await yield_to_others()
-                autojump_clock.jump(seconds)
-            counts.append(passes.count - before)
-    assert 98 <= counts[0] <= 102
-    assert 198 <= counts[1] <= 202
+        before = passes.count
+        for _ in range(100):
+            await yield_to_others()
+        assert passes.count - before >= 195
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_short_work_of_several_passes_does_not_wait_for_a_step_in_each(
+    workers: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    """As a commit: it is never runnable in two places, and each of its passes takes a while."""
+    steps, seen = 0, []
+
+    async def work() -> None:
+        nonlocal steps
+        while True:
+            await yield_to_others()
+            steps += 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(workers):
+            nursery.start_soon(work)
+        for _ in range(20):
+            await trio.lowlevel.checkpoint()
+            before = steps
+            for _ in range(PASSES_MAX):
+                autojump_clock.jump(4 * PASS_SECONDS_QUIET)
+                await trio.lowlevel.checkpoint()
+            seen.append(steps - before)
+        nursery.cancel_scope.cancel()
+    assert max(seen) <= 2 < PASSES_MAX, "the one that was next, and one that lost its patience"
+    assert steps > 20, "and goes on when that is done"
+
+
+@pytest.mark.parametrize("seconds", [2 * PASS_SECONDS_QUIET, 2 * PATIENCE_SECONDS])
+async def test_long_work_goes_on_beside_short_work_without_an_end(
+    seconds: float, autojump_clock: trio.testing.MockClock
+) -> None:
+    steps = 0
+
+    async def work() -> None:
+        nonlocal steps
+        while True:
+            await yield_to_others()
+            steps += 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(work)
+        for _ in range(100):
+            autojump_clock.jump(seconds)
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert steps >= (15 if seconds < PATIENCE_SECONDS else 60)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "least", "most"), [(0.0, 95, 170), (2 * STEP_SECONDS_LONG, 195, 300)]
+)
+async def test_a_step_that_took_long_is_followed_by_a_pass_without_one(
+    seconds: float, least: int, most: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Even beside short work that takes up all of each pass."""
+
+    async def take_time() -> None:
+        while True:
+            autojump_clock.jump(2 * PATIENCE_SECONDS)
+            await trio.lowlevel.checkpoint()
+
+    async with counted_passes() as passes, trio.open_nursery() as nursery:
+        nursery.start_soon(take_time)
+        before = passes.count
+        for _ in range(100):
+            autojump_clock.jump(seconds)
+            await yield_to_others()
+        nursery.cancel_scope.cancel()
+    assert least <= passes.count - before <= most
 
 
 @pytest.mark.parametrize("given_up", range(MANY))

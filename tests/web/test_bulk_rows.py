@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from qserver.errors import InvalidRequest
 from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX
 from qserver.web import bulk_rows
+from qserver.web.bulk import PIECE_BYTES
 from qserver.web.bulk_array import DEPTH, JsonArray
 from qserver.web.bulk_rows import CELLS_AT_ONCE, RECORD_LENGTH_SHORT, Csv, JsonLines
 
@@ -211,6 +212,35 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(kind: Any) -> N
             assert sent < 3 * BULK_ROW_BYTES_MAX
             list(decoder.feed(piece))
     assert caught.value.row == 2
+
+
+@pytest.mark.parametrize("kind", [Csv, JsonLines, JsonArray])
+def test_a_row_that_is_too_long_is_refused_though_it_ends(kind: Any) -> None:
+    value = b"x" * (BULK_ROW_BYTES_MAX + 2 * PIECE_BYTES)
+    body = {
+        Csv: b"a\n1\n%b\n",
+        JsonLines: b'{"a": 1}\n{"a": "%b"}\n',
+        JsonArray: b'[{"a": 1}, {"a": "%b"}]',
+    }[kind] % value
+    with pytest.raises(InvalidRequest, match="longer than") as caught:
+        decoded(kind(None), body, list(range(0, len(body), PIECE_BYTES)))
+    assert caught.value.row == 2
+
+
+@pytest.mark.parametrize("wrong", [b"\xff", b"\0", b"\xe2\x82"])
+@pytest.mark.parametrize("cut", range(12))
+def test_a_row_of_csv_that_is_no_text_is_refused_with_its_number(wrong: bytes, cut: int) -> None:
+    found: list[Any] = []
+    decoder = Csv(None)
+    body = b"a\n1\n2\nx%b\n4\n" % wrong
+    with pytest.raises(InvalidRequest, match=r"row 3 (is not UTF-8|has a NUL)") as caught:
+        for piece, last in ((body[:cut], False), (body[cut:], True)):
+            for batch in decoder.feed(piece, last=last):
+                found += [] if batch is None else batch.rows
+    assert caught.value.row == 3
+    assert found == [("1",), ("2",)]
+    with pytest.raises(InvalidRequest, match="the header of the CSV"):
+        list(Csv(None).feed(b"a%b\n1\n" % wrong))
 
 
 @pytest.mark.parametrize("kind", [Csv, JsonLines, JsonArray])

@@ -127,7 +127,7 @@ MALFORMED = [
     ('id,"name\n1,a\n', CSV, None),
     ("", CSV, None),
     ("id,id\n1,1\n", CSV, None),
-    (b"id,name\n1,\xff\n", CSV, None),
+    (b"id,name\n1,\xff\n", CSV, 1),
 ]
 
 
