@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
@@ -40,6 +41,7 @@ ADMIN = "svc_k_0123456789abcdef"
 PATIENCE_SECONDS = 240.0
 POINT = "select a, n from t where id = $1"
 ROWS = 3000
+STARTED: list[MemoryLogs] = []
 USES_UNTIL_KNOWN = 9
 """Whether a plan suits is looked at often while it is young; then for some uses it is not."""
 
@@ -120,10 +122,15 @@ async def serving(logs: MemoryLogs | None = None, /, **variables: str) -> AsyncI
         if logs is None:
             raise AssertionError(text) from error
 
+    chance = Random(1)
+    if logs is None and not variables:
+        used, chance = await started_logs(), Random(2)  # it draws no id that is there
+    else:
+        used = logs or MemoryLogs()
     clock = [NOON]
     world = OrdinaryWorld(lambda: clock[0], Random(0), report)
     counters = Counters()
-    service = Service(chosen, world, logs or MemoryLogs(), Random(1).randbytes, counters)
+    service = Service(chosen, world, used, chance.randbytes, counters)
     app = WatchedApplication(service, service.running, "test-")
     served = Served(("", 0), service, counters, clock)
     app.ways = served.ways
@@ -145,6 +152,16 @@ async def serving(logs: MemoryLogs | None = None, /, **variables: str) -> AsyncI
             yield served
             stop.set()
     assert served.reports == []
+
+
+async def started_logs() -> MemoryLogs:
+    """Logs as a first start leaves them: copied, because to make them takes as long as a test."""
+    if not STARTED:
+        logs = MemoryLogs()
+        async with serving(logs):
+            pass
+        STARTED.append(logs)
+    return deepcopy(STARTED[0])
 
 
 def message(

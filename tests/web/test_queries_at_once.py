@@ -304,8 +304,9 @@ async def test_an_organization_with_a_limit_is_answered_at_once_and_counted() ->
             answer = await client.ask(query("select $1::int", [1], token=key))
         assert left == list(range(199, -1, -1))
         assert ways.count(Way.AT_ONCE) > 150
-        assert (answer.status, answer.header("ratelimit")) == (429, '"free";r=0;t=60')
-        assert answer.header("retry-after") == "60"
+        wait = answer.header("retry-after")  # less than a minute where 200 requests took a while
+        assert (answer.status, answer.header("ratelimit")) == (429, f'"free";r=0;t={wait}')
+        assert wait is not None and 0 < int(wait) <= 60
         assert served.ways[-1] is Way.AT_ONCE
 
 
