@@ -31,10 +31,19 @@ _PARTS = frozenset(
 ) - {plan.OutputColumn}
 
 
+_NO_PARTS = frozenset({"bool", "int", "float", "str", "SqlType", "Table", "Function"})
+"""Types of fields, as they are written, that hold no parts."""
+
+
 def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    """Return the fields that may hold parts."""
     names = _FIELD_NAMES.get(kind)
     if names is None:
-        names = tuple(each.name for each in fields(kind) if each.name not in ("table", "columns"))
+        names = tuple(
+            each.name
+            for each in fields(kind)
+            if each.name not in ("table", "columns") and each.type not in _NO_PARTS
+        )
         _FIELD_NAMES[kind] = names
     return names
 

@@ -16,6 +16,7 @@ and each outer row of an enclosing subquery, recomputes them, which clears the c
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -194,16 +195,46 @@ class Subqueries:
 
 def may_yield(text: str) -> bool:
     """Tell whether all calls of subqueries are in places that allow `yield from`."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            hands_on = node.name.rstrip("0123456789") in GENERATORS
-        else:
-            hands_on = not isinstance(node, _CLOSED)
-        if not hands_on and any(_calls_subquery(inner) for inner in ast.walk(node)):
+    return _is_plain(text) or _may_yield_parsed(text)
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether no call is near a lambda or a comprehension: parsing takes a hundred times as
+    long, and few statements need it. A statement of the text is a line."""
+    around: list[tuple[int, bool]] = []
+    for line in text.split("\n"):
+        code = line.lstrip(" ")
+        depth = len(line) - len(code)
+        while around and around[-1][0] >= depth:
+            around.pop()
+        if code.startswith("def "):
+            around.append((depth, _hands_on(code[4 : code.index("(")])))
+        elif "yield from" not in code or not _CALL.search(code):
+            continue
+        elif " for " in code or "lambda" in code or not all(each for _, each in around):
             return False
     return True
 
 
+def _may_yield_parsed(text: str) -> bool:
+    waiting: list[tuple[ast.AST, bool]] = [(ast.parse(text), True)]
+    while waiting:
+        node, hands_on = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            hands_on = hands_on and _hands_on(node.name)
+        elif isinstance(node, _CLOSED):
+            hands_on = False
+        elif not hands_on and _calls_subquery(node):
+            return False
+        waiting += [(inner, hands_on) for inner in ast.iter_child_nodes(node)]
+    return True
+
+
+def _hands_on(name: str) -> bool:
+    return name.rstrip("0123456789") in GENERATORS
+
+
+_CALL = re.compile(rf"yield from[\s(]+(?:{'|'.join(COUNTED)}|{FUNCTION})")
 _CLOSED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 

@@ -19,7 +19,7 @@ it shows, and last whole scans are computed over vectors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final, TypeAlias
 
 from qserver.sql.optimizer.access_path_selection import access_path_selection
@@ -74,10 +74,21 @@ def _applied_to_plans(rule: Rule, row_count: RowCount, budget: StepBudget) -> Ca
     def optimized(node: Any) -> Any:
         spend()
         changes = {}
-        for name in ("plan", "recursive"):
-            held = getattr(node, name, None)
-            if held is not None and is_plan(held):
+        for name in _plan_fields(type(node)):
+            held = getattr(node, name)
+            if is_plan(held):
                 changes[name] = rule(held, row_count)
         return replace(node, **changes) if changes else node
 
     return optimized
+
+
+def _plan_fields(kind: type[Any]) -> tuple[str, ...]:
+    names = _PLAN_FIELDS.get(kind)
+    if names is None:
+        names = tuple(each.name for each in fields(kind) if each.name in ("plan", "recursive"))
+        _PLAN_FIELDS[kind] = names
+    return names
+
+
+_PLAN_FIELDS: dict[type, tuple[str, ...]] = {}
