@@ -22,7 +22,16 @@ from pathlib import Path
 
 from simulations.campaign import SEEDS_TO_REACH_ALL, ProgressBar, keep, run_campaign
 from simulations.faults import PROFILES
-from simulations.mutants import MUTANTS, Mutant, hunt, keep_catches, known_catches
+from simulations.mutants import (
+    MUTANTS,
+    Catch,
+    Mutant,
+    catch_of,
+    hunt,
+    keep_catches,
+    known_catches,
+    shortest,
+)
 from simulations.run import Result, Verdict, plan_for, simulate
 from simulations.shrink import shrink
 from simulations.timeline import write_timeline
@@ -147,14 +156,13 @@ def _hunt_mutants(options: argparse.Namespace) -> int:
     catches = known_catches() if options.mutants else {}
     survivors = 0
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name, (result, runs) in zip(names, pool.map(_hunt_mutant, names), strict=True):
-            if result is None:
+        for name, (result, runs, catch) in zip(names, pool.map(_hunt_mutant, names), strict=True):
+            if result is None or catch is None:
                 survivors += 1
                 catches.pop(name, None)
                 print(f"SURVIVED  {name} after {runs} runs: {_mutant(name).explanation}")
             else:
-                plan = result.plan
-                catches[name] = plan.seed, plan.workload, plan.profile.name
+                catches[name] = catch
                 print(f"caught    {name} in run {runs}: {result.problems[0][:90]}")
     if not options.no_keep:
         keep_catches(catches)
@@ -162,8 +170,10 @@ def _hunt_mutants(options: argparse.Namespace) -> int:
     return 1 if survivors else 0
 
 
-def _hunt_mutant(name: str) -> tuple[Result | None, int]:
-    return hunt(_mutant(name), MUTANT_SEEDS)
+def _hunt_mutant(name: str) -> tuple[Result | None, int, Catch | None]:
+    mutant = _mutant(name)
+    result, runs = hunt(mutant, MUTANT_SEEDS)
+    return result, runs, None if result is None else catch_of(shortest(mutant, result.plan))
 
 
 def _mutant(name: str) -> Mutant:

@@ -33,9 +33,28 @@ from simulations.mutants import (
     trees,
     turns,
 )
-from simulations.mutants.mutant import Mutant, hunt, keep_catches, known_catches, planted
+from simulations.mutants.mutant import (
+    Catch,
+    Mutant,
+    catch_of,
+    hunt,
+    keep_catches,
+    known_catches,
+    planted,
+    shortest,
+)
 
-__all__ = ["MUTANTS", "Mutant", "hunt", "keep_catches", "known_catches", "planted"]
+__all__ = [
+    "MUTANTS",
+    "Mutant",
+    "Catch",
+    "hunt",
+    "shortest",
+    "catch_of",
+    "keep_catches",
+    "known_catches",
+    "planted",
+]
 
 MUTANTS: Final = (
     *shards.MUTANTS,

@@ -21,8 +21,8 @@ CLUMSY: Final = re.compile(r".*(TypeError|AttributeError|NameError)\(")
 
 PROFILES_HUNTED: Final = ("calm", "storm", "swarm")
 
-Catch: TypeAlias = tuple[int, str, str]
-"""The seed, workload and profile of a run that caught a mutant."""
+Catch: TypeAlias = tuple[int, str, str, int]
+"""The seed, workload, profile and transactions of each client of a run that caught a mutant."""
 
 NOT_CAUGHT: Final[Mapping[str, Catch]] = MappingProxyType({})
 
@@ -69,18 +69,17 @@ def hunt(
     Begin with the run that caught it the last time, if `caught` has one. Then look where that one
     was: any change of the engine lets the same seed go another way.
     """
-    runs = 0
-    first: list[Catch] = []
+    plans = (_plan(mutant, *each) for each in product(seeds, mutant.workloads, PROFILES_HUNTED))
+    first: list[Plan] = []
     if mutant.name in caught:
-        known, workload, profile = caught[mutant.name]
-        first = [(seed, workload, profile) for seed in (known, *seeds)]
+        known, workload, profile, transactions = caught[mutant.name]
+        whole = [_plan(mutant, seed, workload, profile) for seed in (known, *seeds)]
+        first = [_shorter(whole[0], transactions), *whole]
+    runs = 0
     with planted(mutant):
-        for seed, workload, profile in chain(
-            first, product(seeds, mutant.workloads, PROFILES_HUNTED)
-        ):
+        for plan in chain(first, plans):
             runs += 1
-            shaped = replace(make_profile(profile, seed), **dict(mutant.shape))
-            result = simulate(Plan(seed, workload, shaped))
+            result = simulate(plan)
             if result.verdict is not Verdict.PASSED:
                 clumsy = [each for each in result.problems if CLUMSY.match(each)]
                 assert not clumsy, f"{mutant.name} does not fit the code any more: {clumsy}"
@@ -88,13 +87,42 @@ def hunt(
     return None, runs
 
 
+def shortest(mutant: Mutant, caught: Plan) -> Plan:
+    """Return the plan with the fewest transactions, of powers of 2, that catches the mutant.
+
+    Without the mutant it passes: some workloads need more than one transaction.
+    """
+    for power in range(caught.profile.transactions_per_client.bit_length()):
+        plan = _shorter(caught, 2**power)
+        with planted(mutant):
+            result = simulate(plan)
+        if result.verdict is Verdict.PASSED or any(map(CLUMSY.match, result.problems)):
+            continue
+        if simulate(plan).verdict is Verdict.PASSED:
+            return plan
+    return caught
+
+
+def catch_of(plan: Plan) -> Catch:
+    return plan.seed, plan.workload, plan.profile.name, plan.profile.transactions_per_client
+
+
+def _plan(mutant: Mutant, seed: int, workload: str, profile: str) -> Plan:
+    return Plan(seed, workload, replace(make_profile(profile, seed), **dict(mutant.shape)))
+
+
+def _shorter(plan: Plan, transactions: int) -> Plan:
+    profile = replace(plan.profile, transactions_per_client=transactions, shortened=True)
+    return replace(plan, profile=profile)
+
+
 def known_catches(path: Path = CATCHES_FILE) -> dict[str, Catch]:
     """Return the runs that caught each mutant the last time somebody asked."""
     catches: dict[str, Catch] = {}
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
-            name, seed, workload, profile = line.split()
-            catches[name] = int(seed), workload, profile
+            name, seed, workload, profile, transactions = line.split()
+            catches[name] = int(seed), workload, profile, int(transactions)
     return catches
 
 
