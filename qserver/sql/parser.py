@@ -15,7 +15,7 @@ builder: neither has state.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -115,7 +115,7 @@ def _lark() -> Lark:
     tables = Path(cache_from_source(__file__) + ".tables")
     with suppress(OSError):  # the folder is missing where Python writes no bytecode
         tables.parent.mkdir(parents=True, exist_ok=True)
-    return Lark(
+    lark = Lark(
         grammar_text(),
         parser="lalr",
         lexer=_Feed,
@@ -123,6 +123,18 @@ def _lark() -> Lark:
         transformer=Builder(),
         cache=str(tables),
     )
+    _share_actions(lark.parser.parser._parse_table.states.values())
+    return lark
+
+
+def _share_actions(states: Iterable[dict[str, tuple[Any, Any]]]) -> None:
+    """Let equal entries of the tables be one object: of 50,000 entries, few differ."""
+    known: dict[tuple[Any, Any], tuple[Any, Any]] = {}
+    for actions in states:
+        for name, action in actions.items():
+            kind, target = action  # the next state, or a rule, which exists once
+            number = target if isinstance(target, int) else id(target)
+            actions[name] = known.setdefault((kind, number), action)
 
 
 def load_grammar() -> None:
