@@ -1,4 +1,4 @@
-"""Renders the head of an answer: the application's status and headers, and the server's own.
+"""Renders answers: the application's status and headers, and the server's own.
 
 The framing of the body follows from the answer and the request:
 
@@ -10,10 +10,10 @@ The framing of the body follows from the answer and the request:
 
 from __future__ import annotations
 
-import time
 from email.utils import formatdate
 from enum import Enum
 from http import HTTPStatus
+from time import monotonic, time
 from typing import Final
 
 from qserver.http1.application import Response
@@ -39,8 +39,12 @@ class Framing(Enum):
     CONNECTION = "the end of the connection"
 
 
+def is_bodiless(response: Response, head: Head | None) -> bool:
+    return response.status in BODILESS or (head is not None and head.is_head)
+
+
 def framing_of(response: Response, head: Head) -> Framing:
-    if head.is_head or response.status in BODILESS:
+    if is_bodiless(response, head):
         return Framing.NO_BODY
     return Framing.CHUNKS if head.modern else Framing.CONNECTION
 
@@ -48,42 +52,51 @@ def framing_of(response: Response, head: Head) -> Framing:
 class HeadRenderer:
     """Renders heads; caches the date for one second."""
 
-    __slots__ = ("_date", "_second")
+    __slots__ = ("_date", "_until")
 
     def __init__(self) -> None:
-        self._second = -1
+        self._until = 0.0
+        """The date holds until then, by the monotonic clock."""
         self._date = b""
 
     def render(
-        self, response: Response, length: int | None, head: Head | None, keep_alive: bool
+        self, response: Response, body: bytes | None, head: Head | None, keep_alive: bool
     ) -> bytes:
-        """`length` is the size of a whole body; None if the body comes in parts.
+        """A whole answer with its body; with None, the head of one whose body comes in parts.
 
         `head` is None if the server could not read the request's head.
         """
         status, request_id = response.status, response.request_id
-        if length is None:
+        if body is None:
             chunked = head is not None and framing_of(response, head) is Framing.CHUNKS
-            framing = b"transfer-encoding: chunked\r\n" if chunked else b""
+            framing, body = b"transfer-encoding: chunked\r\n" if chunked else b"", b""
+        elif status in BODILESS:
+            framing = body = b""
         else:
-            framing = b"" if status in BODILESS else b"content-length: %d\r\n" % length
+            framing = b"content-length: %d\r\n" % len(body)
+            if head is not None and head.is_head:
+                body = b""
         if not keep_alive:
             framing += CLOSE
         elif head is not None and not head.modern:
             framing += KEEP_ALIVE
         if not request_id.isprintable():
             raise InvalidAnswer(f"{request_id!r} is no request id")
-        now = int(time.time())
-        if now != self._second:
-            self._second = now
-            self._date = b"date: %b\r\n" % formatdate(now, usegmt=True).encode()
-        return b"%b%bx-request-id: %b\r\n%b%b\r\n" % (
+        if monotonic() >= self._until:
+            self._renew_date()
+        return b"%b%bx-request-id: %b\r\n%b%b\r\n%b" % (
             STATUS_LINES.get(status) or _status_line(status),
             response.headers.lines,
             request_id.encode(),
             framing,
             self._date,
+            body,
         )
+
+    def _renew_date(self) -> None:
+        now = time()
+        self._date = b"date: %b\r\n" % formatdate(now, usegmt=True).encode()
+        self._until = monotonic() + 1 - now % 1
 
 
 def _status_line(status: int) -> bytes:

@@ -15,15 +15,14 @@ tasks between two of them. Only a task that waits for a head can be interrupted 
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Coroutine
+from time import monotonic
 from typing import Any
 
 import trio
 
-from qserver import limits
-from qserver.http1.answer import BODILESS
+from qserver.http1.answer import is_bodiless
 from qserver.http1.application import PENDING, Answer, Client, Response
 from qserver.http1.context import ServerContext
 from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer
@@ -33,13 +32,15 @@ from qserver.http1.parts import PartsSender
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
 from qserver.http1.state import State
 from qserver.http1.transport import Transport
+from qserver.limits import RECEIVE_BYTES
 
 CLIENT_LEFT = 499
 """The access log's status for a client that left before its answer."""
 
 CR = ord("\r")
 NOTHING = memoryview(b"")
-IDLE, HEAD, HANDLING = State.IDLE, State.HEAD, State.HANDLING  # globals, for fast lookup
+# Globals, for fast lookup:
+IDLE, HEAD, HANDLING, WAITS = State.IDLE, State.HEAD, State.HANDLING, State.PENDING
 
 
 class Connection:
@@ -53,8 +54,10 @@ class Connection:
         self.state = State.OPENING
         self._client = client
         self._interruption = trio.CancelScope()
-        self._began = time.monotonic()
-        self._deadline = self._began + context.options.header_seconds
+        self._began = monotonic()
+        """When the request began to arrive, or the wait for it."""
+        self._is_new = True
+        """No request has been answered."""
         # What states carry:
         self._head: Head | None = None
         """From HANDLING on: the request's head."""
@@ -164,7 +167,10 @@ class Connection:
             self._interruption.cancel()
 
     def end_if_late(self, now: float) -> None:
-        if now > self._deadline and (self.state is IDLE or self.state is HEAD):
+        options, state = self.context.options, self.state
+        rests = state is IDLE and not self.buffer and not self._is_new
+        seconds = options.idle_seconds if rests else options.header_seconds
+        if now > self._began + seconds and (state is IDLE or state is HEAD):
             self._interruption.cancel()
 
     async def _look_once_more(self) -> None:
@@ -180,20 +186,23 @@ class Connection:
 
     def _readable(self) -> bool:
         """Handle an arrival while the task waits. False: all is done, and the task waits on."""
-        reactor, transport = self.context.reactor, self.transport
-        assert reactor is not None, "it calls"
-        if self.state is State.PENDING:
-            reactor.mark(transport.descriptor)  # read after the answer
+        if self.state is WAITS:
+            self._mark()  # read after the answer
             return True
-        data = transport.try_receive()
+        data = self.transport.try_receive()
         if data is None:
             return False
-        if len(data) >= limits.RECEIVE_BYTES:
-            reactor.mark(transport.descriptor)
+        if len(data) >= RECEIVE_BYTES:
+            self._mark()
         self._received(data)
         if data:
             self._begin()
-        return self._has_work()
+        return (self.state is not IDLE or self.buffer != b"") and self._has_work()
+
+    def _mark(self) -> None:
+        """There may be more to read, of which the reactor will not tell."""
+        assert self.context.reactor is not None, "it has told of an arrival"
+        self.context.reactor.mark(self.transport.descriptor)
 
     def _received(self, data: bytes) -> None:
         """Take bytes for the next request; b"" is the end of input."""
@@ -205,8 +214,7 @@ class Connection:
             self.buffer += data
             return
         self.buffer = data
-        self._began = time.monotonic()
-        self._deadline = self._began + self.context.options.header_seconds
+        self._began = monotonic()
 
     def _has_more(self) -> bool:
         """Has another request begun to arrive?"""
@@ -230,13 +238,14 @@ class Connection:
             if end < 4:
                 self._check_beginning()
                 return False
-            self._move(HANDLING)
-            raw = buffer[:end]
+            assert HANDLING in self.state.followers
+            self.state = HANDLING
+            raw, length = buffer[:end], len(buffer)
             head, endpoint = context.heads.kept.get(raw) or context.heads.find(raw)
             self._head = head
-            stop = end + (head.length or 0)
+            stop = length + 1 if head.length is None else end + head.length
             body: bytes | ArrivingBody
-            if head.length is not None and stop <= len(buffer):
+            if stop <= length:
                 body, self.buffer = buffer[end:stop], buffer[stop:]
             else:
                 self.buffer = buffer[end:]
@@ -258,17 +267,19 @@ class Connection:
             self._move(HEAD)
 
     def _take(self, answer: Answer) -> None:
-        if answer is PENDING:
-            self._move(State.PENDING)
-        elif isinstance(answer, Response) and isinstance(answer.body, bytes):
-            head = self._head
+        if isinstance(answer, Response):
+            body, head = answer.body, self._head
             assert head is not None
-            if head.keep_alive and self._body is None and not self.context.draining:
-                self._send(head, answer, answer.body, True, IDLE)  # the common case
+            if not isinstance(body, bytes):
+                self._owed = answer
+            elif head.keep_alive and self._body is None and not self.context.draining:
+                self._send(head, answer, body, True, IDLE)  # the common case
             else:
                 keep_alive = head.keep_alive and self._may_keep_alive()
-                self._send(head, answer, answer.body, keep_alive, self._after(keep_alive))
-        elif isinstance(answer, Response | Coroutine):
+                self._send(head, answer, body, keep_alive, self._after(keep_alive))
+        elif answer is PENDING:
+            self._move(WAITS)
+        elif isinstance(answer, Coroutine):
             self._owed = answer
         else:
             raise InvalidAnswer(f"{answer!r} is no answer")
@@ -364,10 +375,7 @@ class Connection:
     ) -> None:
         """Send a whole answer; the task sends what the kernel does not take now."""
         context, began = self.context, self._began
-        data = context.renderer.render(response, len(body), head, keep_alive)
-        if response.status in BODILESS or (head is not None and head.is_head):
-            body = b""
-        data += body
+        data = context.renderer.render(response, body, head, keep_alive)
         try:
             sent = self.transport.try_send(data)
         except OSError:
@@ -381,7 +389,8 @@ class Connection:
                 self._unsent, self._then = memoryview(data)[sent:], then
                 self._move(State.SENDING)
         if context.options.access_log is not None:
-            self._log(head, began, response.status, len(body), response.request_id)
+            size = 0 if is_bodiless(response, head) else len(body)
+            self._log(head, began, response.status, size, response.request_id)
 
     def _refuse(self, refusal: Refusal, request_id: str | None = None) -> None:
         """Count and answer a request that the application does not get."""
@@ -392,7 +401,7 @@ class Connection:
         """Answer with the server's own error object; the connection closes after that."""
         head = self._head
         request_id = request_id or (head and head.request_id) or new_request_id()
-        total_us = int((time.monotonic() - self._began) * 1_000_000)
+        total_us = int((monotonic() - self._began) * 1_000_000)
         response, body = refusal_response(refusal, request_id, total_us)
         self._send(head, response, body, False, State.LINGERING)
 
@@ -416,10 +425,8 @@ class Connection:
         self.state = state
         if state is IDLE:
             self._head = self._body = None
-            self._began = time.monotonic()
-            options = self.context.options
-            seconds = options.header_seconds if self.buffer else options.idle_seconds
-            self._deadline = self._began + seconds
+            self._is_new = False
+            self._began = monotonic()
 
     async def _send_parts(self, response: Response) -> None:
         head, parts = self._head, response.body
@@ -466,7 +473,7 @@ class Connection:
             return
         client = self._client[0] if self._client else "-"
         logged = "- -" if head is None else head.logged
-        milliseconds = (time.monotonic() - began) * 1000
+        milliseconds = (monotonic() - began) * 1000
         try:
             write(f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}")
         except Exception:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from qserver.engine.work import Step
 from qserver.errors import QserverError
 from qserver.query.affected import AffectedGuard, diff_of
-from qserver.query.cursor import END, Cursor
+from qserver.query.cursor import END, Cursor, StatementSteps
 from qserver.query.idempotency import only_reads
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import Planner, slots_of
@@ -56,19 +56,18 @@ def run_statements(
     `results` is filled one by one, for `controls` to look at.
     """
     run: StatementRun | None = None
+    now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
     if isinstance(reader, Snapshot):
-        version, context = reader.version, RequestContext(request, reader)
+        version, context, began = reader.version, RequestContext(request, reader), request.time
     else:
         run = StatementRun(planner, reader, request, controls)
-        version, context = reader.snapshot.version, run.context
+        version, context, began = reader.snapshot.version, run.context, now()
     results = [] if results is None else results
-    began = request.time if run is None else request.environment.now()
-    now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
     most = 0
     """The work of the heaviest statement since others last ran; `heaviest` is its plan."""
     heaviest: Plan | None = None
     guard = None
-    if options.max_affected is not None and run is not None:
+    if run is not None and options.max_affected is not None:
         guard = AffectedGuard(run, options.max_affected)
     index = 0
     try:
@@ -85,8 +84,9 @@ def run_statements(
             before = context.work
             step = cursor.gather(None, max_rows, cut_rows)
             if step is END:
-                if context.work - before > most:
-                    most, heaviest = context.work - before, cursor.plan
+                work = context.work - before
+                if work > most:
+                    most, heaviest = work, cursor.plan
             else:
                 if step is None:
                     _blame(cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest)
@@ -111,7 +111,7 @@ def run_statements(
                     0,
                     cursor.truncated,
                     context.held,
-                    int((ended - began) * 1e6) if ended > began else 0,
+                    ended - began,
                 )
             )
             began = ended
@@ -170,16 +170,15 @@ def open_reading(
         assert isinstance(base, Snapshot)
         reader = SystemReader(Transaction(base))
     if given and is_heavy(given):
-        steps = run_heavy(
-            plan,
-            parameterized.literals,
-            given,
-            context,
-            lambda slots: plan.compiled.run(reader, slots, context),
-        )
+        run = partial(_run_plan, plan, reader, context)
+        steps = run_heavy(plan, parameterized.literals, given, context, run)
     else:
         steps = plan.compiled.run(reader, slots_of(plan, parameterized.literals, given), context)
     return Cursor(steps, context, sql, plan)
+
+
+def _run_plan(plan: Plan, reader: Any, context: RequestContext, slots: Any) -> StatementSteps:
+    return plan.compiled.run(reader, slots, context)
 
 
 def start_slowly(

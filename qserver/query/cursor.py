@@ -23,9 +23,9 @@ import msgspec
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import locate
-from qserver.sql.execution import Context, Rows, out_of_memory
+from qserver.sql.execution import Context, Rows, out_of_memory, row_bytes
 from qserver.sql.functions.numbers.numeric_math import overflow_error
-from qserver.values.sizes import check_rows
+from qserver.values.sizes import check_rows, size_of_rows
 from qserver.values.types import SqlType
 
 StatementSteps = Generator[Any, Any, int]
@@ -48,6 +48,10 @@ class Heading(msgspec.Struct, frozen=True):
     sized_columns: tuple[int, ...] = ()
     writes: bool = True
 
+    @property
+    def row_bytes(self) -> int:
+        return row_bytes(len(self.columns))
+
 
 NO_ROWS: Final = Heading()
 
@@ -69,66 +73,67 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
         return self.heading if isinstance(self.heading, Plan) else None
 
     def step(self, sent: Any = None) -> Any:
-        """Go on for one page at most."""
-        heading = self.heading  # a local, so that the watchdog can tell which statement is running
-        context = self.context
-        if context.pages is not None:
-            context.pages.worker = context
-        try:
-            if not heading.writes:  # it changes nothing, and waits for nothing
-                return next(self.steps, END)
-            return self.steps.send(sent)
-        except StopIteration as end:
-            self.affected_rows = end.value
-            return END
-        except Overflow:
-            raise overflow_error() from None
-        except MemoryError:
-            raise out_of_memory(self.context.memory_bytes_most) from None
-        except QserverError as error:
-            if self.sql:
-                locate(error, self.sql)
-            raise
-        finally:
-            if context.pages is not None:
-                context.pages.worker = None
+        """Go on for one page at most; its rows are not kept."""
+        return self.gather(sent, keep=False)
 
     def gather(
-        self, sent: Any = None, max_rows: int | None = None, cut_rows: int | None = None
+        self,
+        sent: Any = None,
+        max_rows: int | None = None,
+        cut_rows: int | None = None,
+        keep: bool = True,
     ) -> Any:
         """Go on until it yields, waits or ends; collect its rows in `rows`.
 
         More than `max_rows` are an error; only the first `cut_rows` are kept. One page is short; a
         statement with more lets others run after each.
         """
-        heading = self.heading
-        while True:
-            page = self.step(sent)
-            if type(page) is not list:
-                if page is END and cut_rows is not None:
-                    self._cut(cut_rows)
-                return page
-            sent = None
-            is_first = not self.rows
-            if is_first:
-                self.rows = page
-            else:
-                self.rows += page
-            if page:
-                self.context.hold_page(page, len(page[0]), heading.long_columns)
-                if self.commits and heading.sized_columns:
+        heading = self.heading  # a local, so that the watchdog can tell which statement is running
+        steps, context, pages = self.steps, self.context, self.context.pages
+        if pages is not None:
+            pages.worker = context
+        try:
+            # A statement that only reads changes nothing, and waits for nothing.
+            page = steps.send(sent) if heading.writes else next(steps, END)
+            while type(page) is list and keep:
+                is_first = not self.rows
+                if is_first:
+                    self.rows = page
+                else:
+                    self.rows += page
+                if heading.long_columns:
+                    size = size_of_rows(page, heading.row_bytes, heading.long_columns)
+                else:
+                    size = heading.row_bytes * len(page)
+                context.hold_bytes(size)
+                if self.commits and page and heading.sized_columns:
                     check_rows(page, heading.sized_columns)
-            if max_rows is not None and len(self.rows) > max_rows:
-                raise ProgramLimitExceeded(
-                    f"the result has more than {max_rows} rows",
-                    hint="Add a LIMIT, or have the rows streamed.",
-                )
-            if cut_rows is not None and len(self.rows) > cut_rows and not heading.writes:
-                self.close()
-                self._cut(cut_rows)
-                return END
-            if not is_first:
-                return None
+                if max_rows is not None and len(self.rows) > max_rows:
+                    raise _too_many(max_rows)
+                if cut_rows is not None and len(self.rows) > cut_rows and not heading.writes:
+                    self.close()
+                    page = END
+                    break
+                if not is_first:
+                    return None
+                page = next(steps) if heading.writes else next(steps, END)
+        except StopIteration as end:
+            self.affected_rows = end.value
+            page = END
+        except Overflow:
+            raise overflow_error() from None
+        except MemoryError:
+            raise out_of_memory(context.memory_bytes_most) from None
+        except QserverError as error:
+            if self.sql:
+                locate(error, self.sql)
+            raise
+        finally:
+            if pages is not None:
+                pages.worker = None
+        if cut_rows is not None and page is END:
+            self._cut(cut_rows)
+        return page
 
     def _cut(self, cut_rows: int) -> None:
         self.truncated = len(self.rows) > cut_rows
@@ -136,6 +141,12 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
 
     def close(self) -> None:
         self.steps.close()
+
+
+def _too_many(most: int) -> ProgramLimitExceeded:
+    return ProgramLimitExceeded(
+        f"the result has more than {most} rows", hint="Add a LIMIT, or have the rows streamed."
+    )
 
 
 def rows_at_once(rows: Rows) -> StatementSteps:

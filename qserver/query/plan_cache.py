@@ -28,7 +28,7 @@ from weakref import WeakSet
 import msgspec
 
 from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_FINGERPRINT_MAX
-from qserver.sql.execution import Compiled
+from qserver.sql.execution import Compiled, row_bytes
 from qserver.sql.parameters import Given, ParameterList, types_of
 from qserver.sql.plan import Change, Select
 from qserver.storage.catalog import Catalog
@@ -67,6 +67,7 @@ class Plan:
         "names",
         "next_look",
         "parameters",
+        "row_bytes",
         "size",
         "sized_columns",
         "sizes",
@@ -116,6 +117,7 @@ class Plan:
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
         self.long_columns = compiled.long_columns
+        self.row_bytes = row_bytes(len(self.columns))
         self.sized_columns = tuple(at for at, each in enumerate(self.types) if is_sized(each))
         self.fingerprint: Any = None
         self.may_yield = False

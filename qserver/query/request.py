@@ -179,16 +179,15 @@ class RequestContext(Context):
         if len(container) > PIECE_ENTRIES:
             dispose((container,), _nothing)
 
-    def release(self) -> None:
-        """Return all memory to the pool: that of large containers when they are freed."""
-        if self.large is not None:
-            freed: Callable[[], None] = _nothing
-            if self.pool is not None:
-                freed = partial(self.pool.give_back, self._pooled)
-                self._pooled = 0
-            dispose(self.large.values(), freed)
-            self.large = None
-        super().release()
+    def free_large(self) -> None:
+        """Free large containers in pieces; their memory returns to the pool after that."""
+        assert self.large is not None
+        freed: Callable[[], None] = _nothing
+        if self.pool is not None:
+            freed = partial(self.pool.give_back, self._pooled)
+            self._pooled = 0
+        dispose(self.large.values(), freed)
+        self.large = None
 
     @property
     def transaction_bytes_most(self) -> int:  # type: ignore[override]

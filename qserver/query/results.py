@@ -65,6 +65,13 @@ class Options(msgspec.Struct, frozen=True):
     as_of: AsOf | None = None
     """The version, or the time, that is read; nothing can be written then."""
     if_version: int | None = None
+    is_plain: bool = True
+    """Whether none of the last five is set."""
+
+    def __post_init__(self) -> None:
+        special = self.max_affected, self.once, self.as_of, self.if_version
+        if self.dry_run or special != (None, None, None, None):
+            force_setattr(self, "is_plain", False)
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -78,8 +85,12 @@ class Result(msgspec.Struct, frozen=True):
     """Whether there were more rows than the request wanted."""
     held_bytes: int = 0
     """The memory charged for its rows and those of earlier statements of the request."""
-    exec_us: int = 0
-    """Microseconds of its planning and execution."""
+    seconds: float = 0.0
+    """The duration of its planning and execution, by a clock that may be set back."""
+
+    @property
+    def exec_us(self) -> int:
+        return int(self.seconds * 1e6) if self.seconds > 0 else 0
 
     def committed(self, version: int, retries: int) -> None:
         """Set the version that the transaction made, and its retries, on a still private result."""

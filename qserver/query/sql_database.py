@@ -143,9 +143,13 @@ class SqlDatabase:
         Return the result if the request has ended; PENDING if a commit has been sent, and call
         `done` later; otherwise the rest, for a task to await. Raise any error up to that point.
         """
-        request = self._environment.request(options.timeout_ms, options.allowed, request_id)
-        perform = self._perform if options.once is None else self._perform_once
-        work = perform(request, statements, options)
+        environment = self._environment
+        timeout_ms, allowed = options.timeout_ms, options.allowed
+        request = Request(environment, environment.now(), timeout_ms, allowed, id=request_id)
+        if options.once is None:
+            work = self._perform(request, statements, options)
+        else:
+            work = self._perform_once(request, statements, options)
         step = next(work, END)  # most end here, and catching a StopIteration takes long
         return request.result if step is END else call_back(Rest(work, step), done)
 
@@ -374,7 +378,8 @@ class SqlDatabase:
         reads, at_once = True, len(statements) == 1 or writer is None
         found: list[Found] = []
         for statement in statements:
-            sql, given, parameterized, plan = statement.sql, statement.parameters, None, None
+            sql, given = statement.sql, statement.parameters
+            parameterized = plan = None
             try:
                 try:
                     parameterized = planner.parameterize(sql, given)
@@ -399,12 +404,13 @@ class SqlDatabase:
                 break
             if plan.writes:
                 reads = False
-        if reads and options.once is not None:
-            raise only_reads()
-        if options.dry_run:
-            reads, request.dry_run = False, True
-        if options.if_version is not None and reads:
-            yield from self._check_reads(options.if_version, found, snapshot, writer)
+        if not options.is_plain:
+            if reads and options.once is not None:
+                raise only_reads()
+            if options.dry_run:
+                reads, request.dry_run = False, True
+            if options.if_version is not None and reads:
+                yield from self._check_reads(options.if_version, found, snapshot, writer)
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if refused is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from qserver.errors import OutOfMemory
@@ -22,7 +21,7 @@ from qserver.sql.functions.costs import BYTES_SMALL, Cost, refuse_size, refuse_s
 from qserver.sql.plan import OutputColumn
 from qserver.values.keys import Key, Row
 from qserver.values.schema import Table
-from qserver.values.sizes import size_of, size_of_all
+from qserver.values.sizes import size_of
 from qserver.values.vector_families import ColumnVector
 
 if TYPE_CHECKING:
@@ -178,12 +177,11 @@ class Context:
     def charge_memory(self, rows: int, width: int, holder: Any = None) -> None:
         """Charge rows of `width` columns that are held at once; refuse too many.
 
-        A row counts 64 bytes plus 32 per column, close to CPython's need for small values.
         `hold_bytes` counts long values in addition. `holder` is the container that they are in.
         """
         if holder is not None:
             self.note_large(holder)
-        self.hold_bytes(rows * (64 + 32 * width))
+        self.hold_bytes(rows * row_bytes(width))
 
     def note_large(self, holder: Any) -> None:
         """Note a container that takes long to free; it lives until the statement has ended."""
@@ -222,12 +220,16 @@ class Context:
 
     def release(self) -> None:
         """Return all memory to the pool when the statement ends."""
-        if self._pooled and self.pool is not None:
-            self.pool.give_back(self._pooled)
-            self._pooled = 0
-        if self._written_pooled and self.pool is not None:
-            self.pool.give_back(self._written_pooled)
-            self._written_pooled = 0
+        if self.large is not None:
+            self.free_large()
+        pooled = self._pooled + self._written_pooled
+        if pooled and self.pool is not None:
+            self._pooled = self._written_pooled = 0
+            self.pool.give_back(pooled)
+
+    def free_large(self) -> None:
+        """Free the large containers."""
+        self.large = None
 
     def write_rows(self, rows: int, width: int, long_bytes: int = 0) -> None:
         """Charge rows that the transaction holds until it commits.
@@ -252,14 +254,6 @@ class Context:
             self.pool.take(self.written - self._written_pooled)
             self._written_pooled = self.written
         self._written_noticed_from = min(self.written + BYTES_UNNOTICED_MAX, most)
-
-    def hold_page(self, page: Rows, width: int, long: tuple[int, ...]) -> None:
-        count = len(page) * (64 + 32 * width)
-        for at in long:
-            count += size_of_all(map(itemgetter(at), page))
-        self.held += count
-        if self.held > self._noticed_from:
-            self._notice()
 
     # --- costly calls ---
 
@@ -301,6 +295,11 @@ class Context:
             if self.held + self.made > self.memory_bytes_most:
                 raise out_of_memory(self.memory_bytes_most)
         return value
+
+
+def row_bytes(width: int) -> int:
+    """Return what a row of `width` small values counts: close to CPython's need."""
+    return 64 + 32 * width
 
 
 def out_of_memory(most: int) -> OutOfMemory:

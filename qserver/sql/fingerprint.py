@@ -78,7 +78,12 @@ def parameterize(sql: str, *, repeat: bool = True) -> Parameterized:
     """
     _check_text(sql)
     try:
-        return _parameterized(sql, find_rows(sql) if repeat and "(" in sql else None)
+        rows = find_rows(sql) if repeat and "(" in sql else None
+        if rows is not None:
+            return _around(rows, sql)
+        literals: list[Any] = []
+        fingerprint, kinds = _parameterize_part(sql, literals)
+        return Parameterized(fingerprint, literals, kinds)
     except QserverError:
         _refuse(sql)
 
@@ -88,7 +93,7 @@ def parameterize_plain_rows(sql: str) -> Parameterized | None:
     _check_text(sql)
     rows = find_plain_rows(sql)
     try:
-        return None if rows is None else _parameterized(sql, rows)
+        return None if rows is None else _around(rows, sql)
     except QserverError:
         return None
 
@@ -98,23 +103,19 @@ def _check_text(sql: str) -> None:
         lexer.check_text(sql)
 
 
-def _parameterized(sql: str, rows: ValuesList | None) -> Parameterized:
+def _around(rows: ValuesList, sql: str) -> Parameterized:
+    """Parameterize a text with rows of VALUES."""
     literals: list[Any] = []
-    kinds: list[str] = []
-    if rows is None:
-        fingerprint = _parameterize_part(sql, literals, kinds)
-    else:
-        head = _parameterize_part(sql[: rows.start], literals, kinds)
-        literals.append(rows.values)
-        kinds.append(f"({rows.kinds})")
-        fingerprint = head + ROWS_MARK + _parameterize_part(sql[rows.end :], literals, kinds)
-    return Parameterized(fingerprint, literals, "".join(kinds))
+    head, kinds = _parameterize_part(sql[: rows.start], literals)
+    literals.append(rows.values)
+    tail, kinds_after = _parameterize_part(sql[rows.end :], literals)
+    return Parameterized(head + ROWS_MARK + tail, literals, f"{kinds}({rows.kinds}){kinds_after}")
 
 
-def _parameterize_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
-    """Return the fingerprint of a part of the text and append its literals to the lists."""
+def _parameterize_part(sql: str, literals: list[Any]) -> tuple[str, str]:
+    """Return fingerprint and kinds of a part of the text and append its literals to the list."""
     texts: Sequence[str] | None = None
-    fingerprint = ""
+    fingerprint = kinds = ""
     if (
         '"' not in sql
         and "$" not in sql
@@ -136,15 +137,15 @@ def _parameterize_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
     for text in texts:
         if len(text) < 10 and text.isdigit():
             literals.append(int(text))
-            kinds.append("i")
+            kinds += "i"
         elif text[0] == "'" and "'" not in (body := text[1:-1]):
             literals.append(body)
-            kinds.append("s")
+            kinds += "s"
         else:
             kind, value = read_literal(text, 0)
             literals.append(value)
-            kinds.append(kind)
-    return fingerprint
+            kinds += kind
+    return fingerprint, kinds
 
 
 def _refuse(sql: str) -> NoReturn:

@@ -56,6 +56,8 @@ def is_heavy(given: Given) -> bool:
     if not given:
         return False
     left = BYTES_HEAVY - getsizeof(given)
+    if type(given) is list and _CONTAINERS.isdisjoint(map(type, given)):
+        return left < sum(map(getsizeof, given))
     waiting: list[Any] = [given]
     for each in waiting:
         if left < 0:  # so what is looked at is never long

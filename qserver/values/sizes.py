@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 from qserver.errors import ProgramLimitExceeded
@@ -82,6 +83,22 @@ def size_of_all(values: Iterable[Any]) -> int:
         return sum(map(str.__sizeof__, values)) - _TEXT_EMPTY * len(values)
     except TypeError:  # others than texts
         return sum(map(size_of, values))
+
+
+def size_of_rows(
+    rows: Sequence[tuple[Any, ...]], row_bytes: int, columns: Iterable[int] = ()
+) -> int:
+    """The bytes of rows, about: `row_bytes` for each, and the values of some columns."""
+    size = row_bytes * len(rows)
+    if len(rows) == 1:
+        (row,) = rows
+        for at in columns:
+            value = row[at]
+            size += len(value) if type(value) is str and value.isascii() else size_of(value)
+    else:
+        for at in columns:
+            size += size_of_all(map(itemgetter(at), rows))
+    return size
 
 
 def _size_of_elements(elements: Any) -> int:

@@ -74,21 +74,17 @@ _QUERY_TAIL: Final = _TO_VERSION + b"%d" + _FROM_RETRIES
 
 
 def query_tail(
-    result: Result,
-    encoder: RowEncoder,
-    version: int,
-    retries: int,
-    total_us: int,
-    exec_us: int,
+    outcome: TransactionResult, encoder: RowEncoder, seconds: float, exec_seconds: float
 ) -> bytes:
-    """The fields after the rows of a query's answer."""
+    """The fields after the rows of a query's answer, `seconds` after its request."""
+    (result,) = outcome.results
     return _QUERY_TAIL % (
         result.affected_rows,
-        total_us,
-        exec_us,
+        seconds * 1e6,
+        exec_seconds * 1e6,
         encoder.types_json,
-        version,
-        retries,
+        outcome.version,
+        outcome.retries,
         TRUNCATED if result.truncated else b"",
     )
 

@@ -45,6 +45,8 @@ ONLY_JSON: Final = (JSON,)
 CLIENT_LEFT: Final = 0
 """The status in metrics for a request without an answer."""
 
+STARTING: Final = State.STARTING  # a global, for fast lookup
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -92,7 +94,11 @@ class Endpoint:
         return IdempotentEndpoint(self, value)
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
-        return begun(self.kind(self, body, client, respond))
+        call = self.kind(self, body, client, respond)
+        try:
+            return call.begin()
+        except Exception as error:
+            return call.failed(error)
 
 
 class IdempotentEndpoint:
@@ -107,14 +113,10 @@ class IdempotentEndpoint:
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
         call = self._endpoint.kind(self._endpoint, body, client, respond)
         call.idempotency_key = self._key
-        return begun(call)
-
-
-def begun(call: Call) -> Answer:
-    try:
-        return call.begin()
-    except Exception as error:
-        return call.failed(error)
+        try:
+            return call.begin()
+        except Exception as error:
+            return call.failed(error)
 
 
 class Call(ABC):
@@ -179,9 +181,14 @@ class Call(ABC):
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def answer(self, status: int, headers: Headers, body: bytes) -> Response:
+    def answer(
+        self, status: int, headers: Headers, body: bytes, seconds: float | None = None
+    ) -> Response:
+        """Count and return an answer; `seconds` since the request arrived, if that is known."""
         endpoint = self.endpoint
-        endpoint.metrics.count(status, perf_counter() - self.started)
+        if seconds is None:
+            seconds = perf_counter() - self.started
+        endpoint.metrics.count(status, seconds)
         if len(body) > endpoint.plain_bytes_max:
             return self._compressed(status, headers, body)
         return Response(status, headers, body, self.request_id)
@@ -233,8 +240,12 @@ class Call(ABC):
     def count(self, status: int) -> None:
         self.endpoint.metrics.count(status, perf_counter() - self.started)
 
+    def elapsed(self) -> float:
+        """Seconds since the last byte of the request arrived."""
+        return perf_counter() - self.started
+
     def elapsed_us(self) -> int:
-        return int((perf_counter() - self.started) * 1_000_000)
+        return int(self.elapsed() * 1_000_000)
 
     # --- what some calls have besides -------------------------------------------------------------
 
@@ -295,7 +306,7 @@ class KeyedCall(Call):
         """Authenticate the caller."""
         endpoint = self.endpoint
         token, service = endpoint.token, endpoint.service
-        if token is not None and service.state is not State.STARTING:
+        if token is not None and service.state is not STARTING:
             grant = service.plane.grant_nowait(token)
             if grant is not None:
                 return self.admit(grant)

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import msgspec
 import trio
+from msgspec.structs import astuple
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held
@@ -73,7 +74,7 @@ from qserver.web.requests import (
     transaction_request,
     wants_stream,
 )
-from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder, RowEncoders
+from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoders
 from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
 from qserver.web.streams import AnswerParts, EventStream, RowParts, begun, form_of
@@ -145,16 +146,12 @@ class HotCall(KeyedCall):
         known, options = endpoint.options
         if known is not grant:
             options = endpoint.options_of(grant)
-        if (
-            not (request.max_retries is request.timeout_ms is request.max_rows is None)
-            or request.max_affected is not None
-            or request.if_version is not None
-            or request.dry_run
-            or request.as_of is not None
-        ):
+        is_inside = endpoint.transaction is not None
+        if astuple(request)[request.options] != request.no_options:
             options = _changed(options, request)
+            is_inside = is_inside or request.transaction is not None
         self._options = options
-        if request.transaction is not None or endpoint.transaction is not None:
+        if is_inside:
             return self._use(request, step_inside)
         name = endpoint.database if request.database is None else request.database
         plane = endpoint.service.plane
@@ -315,15 +312,15 @@ class QueryCall(HotCall):
     def decoded(self, request: QueryRequest) -> Answer:
         sql = request.sql
         self._statements = (Statement(sql, request.params),)
-        if request.live or request.every_ms is not None or ("/*+" in sql and is_live(sql)):
-            self._every_seconds = checked_live(request, self.endpoint.form)
+        form, hinted = self.endpoint.form, "/*+" in sql
+        if request.live or request.every_ms is not None or (hinted and is_live(sql)):
+            self._every_seconds = checked_live(request, form)
             return self.open(request, self.live, self.refuse_live)
-        streams = self.endpoint.form is not None or wants_stream(sql)
-        if streams and request.dry_run:
-            raise InvalidRequest(
-                "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
-            )
-        if streams:
+        if form is not None or (hinted and wants_stream(sql)):
+            if request.dry_run:
+                raise InvalidRequest(
+                    "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
+                )
             return self.open(request, self.stream, self.stream_inside)
         return self.open(request, self.execute, self.execute_inside)
 
@@ -339,29 +336,25 @@ class QueryCall(HotCall):
             or outcome.diff is not None
         ):
             return self.encode_in_turns(outcome, [(encoder, rows)])
-        body = self.body_of(outcome, encoder, WRITERS[self._form](encoder, rows))
-        return self.answer(200, self.headers(), body)
+        rows_json = WRITERS[self._form](encoder, rows)
+        seconds = perf_counter() - self.started
+        tail = query_tail(outcome, encoder, seconds, self._ended - self._began)
+        return self.answer(200, self.headers(), encoder.query_head + rows_json + tail, seconds)
 
     def whole(
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
-        return self.body_of(outcome, every[0][0], rows[0])
-
-    def body_of(self, outcome: TransactionResult, encoder: RowEncoder, rows: bytes) -> bytes:
-        total_us = int((perf_counter() - self.started) * 1_000_000)
-        exec_us = int((self._ended - self._began) * 1_000_000)
-        version, retries = outcome.version, outcome.retries
-        tail = query_tail(outcome.results[0], encoder, version, retries, total_us, exec_us)
+        encoder = every[0][0]
+        tail = query_tail(outcome, encoder, self.elapsed(), self._ended - self._began)
         if outcome.diff is not None:
             tail = with_diff(tail, outcome.diff)
-        return encoder.query_head + rows + tail
+        return encoder.query_head + rows[0] + tail
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
-        (result,), ((encoder, slices),) = outcome.results, every
+        ((encoder, slices),) = every
         yield encoder.query_head
         yield from rows_in_parts(encoder, slices, WRITERS[self._form])
-        times = self.elapsed_us(), self.exec_us()
-        tail = query_tail(result, encoder, outcome.version, outcome.retries, *times)
+        tail = query_tail(outcome, encoder, self.elapsed(), self._ended - self._began)
         yield from tail_in_parts(tail, outcome.diff)
 
     def stream(self, opened: OpenDatabase) -> Answer:
@@ -474,7 +467,7 @@ class QueryCall(HotCall):
         return self.answer_in_parts(out, AnswerParts(parts, ended), live=live)
 
     def release(self) -> None:
-        super().release()
+        HotCall.release(self)
         if self._reader is not None:
             self._reader.close()
 

@@ -7,6 +7,7 @@ more than a point lookup. Numbers that other parts count are read from their `st
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -50,12 +51,12 @@ class RouteMetrics:
     __slots__ = ("buckets", "seconds", "statuses")
 
     def __init__(self) -> None:
-        self.statuses: dict[int, int] = {}
+        self.statuses: defaultdict[int, int] = defaultdict(int)
         self.buckets = [0] * (len(BUCKETS_SECONDS) + 1)
         self.seconds = 0.0
 
     def count(self, status: int, seconds: float) -> None:
-        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.statuses[status] += 1
         self.buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
         self.seconds += seconds
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import starmap
-from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
 
 from qserver.limits import ANSWER_PART_BYTES, PLANS_KEPT_MAX, ROW_BYTES_MAX
 from qserver.sql.execution import Rows
-from qserver.values.sizes import check_rows, is_sized, size_of, size_of_all
+from qserver.values.sizes import check_rows, is_sized, size_of_rows
 from qserver.values.types import SqlType
 from qserver.web.json_values import converter, encode_json, encode_lines
 
@@ -64,13 +63,7 @@ class RowEncoder:
 
     def size_about(self, rows: Rows) -> int:
         """The approximate size of the rows as objects; more where characters need escapes."""
-        size = self._flat * len(rows)
-        for at in self._long:
-            if len(rows) == 1:
-                size += size_of(rows[0][at])
-            else:
-                size += size_of_all(map(itemgetter(at), rows))
-        return size
+        return size_of_rows(rows, self._flat, self._long)
 
     def cut(self, rows: Rows) -> Iterator[tuple[Rows, int]]:
         """Cut rows into slices that are quick to encode and limited in size; with their sizes.
@@ -94,7 +87,9 @@ class RowEncoder:
 
     def objects(self, rows: Rows) -> bytes:
         """A JSON array of objects."""
-        return encode_json(self._objects(rows)) if rows else b"[]"
+        if self._convert:
+            return encode_json(self._objects(rows)) if rows else b"[]"
+        return encode_json(list(starmap(self._make, rows)))
 
     def arrays(self, rows: Rows) -> bytes:
         """A JSON array of arrays."""

@@ -27,7 +27,9 @@ def rendered(
 ) -> bytes:
     head = parse_head(f"{method} / HTTP/{version}\r\nHost: a\r\n\r\n".encode(), ServerOptions())
     response = Response(status, Headers(headers or []), b"", "id")
-    return HeadRenderer().render(response, length, head, keep_alive)
+    body = None if length is None else b" " * length
+    data = HeadRenderer().render(response, body, head, keep_alive)
+    return data[: data.index(b"\r\n\r\n") + 4]
 
 
 def lines(data: bytes) -> list[bytes]:

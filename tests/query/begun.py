@@ -145,7 +145,7 @@ def count_runs(plan: Plan) -> list[None]:
 
 def plain(result: TransactionResult) -> TransactionResult:
     """The result without what it took."""
-    results = [msgspec.structs.replace(each, exec_us=0) for each in result.results]
+    results = [msgspec.structs.replace(each, seconds=0.0) for each in result.results]
     return msgspec.structs.replace(result, results=results)
 
 
