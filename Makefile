@@ -22,7 +22,7 @@ SHAPE ?=
 # How the tests are shared out: file by file, in the order of tests/conftest.py, to two processes.
 # WORKERS= runs them in one.
 WORKERS ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
-# The largest table of `make growth`; ten million rows take an hour and 3 GB of disk.
+# The largest table of `make growth`; ten million rows take 25 minutes and 3 GB of disk.
 ROWS_MAX ?= 1000000
 # What `make serve` passes on, for example ARGS="--port 8080".
 ARGS ?=

@@ -2,9 +2,9 @@
 
     python -m qserver.benchmarks.growth --output docs/performance
 
-With the defaults, on two shared cores: rows 5 minutes (ten million rows: 30 more), memory 4 (ten
-million rows: 20 more, and 3 GB of disk), branches 2, connections 2, databases 4, transactions 1. A
-part that has ended is saved, also if a later one is interrupted.
+With the defaults, on two cores: rows 4 minutes (ten million rows: 3 more), memory 4 (5 more, and
+3 GB of disk), branches 2 (5 more), connections 2, databases 4, transactions 1. What a part has
+measured is saved when it ends, also if a later one is interrupted.
 """
 
 from __future__ import annotations
