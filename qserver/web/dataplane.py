@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import msgspec
 import trio
-from msgspec.structs import astuple
+from msgspec.structs import astuple, fields
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held
@@ -114,10 +114,18 @@ class HotEndpoint(Endpoint):
         return options
 
 
+def _defaults(shape: type[msgspec.Struct], start: int) -> tuple[Any, ...]:
+    return tuple([each.default for each in fields(shape)[start:]])
+
+
 class HotCall(KeyedCall):
     """A request that runs statements."""
 
     endpoint: HotEndpoint
+    options_from: int
+    """The place among a request's fields from which on all are options, all with defaults."""
+    no_options: tuple[Any, ...]
+    """Those defaults."""
     _statements: Sequence[Statement]
     _options: Options
     _form: str
@@ -147,7 +155,7 @@ class HotCall(KeyedCall):
         if known is not grant:
             options = endpoint.options_of(grant)
         is_inside = endpoint.transaction is not None
-        if astuple(request)[request.options] != request.no_options:
+        if astuple(request)[self.options_from :] != self.no_options:
             options = _changed(options, request)
             is_inside = is_inside or request.transaction is not None
         self._options = options
@@ -292,6 +300,8 @@ class HotCall(KeyedCall):
 
 
 class QueryCall(HotCall):
+    options_from = 4
+    no_options = _defaults(QueryRequest, 4)
     _reader: Reader | None = None
     _every_seconds = 0.0
     decode: Callable[[bytes, bytes], QueryRequest] = staticmethod(query_request)
@@ -483,6 +493,8 @@ class TextCall(QueryCall):
 
 
 class TransactionCall(HotCall):
+    options_from = 3
+    no_options = _defaults(TransactionRequest, 3)
     _no_results: list[Any] | None = None
     _branch: str | None = None
 

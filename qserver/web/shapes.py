@@ -8,7 +8,7 @@ rows, for speed; a test compares them with `QueryAnswer`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
@@ -51,10 +51,6 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     live: bool = False
     every_ms: Every | None = None
 
-    options: ClassVar = slice(4, None)
-    """The fields that change how statements are run; `no_options` are their defaults."""
-    no_options: ClassVar[tuple[Any, ...]]
-
 
 class StatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """One statement of a transaction."""
@@ -78,13 +74,6 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     as_of: int | str | None = None
     transaction: str | None = None
     branch: bool = False
-
-    options: ClassVar = slice(3, None)
-    no_options: ClassVar[tuple[Any, ...]]
-
-
-for _shape in (QueryRequest, TransactionRequest):
-    _shape.no_options = tuple([each.default for each in fields(_shape)[_shape.options]])
 
 
 class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
