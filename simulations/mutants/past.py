@@ -151,7 +151,13 @@ MUTANTS: Final = (
         "while checkpoints are dropped, versions are listed from one that is gone already",
         HISTORY,
         (edited(History._newest_segment, "saved.history_start", "saved.log_start"),),
-        shape=DOUBTFUL,
+        shape=(
+            *TRIMMED,
+            ("checkpoint_log_bytes", 1),
+            ("clients", 8),
+            ("transactions_per_client", 60),
+            ("probabilities", {"checkpoint_fails": 0.2}),
+        ),
     ),
     Mutant(
         "find_the_version_before_its_time",
