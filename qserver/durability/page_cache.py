@@ -31,6 +31,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from qserver.durability.heap import trim
 from qserver.limits import CACHE_BYTES_DEFAULT, PAGE_ENTRIES_BUILT
 from qserver.storage.page import Branch, Leaf, Tree
 
@@ -66,6 +67,9 @@ EVICTIONS_BETWEEN_COLLECTIONS: Final = 1000
 come and others go, that is never the case, until there are a million and it takes 300 ms. So the
 cache asks for it: those of so many pages take about 10 ms. Packed leaves do not count: they are
 nothing that Python collects."""
+
+PACKED_BYTES_BETWEEN_TRIMS: Final = 8 << 20
+"""So many bytes of packed leaves are evicted before their memory is returned to the system."""
 
 PAGE_BYTES: Final = 400
 """A page without its entries, and its place in the line."""
@@ -156,6 +160,8 @@ class PageCache:
         """Bytes of the unpacked leaves in the line."""
         self._collectable = 0
         """Pages that were let go and were not packed."""
+        self._packed_gone = 0
+        """Bytes of the packed leaves that were let go since the last `trim`."""
 
     # --- unsaved pages ---
 
@@ -288,6 +294,10 @@ class PageCache:
         self.evictions += 1
         if type(page) is Leaf and page.packed is not None:
             page.evict()
+            self._packed_gone += size
+            if self._packed_gone > PACKED_BYTES_BETWEEN_TRIMS:
+                self._packed_gone = 0
+                trim()
             return
         if _is_unpacked(page):
             self._unpacked -= size

@@ -5,9 +5,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 
+import pytest
+
+from qserver.durability import page_cache
 from qserver.durability.page_cache import (
     EVICTED_AT_ONCE_MAX,
     EVICTIONS_BETWEEN_COLLECTIONS,
+    PACKED_BYTES_BETWEEN_TRIMS,
     SPARED_AT_ONCE_MAX,
     PageCache,
     size_of_page,
@@ -77,6 +81,21 @@ def filled(most_in_leaves: int, leaves: int = 100) -> tuple[PageCache, list[Leaf
 
 def count_here(pages: list[Leaf]) -> int:
     return sum(page.is_here for page in pages)
+
+
+def test_memory_of_packed_leaves_goes_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    trims: list[int] = []
+    cache = PageCache(1 << 40)
+    monkeypatch.setattr(page_cache, "trim", lambda: trims.append(cache.evictions))
+    leaves = saved_leaves(5, Store(cache))
+    for leaf in leaves:
+        leaf.packed = b""
+        cache.evict(leaf, PACKED_BYTES_BETWEEN_TRIMS // 2)
+    assert trims == [3], "more than so many bytes are gone"
+    unpacked = saved_leaves(5, Store(cache))
+    for leaf in unpacked:
+        cache.evict(leaf, PACKED_BYTES_BETWEEN_TRIMS)
+    assert trims == [3], "small objects are not malloc's"
 
 
 def test_other_caches_give_way_to_pages_down_to_their_share() -> None:
