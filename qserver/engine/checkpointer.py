@@ -45,6 +45,9 @@ RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 ROOM_LOOK_SECONDS: Final = 0.01
 """How often a commit that waits for room looks whether there is some."""
 
+PAGES_BEHIND: Final = 16
+"""How many pages are encoded before others run, when the log is long: half a millisecond."""
+
 STEPS_IN_A_HURRY: Final = 8
 """How many steps become one when memory is short or the database closes."""
 
@@ -57,6 +60,8 @@ class CheckpointPolicy(msgspec.Struct, frozen=True):
     pages_at_once: int = CHECKPOINT_PAGES_AT_ONCE
     step_bytes: int = CHECKPOINT_STEP_BYTES
     time_share: float = CHECKPOINT_TIME_SHARE
+    behind_bytes: int = 2 * CHECKPOINT_LOG_BYTES
+    """With so much log behind the last checkpoint, it does not pause: recovery would take long."""
     history: float = 0.0
     """For how many seconds older versions are kept."""
 
@@ -314,7 +319,7 @@ class Checkpointer:
                 await self._save_pages(step, size)
                 await self._pause(pace)
                 step, size = [], 0
-            else:
+            elif not self._is_behind() or not len(step) % PAGES_BEHIND:
                 await trio.lowlevel.checkpoint()
         if step:
             await self._save_pages(step, size)
@@ -338,10 +343,13 @@ class Checkpointer:
         took = trio.current_time() - pace.began
         policy = self._policy
         left = 1 - (self.logged - pace.logged) / policy.log_bytes
-        if left > 0 and not (self._hurries or self._must_save):
+        if left > 0 and not (self._hurries or self._must_save or self._is_behind()):
             pause = took * (1 / policy.time_share - 1) * min(left, 1)
             await trio.sleep(min(pause, CHECKPOINT_PAUSE_SECONDS_MAX))
         pace.began = trio.current_time()
+
+    def _is_behind(self) -> bool:
+        return self.logged >= self._policy.behind_bytes
 
     async def forget(self, behind: int, version: int) -> None:
         """Forget the log up to a version and all unreferenced pages, in small steps."""

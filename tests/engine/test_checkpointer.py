@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -365,6 +366,8 @@ async def test_a_checkpoint_takes_its_share_of_the_time_and_all_of_it_when_the_l
     assert await time_of_checkpoint(policy, grown=5_000_000) == pytest.approx(0.003, rel=0.1)
     assert await time_of_checkpoint(policy, grown=10_000_000) == pytest.approx(0.001, rel=0.1)
     assert await time_of_checkpoint(policy, hurry=True) == pytest.approx(0.001, rel=0.1)
+    behind = msgspec.structs.replace(policy, behind_bytes=1)
+    assert await time_of_checkpoint(behind) == pytest.approx(0.001, rel=0.1)
 
 
 async def test_a_commit_waits_for_one_step_of_a_checkpoint_and_not_for_all(tmp_path: Path) -> None:
