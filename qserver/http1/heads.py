@@ -5,8 +5,8 @@ of those bytes (see `application`).
 
 A header whose value is another in each request would defeat this. The application may name one
 (`varying`, in lower case): such a head is kept with `*` as the value, and `with_value` of its
-endpoint is given the value of each request. A value with characters other than visible ASCII, or a
-header that is there twice, is left to the parser.
+endpoint is given the value of each request. A value with characters other than printable ASCII, or
+a header that is there twice, is left to the parser.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEAD_KEPT_BYTES_MAX = 2048
 """A longer head is parsed each time: long heads are rare, and the cache stores whole heads."""
 
 
-PLAIN_VALUE: Final = re.compile(rb"[\x21-\x7e]{1,255}")
+PLAIN_VALUE: Final = re.compile(rb"[\x20-\x7e]{1,255}")
 
 
 class Heads:

@@ -43,7 +43,7 @@ def test_heads_that_differ_in_the_varying_header_are_parsed_once() -> None:
     application: Any = Application()
     heads = Heads(application, ServerOptions())
     for number in range(50):
-        key = f"key-{number}"
+        key = f"the key {number}"
         assert found(heads, raw(f"Idempotency-Key: {key}", "X-A: b")).value == key.encode()
         assert found(heads, raw(f"IDEMPOTENCY-key:{key} ", "X-A: b")).value == key.encode()
     assert application.found == 2 and len(heads.kept) == 2
@@ -57,7 +57,7 @@ def test_heads_that_differ_in_the_varying_header_are_parsed_once() -> None:
         ("Idempotency-Key: a", "Idempotency-Key: b"),
         ("Idempotency-Key: a", "idempotency-key: "),
         ("Idempotency-Key: ",),
-        ("Idempotency-Key: a b",),
+        ("Idempotency-Key: a\tb",),
         ("Idempotency-Key: \xe4",),
         ("Idempotency-Key: " + "k" * 256,),
         ("X-Idempotency-Key: a",),
