@@ -78,9 +78,7 @@ class Access:
 
     def grant_nowait(self, token: str) -> Grant | None:
         """Return what a token allows, if that is cached and surely still true."""
-        snapshot = self._store.take_snapshot()
-        if snapshot is None or snapshot is not self._snapshot:
-            self._renew(snapshot)
+        if not self._caches_are_good():
             return None
         grant = self._grants.get(token)
         if grant is None or grant.expires_at <= self._now():
@@ -176,20 +174,15 @@ class Access:
 
     def database_nowait(self, grant: Grant, name: str | None) -> OpenDatabase | None:
         """Return an open database by name or id, if the caches show that the grant allows it."""
-        snapshot = self._store.take_snapshot()
-        if snapshot is None or snapshot is not self._snapshot:
-            self._renew(snapshot)
+        if not self._caches_are_good():
             return None
         wanted = grant.database if name is None else name
         known = self._names.get((grant.organization_id, wanted))
-        if known is None:
+        if known is None or not grant.may_use(known[0]):
             return None
-        database_id, name_now = known
-        if grant.database_ids is not None and not grant.may_use(database_id):
-            return None
-        opened = self._databases.use_nowait(database_id)
+        opened = self._databases.use_nowait(known[0])
         if opened is not None:
-            opened.name = name_now
+            opened.name = known[1]
         return opened
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
@@ -237,15 +230,11 @@ class Access:
     def _caches_are_good(self) -> bool:
         """Return whether the caches, empty or not, match the control database now."""
         snapshot = self._store.take_snapshot()
-        self._renew(snapshot)
-        return snapshot is not None
-
-    def _renew(self, snapshot: Snapshot | None) -> None:
-        """Begin empty caches for this snapshot, unless it is that of the present ones."""
         if snapshot is not self._snapshot:
             self._grants.clear()
             self._names.clear()
             self._snapshot = snapshot
+        return snapshot is not None
 
     def __repr__(self) -> str:
         return f"{len(self._grants)} grants and {len(self._names)} names of databases, cached"

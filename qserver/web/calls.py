@@ -93,8 +93,16 @@ class Endpoint:
         """The same endpoint, for a request with this Idempotency-Key."""
         return IdempotentEndpoint(self, value)
 
-    def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
+    def handle(
+        self,
+        body: bytes | IncomingBody,
+        client: Client,
+        respond: Respond,
+        idempotency_key: bytes | None = None,
+    ) -> Answer:
         call = self.kind(self, body, client, respond)
+        if idempotency_key is not None:
+            call.idempotency_key = idempotency_key
         try:
             return call.begin()
         except Exception as error:
@@ -111,12 +119,7 @@ class IdempotentEndpoint:
         self._key = key
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
-        call = self._endpoint.kind(self._endpoint, body, client, respond)
-        call.idempotency_key = self._key
-        try:
-            return call.begin()
-        except Exception as error:
-            return call.failed(error)
+        return self._endpoint.handle(body, client, respond, self._key)
 
 
 class Call(ABC):

@@ -87,9 +87,7 @@ class RowEncoder:
 
     def objects(self, rows: Rows) -> bytes:
         """A JSON array of objects."""
-        if self._convert:
-            return encode_json(self._objects(rows)) if rows else b"[]"
-        return encode_json(list(starmap(self._make, rows)))
+        return encode_json(self._objects(rows))
 
     def arrays(self, rows: Rows) -> bytes:
         """A JSON array of arrays."""

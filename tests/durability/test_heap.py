@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import resource
 from pathlib import Path
 
@@ -29,6 +30,14 @@ def test_what_was_freed_below_what_is_used_goes_back() -> None:
     assert len(kept) > 1
 
 
-def test_a_system_without_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("library", [OSError("no such library"), object()])
+def test_a_system_without_it_goes_on(library: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(name: None) -> object:
+        if isinstance(library, OSError):
+            raise library
+        return library
+
+    monkeypatch.setattr(ctypes, "CDLL", opened)
+    assert heap._found() is None
     monkeypatch.setattr(heap, "_malloc_trim", None)
     heap.trim()
