@@ -179,7 +179,7 @@ class Gateway:
         """Commit a transaction as it is."""
         if not transaction.changes_anything:
             return Outcome(None, transaction.snapshot.version)
-        transaction.load_written()
+        yield from transaction.load_written()
         if attempt.is_too_late():
             raise timed_out()
         commit = Commit(next(self._numbers), transaction, None, Reply())

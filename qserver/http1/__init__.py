@@ -31,7 +31,9 @@ from qserver.http1.application import (
     Request,
     Respond,
     Response,
+    Varying,
     hold_anything,
+    request_id_of,
 )
 from qserver.http1.counters import Counters, ServerStatistics
 from qserver.http1.errors import AnswerCut, BodyRefused, ClientGone, InvalidAnswer
@@ -59,6 +61,8 @@ __all__ = [
     "Response",
     "ServerOptions",
     "ServerStatistics",
+    "Varying",
     "hold_anything",
+    "request_id_of",
     "serve",
 ]

@@ -40,9 +40,11 @@ class Request(msgspec.Struct, frozen=True):
     def own_id(self) -> str | None:
         """The client's `X-Request-Id`, if it is safe in headers, logs and pages."""
         given = [value for name, value in self.headers if name == b"x-request-id"]
-        if len(given) != 1 or REQUEST_ID.fullmatch(given[0]) is None:
-            return None
-        return given[0].decode()
+        return request_id_of(given[0]) if len(given) == 1 else None
+
+
+def request_id_of(value: bytes) -> str | None:
+    return None if REQUEST_ID.fullmatch(value) is None else value.decode()
 
 
 class Parts(Protocol):
@@ -113,7 +115,24 @@ class Endpoint(Protocol):
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer: ...
 
 
+class Varying(msgspec.Struct, frozen=True):
+    """Values in heads that are others in each request."""
+
+    headers: tuple[bytes, ...]
+    """Names, in lower case."""
+    path: bytes
+    """A regular expression for whole paths, with one group: the value."""
+
+    def is_in(self, request: Request) -> bool:
+        named = any(name in self.headers for name, _ in request.headers)
+        return named or re.fullmatch(self.path, request.path.encode()) is not None
+
+
 class Application(Protocol):
+    """If it has an attribute `varying`, its endpoints have a method `with_values`, which returns
+    the endpoint of a head with these values, by the names of headers and `path`; or None, if the
+    head has to be parsed."""
+
     def running(self) -> AbstractAsyncContextManager[object]:
         """The server passes requests only while this block runs."""
 

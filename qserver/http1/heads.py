@@ -3,19 +3,22 @@
 Clients send the same head again, byte for byte. The parsed head and its endpoint are pure functions
 of those bytes (see `application`).
 
-A header whose value is another in each request would defeat this. The application may name one
-(`varying`, in lower case): such a head is kept with `*` as the value, and `with_value` of its
-endpoint is given the value of each request. A value with characters other than printable ASCII, or
-a header that is there twice, is left to the parser.
+A value that is another in each request would defeat this. So an application may declare which
+values vary (see `Varying`). Such a head is kept with `*` in their places, and `with_values` of its
+endpoint is given those of each request; an endpoint that returns None wants all of the head. A
+value with characters other than printable ASCII, or a header that is there twice, is left to the
+parser.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
-from qserver.http1.application import Application, Endpoint
+import msgspec
+
+from qserver.http1.application import Application, Endpoint, Varying, request_id_of
 from qserver.http1.head import Head, parse_head
 from qserver.http1.options import ServerOptions
 from qserver.limits import HEADS_KEPT_MAX
@@ -23,8 +26,7 @@ from qserver.limits import HEADS_KEPT_MAX
 HEAD_KEPT_BYTES_MAX = 2048
 """A longer head is parsed each time: long heads are rare, and the cache stores whole heads."""
 
-
-PLAIN_VALUE: Final = re.compile(rb"[\x20-\x7e]{1,255}")
+STANDS_FOR_VALUE = b"*"
 
 
 class Heads:
@@ -32,27 +34,34 @@ class Heads:
         self._application = application
         self._options = options
         self.kept: dict[bytes, tuple[Head, Endpoint]] = {}
-        varying: bytes | None = getattr(application, "varying", None)
-        self._varying = None if varying is None else b"\r\n%b:" % varying
+        varying: Varying | None = getattr(application, "varying", None)
+        self._varying = None if varying is None else _pattern(varying)
+        limits = options.headers_bytes_max, options.line_bytes_max
+        self._kept_bytes_max = min(HEAD_KEPT_BYTES_MAX, *limits)
 
     def find(self, raw: bytes) -> tuple[Head, Endpoint]:
         """Return the head and endpoint of bytes that are not cached as they are; raises `Refusal`
         if they are invalid."""
-        varying = self._varying
-        if varying is None:
+        if self._varying is None or len(raw) > self._kept_bytes_max:
             return self._parsed(raw)
-        before, found, behind = raw.lower().partition(varying)
-        if not found or varying in behind:
+        values: dict[bytes, bytes] = {}
+        pieces: list[bytes] = []
+        at = 0
+        for match in self._varying.finditer(raw):
+            name, value, of_path = match.groups()
+            name = b"path" if name is None else name.lower()
+            if name in values:
+                return self._parsed(raw)
+            values[name] = value or of_path
+            start, end = match.span(2 if of_path is None else 3)
+            pieces += raw[at:start], STANDS_FOR_VALUE
+            at = end
+        if not values:
             return self._parsed(raw)
-        start = len(before) + len(found)
-        end = raw.index(b"\r\n", start)
-        value = raw[start:end].strip(b" \t")
-        if PLAIN_VALUE.fullmatch(value) is None:
-            return self._parsed(raw)
-        usual = b"%b*%b" % (raw[:start], raw[end:])
+        usual = b"".join([*pieces, raw[at:]])
         head, endpoint = self.kept.get(usual) or self._parsed(usual)
-        made: Endpoint = endpoint.with_value(value)  # type: ignore[attr-defined]
-        return head, made
+        own: Endpoint | None = endpoint.with_values(values)  # type: ignore[attr-defined]
+        return self._parsed(raw) if own is None else (_with_values(head, values), own)
 
     def _parsed(self, raw: bytes) -> tuple[Head, Endpoint]:
         head = parse_head(raw, self._options)
@@ -66,3 +75,19 @@ class Heads:
                 self.kept.clear()
             self.kept[raw] = found
         return found
+
+
+def _pattern(varying: Varying) -> re.Pattern[bytes]:
+    """Three groups: the name of a header and its value, or a part of the path."""
+    names = b"|".join(map(re.escape, varying.headers))
+    header = rb"\r\n(?i:(%b)):[ \t]*([!-~](?:[ -~]{0,253}[!-~])?)[ \t]*(?=\r\n)" % names
+    return re.compile(rb"%b|\A[A-Z]+ %b(?= HTTP/)" % (header, varying.path))
+
+
+def _with_values(head: Head, values: Mapping[bytes, bytes]) -> Head:
+    if b"x-request-id" in values:
+        head = msgspec.structs.replace(head, request_id=request_id_of(values[b"x-request-id"]))
+    if b"path" in values:
+        logged = head.logged.replace(STANDS_FOR_VALUE.decode(), values[b"path"].decode())
+        head = msgspec.structs.replace(head, logged=logged)
+    return head

@@ -212,18 +212,19 @@ class StepTransaction(Transaction):
     def report_reads(self) -> None:
         """Add the reads so far to the footprint of the whole."""
         whole, stepped = self._stepped.whole, self._stepped
-        if stepped.read_only:
-            self.keys, self.ranges, self.names_seen = {}, [], {}
-        for tree, seen in self.keys.items():
-            known = whole.keys.setdefault(tree, {})
-            before = len(known)
-            known.update(seen)  # of one snapshot, so the values are the same
-            some = next(iter(seen.values()))
-            stepped.bytes_read += (len(known) - before) * _size_of_entry(some)
-        stepped.bytes_read += 4 * ENTRY_BYTES * len(self.ranges)
-        whole.ranges += self.ranges
-        whole.names_seen.update(self.names_seen)
         whole.whole_catalog_seen |= self.whole_catalog_seen
+        if not (self.keys or self.ranges or self.names_seen):
+            return
+        if not stepped.read_only:
+            for tree, seen in self.keys.items():
+                known = whole.keys.setdefault(tree, {})
+                before = len(known)
+                known.update(seen)  # of one snapshot, so the values are the same
+                some = next(iter(seen.values()))
+                stepped.bytes_read += (len(known) - before) * _size_of_entry(some)
+            stepped.bytes_read += 4 * ENTRY_BYTES * len(self.ranges)
+            whole.ranges += self.ranges
+            whole.names_seen.update(self.names_seen)
         self.keys, self.ranges, self.names_seen = {}, [], {}
 
 
@@ -278,7 +279,8 @@ class Savepoint:
                 for key in piece:
                     if key not in before:
                         before[key] = written.get(key, ABSENT)
-                yield
+                if len(piece) == CHANGES_AT_ONCE:
+                    yield
 
     def take_over(self, later: Savepoint) -> Pieces:
         """Take over what a later savepoint would undo; earlier values win."""
@@ -288,7 +290,8 @@ class Savepoint:
             while piece := list(islice(entries, CHANGES_AT_ONCE)):
                 for key, value in piece:
                     before.setdefault(key, value)
-                yield
+                if len(piece) == CHANGES_AT_ONCE:
+                    yield
 
     def undo(self, writes: Writes) -> Pieces:
         """Restore the former values of the written keys. If interrupted, it can continue."""
@@ -302,7 +305,8 @@ class Savepoint:
                         written.pop(key, None)
                     else:
                         written[key] = value
-                yield
+                if before:
+                    yield
             del self._before[tree]
             if not written:
                 del writes[tree]
@@ -319,7 +323,8 @@ def _size_of(writes: Writes) -> Generator[None, None, int]:
         rows = iter(changes.values())
         while piece := list(islice(rows, CHANGES_AT_ONCE)):
             size += sum(map(_size_of_entry, piece))
-            yield
+            if len(piece) == CHANGES_AT_ONCE:
+                yield
     return size
 
 

@@ -24,7 +24,7 @@ from qserver.errors import (
     QserverError,
     UnsupportedMediaType,
 )
-from qserver.http1 import Request
+from qserver.http1 import Request, Varying
 from qserver.web import bulk, bulk_out, change_feed
 from qserver.web.cached_reads import ReadEndpoint
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
@@ -52,7 +52,10 @@ _ONCE: Final = (
 
 
 class Application:
-    varying = b"idempotency-key"
+    varying = Varying(
+        (b"idempotency-key", b"x-transaction", b"x-request-id"),
+        rb"/v1/transaction/(txn_\w{1,100})(?:/commit)?",
+    )
 
     def __init__(
         self,

@@ -141,7 +141,8 @@ class AsgiApplication:
             and b"transfer-encoding" not in headers
         )
         head = Head(self.application.endpoint(request), declared, is_small)
-        if self.application.varying not in headers and _size(request) <= HEAD_KEPT_BYTES_MAX:
+        is_kept = _size(request) <= HEAD_KEPT_BYTES_MAX
+        if is_kept and not self.application.varying.is_in(request):
             if len(self._heads) >= HEADS_KEPT_MAX:
                 self._heads.clear()
             self._heads[request] = head

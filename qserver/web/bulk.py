@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
-from typing import Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple, cast
 
 import trio
 
@@ -54,6 +54,8 @@ _KINDS: Final[Mapping[bytes, type[JsonLines | Csv]]] = {
 
 
 class BulkEndpoint(Endpoint):
+    varying: ClassVar = {b"idempotency-key": "idempotency_key", b"x-request-id": "given_id"}
+
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
         self.body_bytes_max = BULK_BYTES_MAX
@@ -87,9 +89,7 @@ class BulkCall(KeyedCall):
         bulk, endpoint, grant = self._bulk_options(), self.endpoint, self.grant
         self._began = perf_counter()
         with await endpoint.service.plane.database(grant, bulk.database) as opened:
-            key = self.idempotency_key
-            if key is None:
-                key = endpoint.headers.get(b"idempotency-key")
+            key = endpoint.idempotency_key
             place = b"%b?%b\0" % (endpoint.request.path.encode(), endpoint.request.query)
             pieces = BodyPieces(body, None if key is None else place)
             try:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from sys import maxsize
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from qserver.control.records import Grant
 from qserver.errors import Forbidden, QserverError, RequestTooLarge
@@ -30,6 +30,7 @@ from qserver.http1 import (
     Request,
     Respond,
     Response,
+    request_id_of,
 )
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
 from qserver.web.answers import error_body, error_event
@@ -44,6 +45,12 @@ JSON: Final = (b"content-type", b"application/json")
 ONLY_JSON: Final = (JSON,)
 CLIENT_LEFT: Final = 0
 """The status in metrics for a request without an answer."""
+
+READ_VALUES: Final[Mapping[bytes, Callable[[bytes], object]]] = {
+    b"idempotency-key": bytes,
+    b"x-request-id": request_id_of,
+}
+"""How values of heads are read; all others are text."""
 
 STARTING: Final = State.STARTING  # a global, for fast lookup
 
@@ -77,6 +84,7 @@ class Endpoint:
         self.headers = facts.headers
         self.every_answer = facts.every_answer
         self.given_id = facts.given_id
+        self.idempotency_key = facts.headers.get(b"idempotency-key")
         self.metrics = facts.service.metrics.of_route(name)
         self.cost = 1
         """How many requests a call counts for in the organization's rate limit."""
@@ -89,44 +97,31 @@ class Endpoint:
         self.plain_bytes_max = maxsize if self.compression is None else self.compression.bytes_min
         """The length of the longest body that is sent as it is."""
 
-    def with_value(self, value: bytes) -> Endpoint | IdempotentEndpoint:
-        """The same endpoint, for a request with this Idempotency-Key."""
-        return IdempotentEndpoint(self, value)
+    varying: ClassVar[Mapping[bytes, str]] = {}
+    """Values of a head that another head of this endpoint may have, and their attributes."""
 
-    def handle(
-        self,
-        body: bytes | IncomingBody,
-        client: Client,
-        respond: Respond,
-        idempotency_key: bytes | None = None,
-    ) -> Answer:
+    def with_values(self, values: Mapping[bytes, bytes]) -> Endpoint | None:
+        """The same endpoint, for a head with these values; None if it depends on others."""
+        varying = self.varying
+        own: Endpoint = object.__new__(type(self))
+        own.__dict__.update(self.__dict__)
+        for name, value in values.items():
+            if name not in varying:
+                return None
+            setattr(own, varying[name], READ_VALUES.get(name, bytes.decode)(value))
+        return own
+
+    def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
         call = self.kind(self, body, client, respond)
-        if idempotency_key is not None:
-            call.idempotency_key = idempotency_key
         try:
             return call.begin()
         except Exception as error:
             return call.failed(error)
 
 
-class IdempotentEndpoint:
-    """An endpoint, for one request with an Idempotency-Key."""
-
-    __slots__ = ("_endpoint", "_key")
-
-    def __init__(self, endpoint: Endpoint, key: bytes) -> None:
-        self._endpoint = endpoint
-        self._key = key
-
-    def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
-        return self._endpoint.handle(body, client, respond, self._key)
-
-
 class Call(ABC):
     """One request. Steps raise errors; `failed` turns them into answers."""
 
-    idempotency_key: bytes | None = None
-    """Set if the endpoint is one of several requests with different keys."""
     _limits: Sequence[Pair] = ()
     """The rate limit headers of the answer."""
 

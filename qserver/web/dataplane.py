@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 import trio
@@ -85,6 +85,11 @@ TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 class HotEndpoint(Endpoint):
     """The options that the head of a request to a hot route gives."""
 
+    varying: ClassVar = {
+        b"idempotency-key": "idempotency_key",
+        b"x-transaction": "transaction",
+        b"x-request-id": "given_id",
+    }
     idempotent_kind: type[KeyedCall]
     """The kind of calls with an Idempotency-Key."""
 
@@ -100,7 +105,6 @@ class HotEndpoint(Endpoint):
         inside = headers.get(b"x-transaction")
         self.transaction = None if inside is None else inside.decode("latin-1")
         """The open transaction that the request is a step of."""
-        self.idempotency_key = headers.get(b"idempotency-key")
         if self.idempotency_key is not None:
             self.kind = self.idempotent_kind
 

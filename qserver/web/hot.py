@@ -46,9 +46,7 @@ class IdempotentCall(HotCall):
         return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
 
     def execute(self, opened: OpenDatabase) -> Answer:
-        key = self.idempotency_key
-        if key is None:
-            key = self.endpoint.idempotency_key
+        key = self.endpoint.idempotency_key
         assert key is not None
         self._opened = opened
         if self._options.dry_run:

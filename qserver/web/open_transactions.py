@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 import trio
@@ -74,6 +74,8 @@ _open_decoder: Final = decoder_of(shapes.OpenRequest)
 
 class OpenTransactionEndpoint(Endpoint):
     """One of the routes; `name` is the transaction in the path."""
+
+    varying: ClassVar = {b"path": "name", b"x-request-id": "given_id"}
 
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)

@@ -93,10 +93,10 @@ MUTANTS: Final = (
         (
             edited(
                 StepTransaction.report_reads,
-                "self.keys, self.ranges, self.names_seen = {}, [], {}\n    for",
-                "self.keys, self.ranges, self.names_seen = {}, [], {}\n"
-                "    for tree, changes in self.writes.items():\n"
-                "        whole.writes.setdefault(tree, {}).update(changes)\n    for",
+                "whole.whole_catalog_seen |=",
+                "for tree, changes in self.writes.items():\n"
+                "        whole.writes.setdefault(tree, {}).update(changes)\n"
+                "    whole.whole_catalog_seen |=",
             ),
         ),
     ),

@@ -15,9 +15,11 @@ from qserver.durability.page_cache import PageCache
 from qserver.durability.port import StoredPage
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
+from qserver.engine.work import FOREVER, run
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import DataCorrupted, LogFailed, OutOfMemory, PageUnreadable
 from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
 from tests.engine import counters
 
 ROWS = 2000
@@ -137,6 +139,25 @@ async def test_a_page_that_cannot_be_read_fails_the_statement_and_nothing_else()
         assert database.pages.trouble is None
         assert database.statistics().restarts == 0
         assert total(await database.wait_durable_snapshot()) == 1
+
+
+async def test_a_page_that_cannot_be_read_fails_the_commit_of_a_transaction_that_has_run() -> None:
+    log, cache = FailingLog(), PageCache(most=0)
+    async with opened(log, cache) as database:
+        await database.transact(counters.create(ROWS))
+        await database.checkpoint()
+        for fails in (True, False):
+            transaction = Transaction(await database.wait_durable_snapshot())
+            counters.put(transaction, 1, 7)  # without a look at what is there
+            cache.make_room()
+            log.fails = fails
+            if fails:
+                with pytest.raises(PageUnreadable, match="the disk is away"):
+                    await run(database.committing(transaction, FOREVER))
+            else:
+                await run(database.committing(transaction, FOREVER))
+        assert database.statistics().restarts == 0
+        assert total(await database.wait_durable_snapshot()) == 7
 
 
 async def test_a_damaged_page_is_never_taken_for_a_good_one() -> None:

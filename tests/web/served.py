@@ -61,9 +61,9 @@ class Watched:
         self.endpoint = endpoint
         self.ways = ways
 
-    def with_value(self, value: bytes) -> Watched:
-        keyed: Any = self.endpoint.with_value(value)
-        return Watched(keyed, self.ways)
+    def with_values(self, values: Mapping[bytes, bytes]) -> Watched | None:
+        own = self.endpoint.with_values(values)
+        return None if own is None else Watched(own, self.ways)
 
     def handle(self, body: bytes | IncomingBody, client: Caller, respond: Respond) -> Answered:
         answer = self.endpoint.handle(body, client, respond)
