@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from sys import maxsize
 from time import perf_counter
 from typing import Any, ClassVar, Final, TypeVar
@@ -341,7 +342,18 @@ class KeyedCall(Call):
             return await body.read(most, hold)
 
     def _arrived(self, body: bytes) -> Answer:
+        """Run the request, with what its key allows now: a body may take hours to arrive."""
         self.started = perf_counter()
+        endpoint = self.endpoint
+        if endpoint.service.plane.grant_nowait(endpoint.token or "") is self.grant:
+            return self.run(body)
+        authenticating = endpoint.service.authenticate(endpoint.headers)
+        return self.after(authenticating, partial(self._run_with, body))
+
+    def _run_with(self, body: bytes, grant: Grant) -> Answer:
+        self.grant = grant
+        if grant.statements is not None:
+            self.limit(grant)
         return self.run(body)
 
     @abstractmethod

@@ -89,9 +89,10 @@ class RouteCall(KeyedCall):
         if not self.endpoint.route.anonymous:
             return super().begin()
         body, most = self.body, ANONYMOUS_BODY_BYTES_MAX
+        is_read = self.endpoint.route.method != "GET"
         if not isinstance(body, bytes):
-            return self.read(body, most)
-        if len(body) > most and self.endpoint.route.method != "GET":
+            return self.after(self._whole(body, most), self.run) if is_read else self.run(b"")
+        if len(body) > most and is_read:
             raise RequestTooLarge(f"the body is larger than {most} bytes")
         return self.run(body)
 

@@ -158,6 +158,51 @@ class HalfARequest:
         return received
 
 
+class LateRequest:
+    """A POST whose caller has been admitted, and whose body follows with `complete`."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self.socket = _connect(client)
+        more = {"Transfer-Encoding": "chunked", "Expect": "100-continue"}
+        head = _head(client, "POST", path, b"", more)
+        self.socket.sendall(head.replace(b"Content-Length: 0\r\n", b""))
+        assert self._until_blank_line().startswith(b"HTTP/1.1 100")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, piece: bytes) -> None:
+        self.socket.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
+
+    def complete(self, piece: bytes) -> tuple[int, Any]:
+        """Send the last piece; the answer."""
+        self.send(piece)
+        self.socket.sendall(b"0\r\n\r\n")
+        return self.answer()
+
+    def answer(self) -> tuple[int, Any]:
+        """The status and the JSON of the answer."""
+        head, body = self._until_blank_line(), b""
+        (length,) = re.findall(rb"content-length: *(\d+)", head.lower())
+        while len(body) < int(length):
+            body += self._received(int(length) - len(body))
+        return int(head.split()[1]), json.loads(body)
+
+    def _until_blank_line(self) -> bytes:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += self._received(1)
+        return head
+
+    def _received(self, size: int) -> bytes:
+        received = self.socket.recv(size)
+        assert received, "the connection was closed"
+        return received
+
+
 def _connect(client: Client) -> socket.socket:
     """With a small buffer, so that a reader that stops reading is felt by the server soon."""
     connection = socket.socket()
