@@ -138,9 +138,11 @@ class ArrivingBody:
         data = connection.transport.try_receive()
         if data is None:
             began = time.monotonic()
-            with trio.move_on_after(self._patience):
-                data = await connection.transport.receive()
-            self._patience = max(0.0, self._patience - (time.monotonic() - began))
+            try:
+                with trio.move_on_after(self._patience):
+                    data = await connection.transport.receive()
+            finally:  # a reader that stopped waiting has waited, too
+                self._patience = max(0.0, self._patience - (time.monotonic() - began))
             if data is None:
                 raise Refusal(408, "the body of the request did not come in time")
         connection.context.counters.bytes_in += len(data)

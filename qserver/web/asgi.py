@@ -207,21 +207,26 @@ class ReceivedBody:
     async def read(self, most: int | None = None, hold: Hold = hold_anything) -> bytes:
         most = self.most if most is None else most
         parts = []
-        while self._more:
-            parts.append(await self._next(most))
-            hold(len(parts[-1]))
+        while part := await self._some(most):
+            parts.append(part)
+            hold(len(part))
         return b"".join(parts)
 
     async def receive_some(self) -> bytes:
         """Wait for the next part of the body; empty at its end."""
+        return await self._some(self.most)
+
+    async def _some(self, most: int) -> bytes:
         while self._more:
             part: bytes | None = None
             began = trio.current_time()
-            with trio.move_on_after(self._patience):
-                part = await self._next(self.most)
+            try:
+                with trio.move_on_after(self._patience):
+                    part = await self._next(most)
+            finally:  # a reader that stopped waiting has waited, too
+                self._patience = max(0.0, self._patience - (trio.current_time() - began))
             if part is None:
                 raise BodyRefused("the body of the request did not come in time", 408)
-            self._patience = max(0.0, self._patience - (trio.current_time() - began))
             self._progress += len(part)
             if self._progress >= BODY_PROGRESS_BYTES_MIN:
                 self._progress, self._patience = 0, BODY_SECONDS_MAX

@@ -45,6 +45,9 @@ CHOICES: Final = ("error", "ignore", "update")
 PIECE_BYTES: Final = 128 * 1024
 """Bytes of lines that are decoded at once."""
 
+GATHER_SECONDS: Final = 0.05
+"""How long lines that have arrived wait for others, to be decoded with them."""
+
 _KINDS: Final[Mapping[bytes, type[JsonLines | Csv]]] = {
     b"application/x-ndjson": JsonLines,
     b"application/jsonl": JsonLines,
@@ -236,15 +239,13 @@ class BodyPieces:
     async def _receive(self) -> tuple[bytes, bool]:
         if isinstance(self._body, bytes):
             return self._body, True
-        pieces: list[bytes] = []
-        size = 0
-        while size < PIECE_BYTES:
-            piece = await self._body.receive_some()
-            if not piece:
-                break
-            pieces.append(piece)
-            size += len(piece)
-        return b"".join(pieces), size < PIECE_BYTES
+        pieces = [await self._body.receive_some()]
+        size = len(pieces[0])
+        with trio.move_on_after(GATHER_SECONDS):  # a bad row is answered though the sender pauses
+            while pieces[-1] and size < PIECE_BYTES:
+                pieces.append(await self._body.receive_some())
+                size += len(pieces[-1])
+        return b"".join(pieces), not pieces[-1]
 
 
 async def _repeated(known: StoredAnswer, body: BodyPieces) -> Answered:

@@ -197,6 +197,19 @@ async def test_rows_in_bulk_that_come_too_slowly_are_refused(autojump_clock: Moc
         assert app.service.memory.held == 0
 
 
+@pytest.mark.parametrize("head", [(), ((b"transfer-encoding", b"chunked"),)])
+async def test_a_body_that_comes_too_slowly_is_refused(
+    head: tuple[tuple[bytes, bytes], ...], autojump_clock: MockClock
+) -> None:
+    app = new_app()
+    async with running(app):
+        slow = SlowServer(b'{"sql": ', b'"select', b' 1"}')
+        slow.pause_seconds = BODY_SECONDS_MAX / 2
+        await slow.ask(app, *head)
+        assert (slow.status, slow.received) == (408, 1)
+        assert app.service.bodies.held == 0
+
+
 async def test_a_client_that_leaves_before_the_end_of_its_request_gets_nothing() -> None:
     app = new_app()
     async with running(app):

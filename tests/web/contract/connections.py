@@ -161,9 +161,9 @@ class HalfARequest:
 class LateRequest:
     """A POST whose caller has been admitted, and whose body follows with `complete`."""
 
-    def __init__(self, client: Client, path: str) -> None:
+    def __init__(self, client: Client, path: str, kind: str = "application/json") -> None:
         self.socket = _connect(client)
-        more = {"Transfer-Encoding": "chunked", "Expect": "100-continue"}
+        more = {"Content-Type": kind, "Transfer-Encoding": "chunked", "Expect": "100-continue"}
         head = _head(client, "POST", path, b"", more)
         self.socket.sendall(head.replace(b"Content-Length: 0\r\n", b""))
         assert self._until_blank_line().startswith(b"HTTP/1.1 100")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.web.contract.connections import LateRequest
 from tests.web.contract.servers import Client, error_of
 from tests.web.contract.test_bulk import CSV, JSON, NDJSON, Wire, lines, send
 
@@ -162,3 +163,35 @@ def test_a_key_that_is_revoked_ends_its_rows(shop: Client) -> None:
         wire.chunk(b"")
         assert wire.answer().startswith(b"HTTP/1.1 401")
     assert shop.value("select count(*) from t") == 0
+
+
+BAD_ROWS: list[tuple[bytes, str, int, str]] = [
+    (b'{"a": 1}\n{"a": "x"}\n', NDJSON, 200, "22P02"),
+    (b'{"a": 1}\n{"a": 2\n', NDJSON, 400, "QS001"),
+    (b"a,b\n1,x\nx,y\n", CSV, 200, "22P02"),
+    (b"a,b\n1,x\n2\n", CSV, 400, "QS001"),
+    (b'[{"a": 1}, {"a": "x"}', JSON, 200, "22P02"),
+    (b'[{"a": 1}, 7', JSON, 400, "QS001"),
+]
+
+
+@pytest.mark.parametrize(("piece", "kind", "status", "code"), BAD_ROWS)
+def test_a_bad_row_is_answered_while_the_body_goes_on(
+    shop: Client, piece: bytes, kind: str, status: int, code: str
+) -> None:
+    with LateRequest(shop, "/v1/tables/t/rows", kind) as late:
+        late.send(piece)
+        found, answer = late.answer()
+    assert (found, answer["error"]["code"], answer["error"]["row"]) == (status, code, 2)
+    assert shop.value("select count(*) from t") == 0
+
+
+def test_rows_that_come_one_by_one_are_one_transaction(shop: Client) -> None:
+    with LateRequest(shop, "/v1/tables/t/rows", NDJSON) as late:
+        for row in range(50):
+            for piece in (b'{"a": ', b"%d}" % row, b"\n"):
+                late.send(piece)
+        assert shop.value("select count(*) from t") == 0
+        status, answer = late.complete(b'{"a": 50}')
+    assert (status, answer["affected_rows"]) == (200, 51)
+    assert shop.value("select count(*) from t") == 51
