@@ -1,8 +1,9 @@
 """The basis of a query: what its result depends on.
 
-A query that depends on tables alone has a *basis*: when any definition was last changed, and when
-each table that it reads was. While the basis is the same, so is the result, which need not be
-computed again.
+A query that depends on tables alone has a *basis*: when each definition that it names was last
+changed, and when the rows of each table that it reads were. While the basis is the same, so is the
+result, which need not be computed again. Names are those of the plan, with the tables inside views:
+a kept plan, too, is good as long as they mean the same.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ Basis: TypeAlias = tuple[Moment, ...]
 def basis_of(found: Found, snapshot: Snapshot, is_past: bool = False) -> Basis | None:
     """Return the basis of a query; None if it depends on more than tables.
 
-    Any definition may change what a name means, so the last change of all definitions is part of
-    it. An older version never changes, so it is the basis itself.
+    An older version never changes, so it is the basis itself.
     """
     _, given, parameterized, plan = found
     assert plan is not None and parameterized is not None and not plan.writes
@@ -33,5 +33,6 @@ def basis_of(found: Found, snapshot: Snapshot, is_past: bool = False) -> Basis |
         return None
     if is_past:
         return ((snapshot.version, snapshot.time),)
+    definitions = [snapshot.catalog.last_change_of(name) for name in sorted(plan.names)]
     trees = [snapshot.trees.tree(number) for number in sorted(plan.sizes)]
-    return (snapshot.catalog.last_change, *(tree.last_change for tree in trees))
+    return (*definitions, *(tree.last_change for tree in trees))

@@ -140,12 +140,13 @@ class StatementRun:
             steps = self.run_plan(plan, slots_of(plan, parameterized.literals, given))
         return Cursor(steps, self.context, text, plan, commits=True)
 
-    def _check_allowed(self, plan: Plan) -> None:
+    def _check_allowed(self, plan: Plan, runs: bool = True) -> None:
         if plan.writes:
             self.allowed.check_write()
             if plan.grows:
                 self._quota.check()
-            self.changes = self.transaction.changes_rows = True
+            if runs:
+                self.changes = self.transaction.changes_rows = True
         else:
             self.allowed.check_read()
 
@@ -318,10 +319,11 @@ class StatementRun:
             yield [("Utility Statement",)]
             return 0
         plan = yield from self._plan(node.statement, literals, None, given)
-        self._check_allowed(plan)
+        runs = "analyze" in node.options
+        self._check_allowed(plan, runs)
         slots = yield from slots_in_steps(plan, literals, given, self.context)
         lines = explain(plan.statement)
-        if "analyze" in node.options:
+        if runs:
             lines += yield from self._analyzed(plan, slots)
         if "live" in node.options:
             lines.append(explain_live(plan.statement, slots))

@@ -76,6 +76,20 @@ def test_definitions_and_changes_of_no_row_are_stored_too(table: Client, sql: st
     assert again.content == first.content and "idempotency-replayed" in again.headers
 
 
+@pytest.mark.parametrize(
+    "sql", ["explain delete from t", "explain insert into t (x) values ('a')", "explain select 1"]
+)
+def test_explain_changes_nothing_and_takes_no_key(table: Client, sql: str) -> None:
+    before = table.query("select 1")["version"]
+    error_of(send(table, {"sql": sql}), 400, "QS001")
+    error_of(send(table, {"statements": [sql]}, path="/v1/transaction"), 400, "QS001")
+    assert table.query("select 1")["version"] == before
+    analyzed = send(table, {"sql": "explain analyze insert into t (x) values ('a')"})
+    again = send(table, {"sql": "explain analyze insert into t (x) values ('a')"})
+    assert again.content == analyzed.content and "idempotency-replayed" in again.headers
+    assert rows_in(table) == 1
+
+
 def test_the_answer_is_found_even_when_the_statement_would_not_run_any_more(
     table: Client,
 ) -> None:
