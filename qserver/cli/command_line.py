@@ -54,7 +54,8 @@ examples:
   qserver sql --format csv -c 'SELECT * FROM users' > users.csv
 
 A file stops at the first error, which names its line, unless --keep-going is given. The statements
-between BEGIN and COMMIT are sent as one transaction; at the prompt they run as they are typed.
+between BEGIN and COMMIT are sent as one transaction; at the prompt they run as they are typed, in
+an open transaction.
 """
 _KEY = """\
 examples:
@@ -201,6 +202,9 @@ def _sql(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", metavar="NAME", help="database to use (else the key's own)")
     parser.add_argument(
         "--format", choices=FORMATS, default="aligned", help="how results look (default aligned)"
+    )
+    parser.add_argument(
+        "--as-of", metavar="VERSION|TIME", help="read the database as it was; writes are refused"
     )
     parser.add_argument(
         "--keep-going", action="store_true", help="run the rest of a file after an error"

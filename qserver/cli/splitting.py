@@ -67,6 +67,11 @@ class Statement:
             position = word.end()
         return tuple(found)
 
+    def tokens(self) -> list[str]:
+        """Words in lower case, and every other character, without blanks and comments."""
+        pieces = (found for found in _PIECE.finditer(self.text) if found.lastgroup != "blank")
+        return [found.group().lower() for found in pieces]
+
 
 class Splitter:
     """Takes text, yields whole statements, and keeps the rest."""

@@ -18,7 +18,7 @@ import qserver.errors
 from qserver.errors import Applied, QserverError
 
 _DECLARED: Final = ("detail", "hint", "position", "table", "column", "constraint")
-_OF_THE_CLASS: Final = frozenset({"code", "name", "message", "retryable"})
+_OF_THE_CLASS: Final = frozenset({"code", "name", "message"})
 _SHOWN_BYTES_MAX: Final = 200
 
 

@@ -164,8 +164,69 @@ def test_at_the_prompt_a_transaction_is_open_between_statements(url: str) -> Non
         assert not shell.in_transaction
         assert client.query("SELECT id FROM p").rows == [(1,)]
         run_text(shell, "BEGIN; DELETE FROM p; ROLLBACK; BEGIN;")
-        assert shell.leave_transaction() and not shell.in_transaction
+        shell.leave()
+        assert printed[-1] == "The open transaction was rolled back.\n"
+        assert not shell.in_transaction
         assert client.query("DROP TABLE p").affected_rows == 0
+
+
+def test_a_read_only_transaction_refuses_to_write_at_the_prompt_and_in_a_script(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.sql"
+    script.write_text("BEGIN READ ONLY;\nSELECT 41 + 1;\nCREATE TABLE never (id int);\nCOMMIT;\n")
+    assert main(["sql", "-f", str(script)]) == 1
+    printed, said = capsys.readouterr()
+    assert "42" in printed and f"{script}:3: ERROR 25006" in said
+    printed_at_prompt: list[str] = []
+    with Client(url, KEY) as client:
+        shell = Shell(client, run_command, printed_at_prompt.append, printed_at_prompt.append)
+        shell.opens_transactions = True
+        run_text(shell, "START TRANSACTION READ ONLY; CREATE TABLE never (id int);")
+        assert "25006" in "".join(printed_at_prompt) and shell.mark == "!"
+        run_text(shell, "COMMIT;")
+        assert not shell.in_transaction
+        assert (
+            "25P02" in "".join(printed_at_prompt) and "It was rolled back." in printed_at_prompt[-1]
+        )
+        assert "never" not in [each["name"] for each in client.tables()["tables"]]
+
+
+def test_the_shell_reads_older_versions(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed: list[str] = []
+    with Client(url, KEY) as client:
+        client.query("CREATE TABLE aged (n integer PRIMARY KEY)")
+        first = client.query("INSERT INTO aged VALUES (1)").version
+        client.query("INSERT INTO aged VALUES (2)")
+        shell = Shell(client, run_command, printed.append, printed.append)
+        shell.opens_transactions = True
+
+        def typed(text: str) -> str:
+            printed.clear()
+            run_text(shell, text)
+            return "".join(printed)
+
+        assert f"version {first}" in typed(f"\\as_of {first}")
+        assert "(1 row)" in typed("TABLE aged;")
+        assert "25006" in typed("INSERT INTO aged VALUES (3);")
+        assert "(1 row)" in typed("BEGIN; TABLE aged; COMMIT;")
+        assert "transaction is open" in typed("BEGIN; \\as_of now")
+        typed("ROLLBACK;")
+        typed(f"\\copy aged to '{tmp_path / 'aged.csv'}'")
+        assert (tmp_path / "aged.csv").read_text() == "n\n1\n"
+        assert "only be read" in typed(f"\\copy aged from '{tmp_path / 'aged.csv'}'")
+        assert "follows what is committed" in typed("\\watch TABLE aged")
+        assert "ERROR" in typed("\\as_of 999999999") and shell.as_of == first
+        assert "newest" in typed("\\as_of now")
+        assert "(2 rows)" in typed("TABLE aged;")
+        assert main(["sql", "--as-of", str(first), "--format", "csv", "-c", "TABLE aged"]) == 0
+        assert capsys.readouterr().out == "n\n1\n"
+        block = "BEGIN; TABLE aged; COMMIT"
+        assert main(["sql", "--as-of", str(first), "--format", "csv", "-c", block]) == 0
+        assert capsys.readouterr().out == "n\n1\n"
+        client.query("DROP TABLE aged")
 
 
 def test_the_bench_runs_and_leaves_nothing_behind(

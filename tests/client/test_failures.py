@@ -66,3 +66,13 @@ def test_what_a_class_has_beyond_the_others_is_there() -> None:
     conflict = error_from({"code": "40001", "message": "", "conflict": {"table": "t"}})
     assert isinstance(conflict, SerializationFailure)
     assert conflict.conflict == {"table": "t"}
+
+
+def test_the_server_decides_whether_the_same_request_may_succeed() -> None:
+    """A table that changed since `if_version` has changed for good."""
+    fields = {"code": "40001", "name": "serialization_failure", "message": "t has changed"}
+    assert error_from(fields).retryable is True
+    refused = error_from({**fields, "retryable": False})
+    assert isinstance(refused, SerializationFailure)
+    assert refused.retryable is False
+    assert "try again" not in repr(refused)

@@ -10,9 +10,11 @@ from typing import Final
 from qserver.cli.layouts import LAYOUTS
 from qserver.cli.shell.copying import copy, plain_name
 from qserver.cli.shell.describe import databases_listed, table_described, tables_listed
+from qserver.cli.shell.failures import StatementFailed
 from qserver.cli.shell.scripts import run_file
 from qserver.cli.shell.shell import Shell
-from qserver.errors import InvalidRequest
+from qserver.cli.splitting import Statement
+from qserver.errors import InvalidRequest, QserverError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ def _connect(shell: Shell, argument: str) -> None:
         shell.client.database = before
         raise
     shell.names_are_stale = True
+    shell.as_of = None  # versions are those of one database
     shell.say(f"Now using the database {shell.database}.\n")
 
 
@@ -100,6 +103,24 @@ def _watch(shell: Shell, argument: str) -> None:
         shell.watch(sql)
     except KeyboardInterrupt:
         shell.say("\n")
+    except QserverError as error:  # its position is one of the query, not of the command
+        raise StatementFailed(Statement(sql, shell.line), error) from error
+
+
+def _as_of(shell: Shell, argument: str) -> None:
+    if shell.in_transaction:
+        raise InvalidRequest("a transaction is open", hint="End it with COMMIT or ROLLBACK first.")
+    if argument in ("", "now"):
+        shell.as_of = None
+        shell.say("Statements read the newest version.\n")
+        return
+    found = shell.client.query("SELECT 1", as_of=version_or_time(argument))
+    shell.as_of = found.version
+    shell.say(f"Statements read version {found.version}, until \\as_of now.\n")
+
+
+def version_or_time(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def _quit(shell: Shell, argument: str) -> None:
@@ -126,6 +147,9 @@ COMMANDS: Final = {
     ),
     "\\watch": Command(
         "\\watch [query]", "the query, or the last one, and then its changes; Ctrl-C ends", _watch
+    ),
+    "\\as_of": Command(
+        "\\as_of version|time|now", "read the database as it was; writes are refused", _as_of
     ),
     "\\q": Command("\\q", "leave", _quit),
     "\\?": Command("\\?", "this list", _help),

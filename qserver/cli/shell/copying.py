@@ -50,6 +50,8 @@ def copy(shell: Shell, argument: str) -> None:
             "a transaction is open, and \\copy is one of its own",
             hint="End it with COMMIT or ROLLBACK first.",
         )
+    if wanted.is_in and shell.as_of is not None:
+        raise InvalidRequest("an older version can only be read", hint="\\as_of now, first.")
     if wanted.is_in:
         _copy_in(shell, wanted)
     else:
@@ -91,7 +93,11 @@ def _copy_out(shell: Shell, wanted: Copy) -> None:
             shown = Shown(file, Progress(sys.stderr, None, counted="lines"))
             try:
                 return shell.client.save_rows(
-                    wanted.table, cast(BinaryIO, shown), wanted.format, columns=wanted.columns
+                    wanted.table,
+                    cast(BinaryIO, shown),
+                    wanted.format,
+                    columns=wanted.columns,
+                    as_of=shell.as_of,
                 )
             finally:
                 shown.progress.clear()

@@ -50,18 +50,14 @@ def converse(shell: Shell, environ: Mapping[str, str]) -> int:
     while not shell.is_over:
         try:
             _learn_names(shell, names)
-            text = session.prompt(f"{shell.database}{'*' if shell.in_transaction else ''}> ")
+            past = "" if shell.as_of is None else f"@{shell.as_of}"
+            text = session.prompt(f"{shell.database}{past}{shell.mark}> ")
         except KeyboardInterrupt:
             continue
         except EOFError:
             break
         run_text(shell, _SPOKEN.get(text.strip().rstrip(";").lower(), text))
-    try:
-        was_open = shell.leave_transaction()
-    except QserverError:  # the server rolls it back when it has been idle
-        was_open = True
-    if was_open:
-        shell.say("The open transaction was rolled back.\n")
+    shell.leave()
     return 0
 
 

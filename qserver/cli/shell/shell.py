@@ -13,7 +13,11 @@ them.
 At the prompt, BEGIN opens a transaction on the server: statements run in it as they are typed. In a
 script, BEGIN begins a block that the shell only collects: COMMIT sends it as one request, which the
 server runs again after a conflict, and which counts as one request for the rate limit. Nothing of
-either is applied before its COMMIT.
+either is applied before its COMMIT. BEGIN READ ONLY opens a transaction in a script, too: it meets
+no conflict.
+
+The shell forgets an open transaction when the server has ended it, and not before: a COMMIT that
+was refused (rate limit, no connection) can be sent again, and so can one whose answer was lost.
 """
 
 from __future__ import annotations
@@ -26,9 +30,11 @@ from typing import Any, Final, TextIO, TypeVar
 
 from qserver.cli.layouts import LAYOUTS, Expanded, Layout, Row, Write
 from qserver.cli.shell.failures import StatementFailed
+from qserver.cli.shell.transaction_words import Act, act_of
 from qserver.cli.splitting import Statement
 from qserver.client import Client, Result
 from qserver.errors import (
+    Applied,
     InvalidRequest,
     NotFound,
     ProgramLimitExceeded,
@@ -47,14 +53,18 @@ IDLE_MS: Final = 600_000
 """How long the server keeps an open transaction while a person thinks."""
 
 TRANSACTION_GONE: Final = "QS030"
+TRANSACTION_FAILED: Final = "25P02"
+_CONFLICT: Final = "40001"
+_ASK_AGAIN: Final = "COMMIT again asks the server what became of it."
 
-_READS: Final = frozenset({"select", "with", "values", "table", "explain", "show", ""})
-"""The first words of statements that are streamed; the empty word is a parenthesis."""
+_READS: Final = frozenset({"select", "with", "values", "table", "explain", "show"})
+"""The first words of statements that are streamed, as is one that begins with a parenthesis."""
 
 _DEFINES: Final = frozenset({"create", "alter", "drop"})
-_BEGINS: Final = frozenset({("begin",), ("start", "transaction")})
-_COMMITS: Final = frozenset({"commit", "end"})
-_DROPS: Final = frozenset({"rollback", "abort"})
+_BESIDES: Final = frozenset(
+    {"or", "replace", "unique", "temp", "temporary", "global", "local", "unlogged", "recursive"}
+)
+"""Words between CREATE and what it creates."""
 _TAGGED: Final = frozenset({"insert", "update", "delete", "merge"})
 
 
@@ -81,8 +91,12 @@ class Shell:
         self.opens_transactions = False
         """BEGIN opens a transaction at once, instead of collecting a block: for people."""
         self.is_over = False
+        self.as_of: int | str | None = None
+        """The version, or the time, that statements read; None: the newest."""
         self.last_query = ""
         """The last statement that read, for \\watch."""
+        self.line = 1
+        """The line of the statement that is running."""
         self.names_are_stale = True
         self._run_command = run_command
         self._write = write
@@ -93,6 +107,16 @@ class Shell:
         self._file: TextIO | None = None
         self._block: list[Statement] | None = None
         self._transaction: str | None = None
+        self._has_failed = False
+        self._is_in_doubt = False
+        """Whether a COMMIT was sent, and no answer came."""
+
+    @property
+    def mark(self) -> str:
+        """For the prompt: `*` in a transaction, `!` if it failed, `?` if its end is unknown."""
+        if not self.in_transaction:
+            return ""
+        return "?" if self._is_in_doubt else "!" if self._has_failed else "*"
 
     @property
     def in_transaction(self) -> bool:
@@ -140,12 +164,15 @@ class Shell:
             yield
         finally:
             self._block = None
+            with suppress(QserverError):  # the server ends it when it has been idle
+                self.leave_transaction()
             self._scripts -= 1
             self.is_quiet, self.is_patient, self.opens_transactions, self._before_output = kept
 
     def take(self, statement: Statement) -> None:
         """Run one statement or command; raises `StatementFailed` with the statement and error."""
         started = time.perf_counter()
+        self.line = statement.first_line
         try:
             if statement.is_command:
                 self._run_command(self, statement.text)
@@ -157,103 +184,152 @@ class Shell:
             self.say(f"Time: {(time.perf_counter() - started) * 1000:.3f} ms\n")
 
     def _take_statement(self, statement: Statement) -> None:
-        words = statement.words(3)
-        first = words[0] if words else ""
-        if (first,) in _BEGINS or words[:2] in _BEGINS:
-            self._begin(statement)
-        elif first in _COMMITS:
+        act = act_of(statement)
+        if act is Act.COMMIT:
             self._commit()
-        elif first in _DROPS and "to" not in words[1:]:
-            self._drop()
+        elif act is Act.ROLL_BACK:
+            self._roll_back()
+        elif act is not None:
+            self._begin(statement, act is Act.BEGIN_READ_ONLY)
         elif self._block is not None:
             self._collect(statement, self._block)
         else:
-            self._run(statement, first)
+            self._run(statement)
 
-    # --- a block ---------------------------------------------------------------------------------
+    # --- a transaction ---------------------------------------------------------------------------
 
-    def _begin(self, statement: Statement) -> None:
+    def _begin(self, statement: Statement, read_only: bool) -> None:
         if self.in_transaction:
             raise InvalidRequest(
                 "a transaction is open already",
                 hint="End it with COMMIT or ROLLBACK; blocks do not nest.",
             )
-        if self.opens_transactions:
-            opened = self.client.open_transaction(idle_ms=IDLE_MS)
-            self._transaction = opened["id"]
+        if self.opens_transactions or read_only:
+            options = {"as_of": self.as_of, "read_only": read_only or None, "idle_ms": IDLE_MS}
+            opened = self.patiently(lambda: self.client.open_transaction(**options))
+            self._transaction, self._has_failed = opened["id"], False
             self._note("BEGIN\n")
             return
         self._block = [statement]
         self._note("BEGIN: what follows is sent together at COMMIT.\n")
 
     def _collect(self, statement: Statement, block: list[Statement]) -> None:
-        if len(block) > TRANSACTION_STATEMENTS_MAX:
-            self._block = None
+        # One too many is enough for COMMIT to refuse the block; a statement of it never runs alone.
+        if len(block) <= TRANSACTION_STATEMENTS_MAX + 1:
+            block.append(statement)
+
+    def _commit(self) -> None:
+        if self._transaction is not None:
+            self._commit_open(self._transaction)
+        elif self._block is not None:
+            self._send_block(self._block[1:])
+        else:
+            self.say("There is no transaction to commit.\n")
+
+    def _commit_open(self, transaction: str) -> None:
+        try:
+            self.patiently(lambda: self.client.commit_transaction(transaction))
+        except KeyboardInterrupt:
+            self._is_in_doubt = True
+            raise
+        except QserverError as error:
+            if error.applied is Applied.UNKNOWN:
+                self._is_in_doubt, error.hint = True, _ASK_AGAIN
+            elif error.code == TRANSACTION_FAILED:
+                self.leave_transaction()
+                error.hint = "It was rolled back."
+            elif error.code in (TRANSACTION_GONE, _CONFLICT):
+                self._forget_transaction()
+            raise
+        self._forget_transaction()
+        self._note("COMMIT\n")
+
+    def _send_block(self, statements: list[Statement]) -> None:
+        self._block = None
+        if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements",
                 detail="Nothing of it was sent.",
                 hint="Use several transactions, or INSERT several rows with one statement.",
             )
-        block.append(statement)
+        if statements:
+            self._send(statements)
+        self._note("COMMIT\n")
 
-    def _commit(self) -> None:
-        if self._transaction is not None:
-            transaction, self._transaction = self._transaction, None
-            self.client.commit_transaction(transaction)
-            self._note("COMMIT\n")
-            return
-        if self._block is None:
-            self.say("There is no transaction to commit.\n")
-            return
-        statements, self._block = self._block[1:], None
+    def _send(self, statements: list[Statement]) -> None:
+        texts = [each.text for each in statements]
+        options = {} if self.as_of is None else {"as_of": self.as_of}
         try:
-            done = self.patiently(
-                lambda: self.client.transaction([each.text for each in statements])
-            )
+            done = self.patiently(lambda: self.client.transaction(texts, **options))
         except QserverError as error:
             if error.statement is not None and error.statement < len(statements):
                 raise StatementFailed(statements[error.statement], error) from error
             raise
         for statement, result in zip(statements, done.results, strict=True):
             self._print(statement, result)
-        self._note("COMMIT\n")
 
-    def _drop(self) -> None:
+    def _roll_back(self) -> None:
         if self._transaction is not None:
+            self._check_no_doubt()
             self.leave_transaction()
             self._note("ROLLBACK\n")
-            return
-        if self._block is None:
+        elif self._block is not None:
+            self._block = None
+            self._note("ROLLBACK: nothing of it was sent.\n")
+        else:
             self.say("There is no transaction to roll back.\n")
-            return
-        self._block = None
-        self._note("ROLLBACK: nothing of it was sent.\n")
 
-    def leave_transaction(self) -> bool:
+    def _check_no_doubt(self) -> None:
+        if self._is_in_doubt:
+            raise InvalidRequest(
+                "it is not known whether the transaction was committed", hint=_ASK_AGAIN
+            )
+
+    def _forget_transaction(self) -> None:
+        self._transaction, self._has_failed, self._is_in_doubt = None, False, False
+
+    def leave_transaction(self) -> None:
         """Roll back the open transaction, if there is one; it may be gone already."""
-        transaction, self._transaction = self._transaction, None
-        if transaction is not None:
+        transaction, in_doubt = self._transaction, self._is_in_doubt
+        self._forget_transaction()
+        if transaction is not None and not in_doubt:
             with suppress(NotFound):
                 self.client.roll_back_transaction(transaction)
-        return transaction is not None
+
+    def leave(self) -> None:
+        """End what is open when the person leaves, and tell how."""
+        was_open, in_doubt = self._transaction is not None, self._is_in_doubt
+        with suppress(QserverError):  # the server rolls it back when it has been idle
+            self.leave_transaction()
+        if in_doubt:
+            self.say("It is not known whether the transaction was committed.\n")
+        elif was_open:
+            self.say("The open transaction was rolled back.\n")
 
     # --- one statement ---------------------------------------------------------------------------
 
-    def _run(self, statement: Statement, first: str) -> None:
+    def _run(self, statement: Statement) -> None:
+        self._check_no_doubt()
         try:
-            self._run_one(statement, first)
+            self._run_one(statement)
         except QserverError as error:
             if error.code == TRANSACTION_GONE:
-                self._transaction = None
+                self._forget_transaction()
                 self._say("The transaction is gone: nothing of it was applied.\n")
+            elif not error.code.startswith(("QS", "08")):  # those ran no statement
+                self._has_failed = True
             raise
+        self._has_failed = False
 
     @property
     def _options(self) -> dict[str, Any]:
-        return {} if self._transaction is None else {"transaction": self._transaction}
+        if self._transaction is not None:
+            return {"transaction": self._transaction}
+        return {} if self.as_of is None else {"as_of": self.as_of}
 
-    def _run_one(self, statement: Statement, first: str) -> None:
-        if first in _READS:
+    def _run_one(self, statement: Statement) -> None:
+        words = statement.words(1)
+        if not words or words[0] in _READS:
             self.last_query = statement.text
             self.patiently(lambda: self._stream(statement))
         else:
@@ -291,6 +367,11 @@ class Shell:
 
     def watch(self, sql: str) -> None:
         """Print a live query: its rows, then whatever changes, until it fails."""
+        if self.in_transaction or self.as_of is not None:
+            raise InvalidRequest(
+                "a live query follows what is committed",
+                hint="End the transaction first." if self.in_transaction else "\\as_of now, first.",
+            )
         with self.client.live(sql) as query:
             self._print_rows(query.columns, query.types, query.rows)
             for version, deleted, inserted in query:
@@ -326,13 +407,16 @@ class Shell:
 
     def _tag(self, statement: Statement, affected_rows: int) -> None:
         """`INSERT 3`, `CREATE TABLE`: printed as a note, so that output files hold only rows."""
-        words = statement.words(2)
-        if words and words[0] in _DEFINES:
+        words = statement.words(8)
+        first = words[0] if words else ""
+        if first in _TAGGED:
+            self._note(f"{first.upper()} {affected_rows}\n")
+        elif first in _DEFINES:
             self.names_are_stale = True
-        if words and words[0] in _TAGGED:
-            self._note(f"{words[0].upper()} {affected_rows}\n")
+            kind = next((each for each in words[1:] if each not in _BESIDES), "")
+            self._note(f"{first} {kind}".upper().rstrip() + "\n")
         else:
-            self._note(" ".join(words).upper() + "\n")
+            self._note(f"{first.upper()}\n")
 
     def _note(self, text: str) -> None:
         if not self.is_quiet:
