@@ -32,7 +32,10 @@ from qserver.control.requests import (
 from qserver.control.statement_texts import (
     Statements,
     check_texts,
+    lacks_one_of,
+    lost_parameters,
     needed_scopes,
+    read_bound,
     read_statements,
     stored,
 )
@@ -94,7 +97,7 @@ class Keys:
         mint: Mint,
         ended: Callable[[str], None] = lambda key_id: None,
     ) -> None:
-        """`ended` is called with the id of a key that has just been revoked."""
+        """`ended` is called with the id of a key that was just revoked, or lost a statement."""
         self._ended = ended
         self._store = store
         self._access = access
@@ -321,14 +324,30 @@ class Keys:
             _check_narrower(key, changed)
             if not changed.opens_everything:
                 await self._check_not_last(key)
-            await self._store.write(
+            writes = [
                 Statement(
                     "update keys set name = $2, scopes = $3, databases = $4, statements = $5"
                     " where id = $1",
                     [key.id, changed.name, changed.scopes, changed.databases, changed.statements],
                 )
-            )
+            ]
+            before = read_statements(key.statements or "{}")
+            if found is not None:
+                writes += await self._ends_of_sessions(key, lost_parameters(before, found))
+            await self._store.write(*writes)
+            if found is not None and lacks_one_of(found, before):
+                self._ended(key.id)
         return self._record(changed, names)
+
+    async def _ends_of_sessions(self, key: Key, lost: frozenset[str]) -> list[Statement]:
+        """Return what ends the sessions that bind a parameter which a statement has lost."""
+        if not lost:
+            return []
+        rows = await self._store.rows(
+            "select id, bound from sessions where key_id = $1 and bound is not null", key.id
+        )
+        ended = [name for name, bound in rows if not lost.isdisjoint(read_bound(bound))]
+        return [Statement("delete from sessions where id = any($1)", [ended])] if ended else []
 
     async def _described(
         self, grant: Grant, key_id: str, statements: Mapping[str, str]

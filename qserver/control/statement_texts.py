@@ -57,6 +57,26 @@ def parameters_of(statements: Statements) -> frozenset[str]:
     return frozenset(name for each in statements.values() for name in each.parameters)
 
 
+def lacks_one_of(statements: Statements, before: Statements) -> bool:
+    """Return whether a text that was there before is gone."""
+    texts = {each.sql for each in statements.values()}
+    return any(each.sql not in texts for each in before.values())
+
+
+def lost_parameters(before: Statements, statements: Statements) -> frozenset[str]:
+    """Return the parameters that a statement of the same name had before.
+
+    A session that binds one of them ends. Otherwise the client could choose the value of a
+    parameter that was renamed, and see the rows of others.
+    """
+    return frozenset(
+        name
+        for each in before.keys() & statements.keys()
+        for name in before[each].parameters
+        if name not in statements[each].parameters
+    )
+
+
 def check_texts(statements: Mapping[str, str]) -> None:
     """Check names and sizes."""
     if not statements:
@@ -95,10 +115,7 @@ def checked_bound(grant: Grant, bind: Mapping[str, Any] | None) -> tuple[Mapping
 
 
 def check_bound(statements: Statements, bound: Mapping[str, Any]) -> None:
-    """Refuse a session that binds parameters which the statements no longer have.
-
-    Otherwise the client could choose the value of a parameter that was renamed.
-    """
+    """Refuse a session that binds parameters which the statements no longer have."""
     if not parameters_of(statements).issuperset(bound):
         raise Unauthorized(
             "the key's statements have changed, and lack a parameter that this session binds",

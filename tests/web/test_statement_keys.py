@@ -317,9 +317,18 @@ async def test_sessions_follow_a_change_of_the_statements() -> None:
         await opened.served.admin("PATCH", path, {"statements": renamed})
         for params in (None, {"owner": 7}, {"user": 7}):
             found = await opened.run("mine", params)
-            assert (found["status"], "have changed" in found["error"]["message"]) == (401, True)
+            assert (found["status"], "no session" in found["error"]["message"]) == (401, True)
         await opened.served.admin("PATCH", path, {"statements": kept})
-        assert (await opened.run("mine"))["rows"] == [{"id": 1}, {"id": 2}]
+        assert (await opened.run("mine"))["status"] == 401
+
+
+async def test_a_session_whose_parameters_no_statement_has_is_refused() -> None:
+    async with todos() as opened:
+        path = f"/v1/keys/{opened.key_id}"
+        other = {"other": "SELECT id FROM todos WHERE owner = :owner"}
+        await opened.served.admin("PATCH", path, {"statements": other})
+        found = await opened.run("other", {"owner": 7})
+        assert (found["status"], "have changed" in found["error"]["message"]) == (401, True)
 
 
 # --- transactions and streams --------------------------------------------------------------------

@@ -23,9 +23,10 @@ class Browser:
 
     def __init__(self, maker: Client) -> None:
         name = maker.headers["X-Database"]
-        key = maker.new_key(statements=STATEMENTS, databases=[name])["key"]
+        key = maker.new_key(statements=STATEMENTS, databases=[name])
         self.maker = maker
-        self.key = Client(maker.server, key, database=name)
+        self.key_id = key["id"]
+        self.key = Client(maker.server, key["key"], database=name)
         token = self.key.new_session(bind={"user": 42})["token"]
         self.client = Client(maker.server, token, database=name)
 
@@ -87,6 +88,38 @@ def test_in_an_open_transaction_only_its_statements_run(browser: Browser) -> Non
     assert browser.run("mine", transaction=name).json()["rows"] == [{"id": 1, "title": "mine"}]
     record = browser.client.get(f"/v1/transaction/{name}").json()["transaction"]
     assert (record["state"], record["statements"]) == ("active", 1), "a refusal is no step"
+
+
+def test_what_a_statement_wrote_is_not_committed_when_the_key_has_lost_it(
+    browser: Browser,
+) -> None:
+    kept = {name: text for name, text in STATEMENTS.items() if name != "add"}
+    for statements, status in (({**STATEMENTS, "one": "SELECT 1"}, 200), (kept, 404)):
+        name = browser.open()
+        added = browser.run("add", {"id": 100 + status, "title": "x"}, transaction=name)
+        assert added.json()["affected_rows"] == 1, added.text
+        assert (
+            browser.maker.patch(
+                f"/v1/keys/{browser.key_id}", {"statements": statements}
+            ).status_code
+            == 200
+        )
+        assert browser.client.post(f"/v1/transaction/{name}/commit").status_code == status
+    assert browser.maker.rows("select id from todos where id > 100") == [[300]]
+
+
+def test_a_bound_session_ends_when_a_statement_loses_its_parameter(browser: Browser) -> None:
+    path = f"/v1/keys/{browser.key_id}"
+    renamed = {**STATEMENTS, "mine": STATEMENTS["mine"].replace(":user", ":owner")}
+    other = browser.key.new_session(bind={"id": 1})["token"]
+    assert browser.maker.patch(path, {"statements": renamed}).status_code == 200
+    for params in ({"owner": 7}, {"owner": 7, "user": 42}, {"user": 7}, {}):
+        error_of(browser.run("mine", params), 401)
+    renamed["mine"] += " LIMIT 1"
+    assert browser.maker.patch(path, {"statements": renamed}).status_code == 200
+    error_of(browser.run("mine", {"owner": 7}), 401)
+    browser.client = Client(browser.maker.server, other)
+    assert browser.run("mine", {"owner": 7}).json()["rows"] == [{"id": 2, "title": SECRET}]
 
 
 def test_what_shows_or_does_more_is_refused_inside_too(browser: Browser) -> None:
