@@ -25,6 +25,7 @@ from qserver.storage.conflict import Conflict
 from qserver.storage.page import Key
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.storage.writes import count_changes
 from qserver.values.encoding import decode_columns
 
 KEYS_REMEMBERED_MAX: Final = 20_000
@@ -55,30 +56,26 @@ class Writers:
     """The keys that each request of the last versions wrote, for versions with several requests."""
 
     def __init__(self) -> None:
-        self._versions: dict[int, list[Written]] = {}
+        self._versions: dict[int, tuple[int, list[Written]]] = {}
+        """Each with its size."""
         self._size = 0
 
     def note(self, version: int, transactions: Sequence[Transaction]) -> None:
         """Remember the transactions of a version, in order."""
-        written = [
-            Written(
-                each.request_id,
-                {tree: tuple(changes) for tree, changes in each.writes.items()},
-                frozenset(each.catalog_changes),
-            )
-            for each in transactions
-        ]
-        self._versions[version] = written
-        self._size += _size(written)
+        written = []
+        size = len(transactions)
+        for each in transactions:
+            keys = {tree: tuple(changes) for tree, changes in each.writes.items()}
+            written.append(Written(each.request_id, keys, frozenset(each.catalog_changes)))
+            size += count_changes(each.writes)
+        self._versions[version] = size, written
+        self._size += size
         while self._size > KEYS_REMEMBERED_MAX:
-            self._size -= _size(self._versions.pop(next(iter(self._versions))))
+            size, _ = self._versions.pop(next(iter(self._versions)))
+            self._size -= size
 
     def find(self, version: int) -> Sequence[Written]:
-        return self._versions.get(version, ())
-
-
-def _size(written: Sequence[Written]) -> int:
-    return sum([1 + sum(map(len, each.keys.values())) for each in written])
+        return self._versions[version][1] if version in self._versions else ()
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -111,7 +111,7 @@ def run_statements(
                     0,
                     cursor.truncated,
                     context.held,
-                    ended - began,
+                    ended - began if ended > began else 0.0,  # the clock may be set back
                 )
             )
             began = ended

@@ -86,11 +86,7 @@ class Result(msgspec.Struct, frozen=True):
     held_bytes: int = 0
     """The memory charged for its rows and those of earlier statements of the request."""
     seconds: float = 0.0
-    """The duration of its planning and execution, by a clock that may be set back."""
-
-    @property
-    def exec_us(self) -> int:
-        return int(self.seconds * 1e6) if self.seconds > 0 else 0
+    """The duration of its planning and execution."""
 
     def committed(self, version: int, retries: int) -> None:
         """Set the version that the transaction made, and its retries, on a still private result."""

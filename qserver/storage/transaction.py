@@ -140,12 +140,13 @@ class Transaction:
         return self.get_entry(index.id, key)
 
     def get_entry(self, tree: int, key: Key) -> Value | None:
-        if self.writes or self.earlier:
-            for writes in (self.writes, self.earlier):
-                if writes and tree in writes:
-                    changes = writes[tree]
-                    if key in changes:
-                        return changes[key]
+        changes = self.writes.get(tree)
+        if changes is not None and key in changes:
+            return changes[key]
+        if self.earlier:
+            changes = self.earlier.get(tree)
+            if changes is not None and key in changes:
+                return changes[key]
         value = self.snapshot.get_entry(tree, key)
         seen = self.keys.get(tree)
         if seen is None:

@@ -100,30 +100,34 @@ def query_around_version(
 
 def result_tail(result: Result, encoder: RowEncoder) -> bytes:
     """The fields after the rows of one result of a transaction."""
+    exec_us = result.seconds * 1e6
     return b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d},"types":%b%b}' % (
         result.affected_rows,
-        result.exec_us,
-        result.exec_us,
+        exec_us,
+        exec_us,
         encoder.types_json,
         TRUNCATED if result.truncated else b"",
     )
 
 
-def transaction_tail(outcome: TransactionResult, total_us: int, run_us: int) -> bytes:
+def transaction_tail(outcome: TransactionResult, total_us: float, run_us: float) -> bytes:
     """The fields after all results; `run_us` includes the commit."""
     head, tail = _tail_around_version(outcome.results, outcome.retries, total_us, run_us)
     return b"%b%d%b" % (head, outcome.version, tail)
 
 
 def _tail_around_version(
-    results: Sequence[Result], retries: int, total_us: int, run_us: int
+    results: Sequence[Result], retries: int, total_us: float, run_us: float
 ) -> tuple[bytes, bytes]:
-    exec_us = min(run_us, sum([result.exec_us for result in results]))
-    affected_rows = sum([result.affected_rows for result in results])
-    times = total_us, exec_us, run_us - exec_us
+    affected_rows, seconds = 0, 0.0
+    for result in results:
+        affected_rows += result.affected_rows
+        seconds += result.seconds
+    exec_us = min(run_us, seconds * 1e6)
     return (
         b'],"affected_rows":%d,"version":' % affected_rows,
-        b',"retries":%d,"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}' % (retries, *times),
+        b',"retries":%d,"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}'
+        % (retries, total_us, exec_us, run_us - exec_us),
     )
 
 
@@ -132,35 +136,37 @@ TRANSACTION_HEAD: Final = b'{"success":true,"results":['
 
 def transaction_around_version(
     results: Sequence[Result],
-    encoded: Sequence[tuple[RowEncoder, bytes]],
+    encoders: Sequence[RowEncoder],
+    rows: Sequence[bytes],
     retries: int,
-    total_us: int,
-    run_us: int,
+    total_us: float,
+    run_us: float,
 ) -> tuple[bytes, bytes]:
     """A transaction's answer before and after its version."""
     head, tail = _tail_around_version(results, retries, total_us, run_us)
-    return b"%b%b" % (_results_json(results, encoded), head), tail
+    return _results_json(results, encoders, rows) + head, tail
 
 
 def transaction_body(
     outcome: TransactionResult,
-    encoded: Sequence[tuple[RowEncoder, bytes]],
-    total_us: int,
-    run_us: int,
+    encoders: Sequence[RowEncoder],
+    rows: Sequence[bytes],
+    total_us: float,
+    run_us: float,
 ) -> bytes:
-    """The body of a transaction's answer; `encoded` holds the rows of each result."""
+    """The body of a transaction's answer; `rows` holds the rows of each result, in JSON."""
     tail = transaction_tail(outcome, total_us, run_us)
-    return _results_json(outcome.results, encoded) + tail
+    return _results_json(outcome.results, encoders, rows) + tail
 
 
-def _results_json(results: Sequence[Result], encoded: Sequence[tuple[RowEncoder, bytes]]) -> bytes:
+def _results_json(
+    results: Sequence[Result], encoders: Sequence[RowEncoder], rows: Sequence[bytes]
+) -> bytes:
     """The results of a transaction, without `transaction_tail`."""
-    bodies = []
-    for result, (encoder, rows) in zip(results, encoded, strict=True):
-        bodies.append(
-            b'{"columns":%b,"rows":%b%b'
-            % (encoder.columns_json, rows, result_tail(result, encoder))
-        )
+    bodies = [
+        b'{"columns":%b,"rows":%b%b' % (encoder.columns_json, json, result_tail(result, encoder))
+        for result, encoder, json in zip(results, encoders, rows, strict=True)
+    ]
     return TRANSACTION_HEAD + b",".join(bodies)
 
 

@@ -544,14 +544,15 @@ class TransactionCall(HotCall):
         every = [(find(each.columns, each.types), each.rows) for each in outcome.results]
         if outcome.diff is not None or not _are_short(every):
             return self.encode_in_turns(outcome, every)
-        rows = [write(encoder, rows) for encoder, rows in every]
+        rows = [write(encoder, rows) if rows else b"[]" for encoder, rows in every]
         return self.answer(200, self.headers(), self.whole(outcome, every, rows))
 
     def whole(
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
-        encoded = [(encoder, json) for (encoder, _), json in zip(every, rows, strict=True)]
-        body = self._tail(transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us()))
+        encoders = [encoder for encoder, _ in every]
+        times = self.elapsed() * 1e6, (self._ended - self._began) * 1e6
+        body = self._tail(transaction_body(outcome, encoders, rows, *times))
         return body if outcome.diff is None else with_diff(body, outcome.diff)
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
@@ -588,8 +589,9 @@ def _are_short(every: Sequence[Encoded]) -> bool:
     """Whether the rows are few enough to encode without yielding."""
     count = size = 0
     for encoder, rows in every:
-        count += len(rows)
-        if count > ROWS_ENCODED_AT_ONCE:
-            return False
-        size += encoder.size_about(rows)
+        if rows:
+            count += len(rows)
+            if count > ROWS_ENCODED_AT_ONCE:
+                return False
+            size += encoder.size_about(rows)
     return size <= ANSWER_PART_BYTES

@@ -102,8 +102,9 @@ class IdempotentTextCall(IdempotentQueryCall, TextCall):
 class IdempotentTransactionCall(IdempotentCall, TransactionCall):
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
         encoded = list(map(self.encode, results))
+        encoders, rows = [each for each, _ in encoded], [json for _, json in encoded]
         times = self.elapsed_us(), self.exec_us()
-        return transaction_around_version(results, encoded, retries, *times)
+        return transaction_around_version(results, encoders, rows, retries, *times)
 
 
 class PostEndpoint(HotEndpoint):

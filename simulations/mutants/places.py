@@ -47,8 +47,9 @@ MUTANTS: Final = (
         "work that is run again sees a row as others of its round wrote it, not as it did itself",
         ("sql_upserts", "bank"),
         Transaction.get_entry,
-        "(self.writes, self.earlier)",
-        "(self.earlier, self.writes)",
+        "if changes is not None and key in changes:\n        return changes[key]\n    if",
+        "if changes and key in changes and key not in (self.earlier or {}).get(tree, ()):\n"
+        "        return changes[key]\n    if",
     ),
     _mutant(
         "take_for_free_what_the_round_wrote",

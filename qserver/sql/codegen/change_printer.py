@@ -1,7 +1,7 @@
 """Prints INSERT, UPDATE and DELETE: first the search for all changes, then the changes.
 
 A statement sees the table as of its start, so it collects the rows to change before it writes the
-first, except for an INSERT whose source does not read that table.
+first, except for an INSERT whose source does not read that table, and for a change of one row.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ChangePrinter:
         self.touched = ""
         """The variable with the set of keys that ON CONFLICT DO UPDATE has written."""
         self.fresh_rows = ""
-        """The variable with the list of rows to insert."""
+        """The variable with the list of rows to insert, if there can be several."""
 
     # --- INSERT ---
 
@@ -73,7 +73,7 @@ class ChangePrinter:
         if statement.on_conflict is not None and statement.on_conflict.values:
             self.touched = self.source.fresh("touched")
             self.source.line(f"{self.touched} = set()")
-        if statement.on_conflict is None:
+        if statement.on_conflict is None and not _has_one_row(node):
             self.fresh_rows = self.source.fresh("fresh")
             self.source.line(f"{self.fresh_rows} = []")
         self.written = self.source.fresh("n")
@@ -90,7 +90,7 @@ class ChangePrinter:
             self.pipeline.produce(
                 node, RowVariables(), lambda rows: self._insert_row(statement, rows)
             )
-        if statement.on_conflict is None:
+        if self.fresh_rows:
             self.source.line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
         self.report_rest()
 
@@ -123,7 +123,10 @@ class ChangePrinter:
         self.count_written(statement.values, statement.plan, new)
         if statement.on_conflict is None:
             self.done(inner)
-            self._insert_with_others(new)
+            if self.fresh_rows:
+                self._insert_with_others(new)
+            else:
+                line(f"transaction.insert({self.table}, {new})")
             return
         self._insert_or(statement, statement.on_conflict, new, inner)
 
@@ -227,21 +230,46 @@ class ChangePrinter:
     # --- UPDATE and DELETE ---
 
     def update(self, statement: plan.Update) -> None:
+        self.written = self.source.fresh("n")
+        self.source.line(f"{self.written} = 0")
+        if self._finds_one_row(statement.plan):
+            self._update_row(statement)
+        else:
+            self._update_rows(statement)
+
+    def _update_row(self, statement: plan.Update) -> None:
+        def inside(rows: RowVariables) -> None:
+            old, (new, inner) = rows.row(statement.old_source), self._updated(statement, rows)
+            self.pace_change()
+            if _changes_key(statement):
+                self.replace(old, new)
+            else:
+                self.source.line(f"transaction.put({self.table}, {new})")
+            self.done(inner)
+
+        self.pipeline.produce(statement.plan, RowVariables(), inside)
+        self.report_rest()
+
+    def _updated(self, statement: plan.Update, rows: RowVariables) -> tuple[str, RowVariables]:
+        """Print the new row and its checks; return its variable, and all variables."""
+        new = self.source.fresh("r")
+        self.source.line(f"{new} = {self._new_row(statement.values, rows)}")
+        inner = rows.with_row(statement.new_source, new)
+        self.check(statement.table, statement.values, statement.checks, new, inner)
+        self.count_written(statement.values, statement.plan, new, statement.old_source)
+        return new, inner
+
+    def _update_rows(self, statement: plan.Update) -> None:
         line = self.source.line
         sources = output_sources(statement.plan)
         changes = self.source.fresh("changes")
-        self.written = self.source.fresh("n")
-        line(f"{changes}, {self.written} = {{}}, 0")
+        line(f"{changes} = {{}}")
 
         def inside(rows: RowVariables) -> None:
             old, key = rows.row(statement.old_source), self.source.fresh("k")
             line(f"{key} = {self.key(statement.table, old)}")
             with self.source.block(f"if {key} not in {changes}{self._untouched(key, old)}:"):
-                new = self.source.fresh("r")
-                line(f"{new} = {self._new_row(statement.values, rows)}")
-                inner = rows.with_row(statement.new_source, new)
-                self.check(statement.table, statement.values, statement.checks, new, inner)
-                self.count_written(statement.values, statement.plan, new, statement.old_source)
+                new, _ = self._updated(statement, rows)
                 others = pattern(sources, rows) if statement.returning is not None else "None"
                 line(f"{changes}[{key}] = ({old}, {new}, {others})")
                 self.pipeline.charge_memory(changes, 3 + len(statement.table.columns))
@@ -254,9 +282,7 @@ class ChangePrinter:
         self, statement: plan.Update, changes: str, sources: tuple[int, ...]
     ) -> None:
         line = self.source.line
-        key_changes = not statement.changed or any(
-            at in statement.changed for at in statement.table.primary_key
-        )
+        key_changes = _changes_key(statement)
         if key_changes:
             # RowVariables may move to keys that other rows of the statement are about to leave.
             with self._changes("old, new, _", f"{changes}.values()"):
@@ -300,6 +326,20 @@ class ChangePrinter:
         self.source.line(f"replace_row(transaction, {self.table}, {old}, {new})")
 
     def delete(self, statement: plan.Delete) -> None:
+        if self._finds_one_row(statement.plan):
+            self.pipeline.produce(
+                statement.plan, RowVariables(), lambda rows: self._delete_row(statement, rows)
+            )
+        else:
+            self._delete_rows(statement)
+
+    def _delete_row(self, statement: plan.Delete, rows: RowVariables) -> None:
+        key = self.key(statement.table, rows.row(statement.old_source))
+        self.pace_change()
+        self.source.line(f"transaction.delete({self.table}, {key})")
+        self.done(rows)
+
+    def _delete_rows(self, statement: plan.Delete) -> None:
         line = self.source.line
         sources = output_sources(statement.plan)
         gone = self.source.fresh("gone")
@@ -322,6 +362,15 @@ class ChangePrinter:
                 target, rows = self.pipeline.unpack(sources, rows)
                 line(f"{target} = {item}")
             self.done(rows)
+
+    def _finds_one_row(self, node: plan.Plan) -> bool:
+        """Tell whether the rows to change are one at most, which nothing before it has changed."""
+        return (
+            isinstance(node, plan.Scan)
+            and node.access.index is None
+            and len(node.access.range.equal) == len(node.table.primary_key)
+            and not self.source.reads_before
+        )
 
     def _untouched(self, key: str, old: str) -> str:
         """Return the condition that no other change came first: a statement changes a row once."""
@@ -384,8 +433,19 @@ def _inserts_given_rows(statement: plan.Insert) -> bool:
     )
 
 
+def _has_one_row(node: plan.Plan) -> bool:
+    return isinstance(node, plan.Values) and len(node.items) == 1 and not node.repeated
+
+
 def _reads(node: Any, table: Table) -> bool:
     return isinstance(node, plan.Scan) and node.table.id == table.id
+
+
+def _changes_key(statement: plan.Update) -> bool:
+    """Tell whether the primary key of a row may change."""
+    return not statement.changed or any(
+        at in statement.changed for at in statement.table.primary_key
+    )
 
 
 def _changes_unique_key(statement: plan.Update) -> bool:

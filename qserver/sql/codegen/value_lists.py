@@ -20,6 +20,12 @@ def produce_values(
     if node.repeated:
         _repeated_values(pipeline, node, rows, consume)
         return
+    if len(node.items) == 1:
+        row = pipeline.source.fresh("r")
+        with pipeline.weighed("1"):
+            pipeline.source.line(f"{row} = {pipeline.printer.values(node.items[0], rows)}")
+            consume(rows.with_row(node.source, row))
+        return
     items = [pipeline.printer.values(item, rows) for item in node.items]
     code = _rows_of_slots(items, node) or (pipeline.printer.together(items) if items else "()")
     pipeline.loop(node.source, code, rows, consume)
