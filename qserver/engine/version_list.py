@@ -18,6 +18,7 @@ from qserver.durability.port import Log
 from qserver.durability.records import LogRecord, decode_record
 from qserver.storage.catalog import Catalog, changes_from_plain
 from qserver.values.encoding import count_entries
+from qserver.values.schema import name_of_key
 
 RECORDS_READ_AT_ONCE: Final = 64
 
@@ -68,5 +69,5 @@ def _entry(record: LogRecord, before: Catalog, catalog: Catalog) -> VersionEntry
             rows += count_entries(entries)
             touched.add(names[tree])
     requests = list(record.requests)
-    tables = sorted(name.replace("\0", ".") for name in touched)
+    tables = sorted(map(name_of_key, touched))
     return VersionEntry(record.version, record.time, tables, rows, requests)

@@ -11,10 +11,10 @@ from qserver.engine.work import Step
 from qserver.errors import ProgramLimitExceeded, TooManyAffected
 from qserver.limits import ANSWER_ROWS_MAX
 from qserver.query.cursor import Cursor
-from qserver.query.results import Diff, Options
+from qserver.query.results import Diff, Options, Redefinition
 from qserver.query.statements import StatementRun
 from qserver.sql.execution import Context
-from qserver.storage.changes import net_changes
+from qserver.storage.changes import net_changes, redefined
 from qserver.storage.page import Value
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import ENGINE_TREES
@@ -81,4 +81,6 @@ def diff_of(
             f"more than {most} rows would change",
             hint="Narrow the statement, or ask for the first changes with max_rows.",
         )
-    return Diff(changes[:most], is_long, context.held)
+    before, after = transaction.catalog_before, transaction.catalog
+    schema = tuple([Redefinition(key, before, after) for key in redefined(transaction)])
+    return Diff(changes[:most], is_long, context.held, schema)

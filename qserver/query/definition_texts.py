@@ -24,11 +24,31 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Schema, Sequence, View
+from qserver.values.relations import Definition, Schema, Sequence, View
 from qserver.values.schema import PUBLIC, Column, Index, Table, is_predicate, predicate_text
 from qserver.values.types import BOOLEAN, INTEGER, SqlType
 
 Statements = Iterator[tuple[str, str]]
+
+
+def statements_of(catalog: Catalog, key: str) -> list[str] | None:
+    """The statements that would create one definition as it is; None if there is none."""
+    definition = catalog.find(key)
+    if definition is None:
+        return None
+    comments = [text for _, text in _comments_on(definition)]
+    match definition:
+        case Schema():
+            return [f"CREATE SCHEMA {quote_identifier(definition.name)}"]
+        case Enumeration():
+            return [_create_type(catalog, definition)]
+        case Sequence():
+            return [_create_sequence(definition), *comments]
+        case View():
+            return [_create_view(definition), *comments]
+        case Table():
+            beside = [text for _, text in _of_table(catalog, definition)]
+            return [_create_table(catalog, definition), *beside, *comments]
 
 
 def _definitions(catalog: Catalog, snapshot: Snapshot) -> Iterator[tuple[Any, ...]]:
@@ -44,13 +64,11 @@ def _before(catalog: Catalog) -> Statements:
             yield "schema", f"CREATE SCHEMA {quote_identifier(each.name)}"
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
-            labels = ", ".join(quote_literal(str(label)) for label in each.labels)
-            yield "type", f"CREATE TYPE {_enum_name(catalog, each)} AS ENUM ({labels})"
+            yield "type", _create_type(catalog, each)
     of_identities = _identity_sequences(catalog)
     for sequence in sequences_of(catalog):
         if sequence.key not in of_identities:
-            options = _sequence_options(sequence)
-            yield "sequence", f"CREATE SEQUENCE {_name(sequence)} AS {sequence.type} {options}"
+            yield "sequence", _create_sequence(sequence)
     for table in tables_of(catalog):
         yield "table", _create_table(catalog, table)
     for sequence in sequences_of(catalog):
@@ -64,22 +82,13 @@ def _after(catalog: Catalog, snapshot: Snapshot) -> Statements:
             name = quote_literal(_name(sequence))
             word = "true" if called else "false"
             yield "sequence value", f"SELECT setval({name}, {value}, {word})"
-    for table in tables_of(catalog):
-        for index in table.indexes:
-            yield _index(table, index)
-    for table in tables_of(catalog):
-        for check in table.checks:
-            if not check.valid:
-                text = f"ALTER TABLE {_name(table)} ADD {_check(check)} NOT VALID"
-                yield "check constraint", text
-    for table in tables_of(catalog):
-        for key in table.foreign_keys:
-            yield "foreign key", f"ALTER TABLE {_name(table)} ADD {_foreign_key(catalog, key)}"
+    for part in (_indexes, _unchecked, _foreign_keys):
+        for table in tables_of(catalog):
+            yield from part(catalog, table)
     for query in _in_order_of_use(catalog):
-        columns = _columns(name for name, _ in query.columns)
-        option = f" WITH {query.check_option.upper()} CHECK OPTION" if query.check_option else ""
-        yield "view", f"CREATE VIEW {_name(query)} ({columns}) AS {query.text}{option}"
-    yield from _comments(catalog)
+        yield "view", _create_view(query)
+    for each in catalog.definitions():
+        yield from _comments_on(each)
 
 
 # --- names and types -----------------------------------------------------------------------------
@@ -127,6 +136,29 @@ def _create_table(catalog: Catalog, table: Table) -> str:
         parts.append(f"CONSTRAINT {quote_identifier(table.primary_key_name)} PRIMARY KEY ({key})")
     parts += [_check(each) for each in table.checks if each.valid]
     return f"CREATE TABLE {_name(table)} ({', '.join(parts)})"
+
+
+def _of_table(catalog: Catalog, table: Table) -> Statements:
+    """What belongs to a table and is created after it."""
+    yield from _indexes(catalog, table)
+    yield from _unchecked(catalog, table)
+    yield from _foreign_keys(catalog, table)
+
+
+def _indexes(catalog: Catalog, table: Table) -> Statements:
+    for index in table.indexes:
+        yield _index(table, index)
+
+
+def _unchecked(catalog: Catalog, table: Table) -> Statements:
+    for check in table.checks:
+        if not check.valid:
+            yield "check constraint", f"ALTER TABLE {_name(table)} ADD {_check(check)} NOT VALID"
+
+
+def _foreign_keys(catalog: Catalog, table: Table) -> Statements:
+    for key in table.foreign_keys:
+        yield "foreign key", f"ALTER TABLE {_name(table)} ADD {_foreign_key(catalog, key)}"
 
 
 def _check(check: Check) -> str:
@@ -201,6 +233,21 @@ def _sequence_options(sequence: Sequence) -> str:
     )
 
 
+def _create_sequence(sequence: Sequence) -> str:
+    return f"CREATE SEQUENCE {_name(sequence)} AS {sequence.type} {_sequence_options(sequence)}"
+
+
+def _create_type(catalog: Catalog, enum: Enumeration) -> str:
+    labels = ", ".join(quote_literal(str(label)) for label in enum.labels)
+    return f"CREATE TYPE {_enum_name(catalog, enum)} AS ENUM ({labels})"
+
+
+def _create_view(query: View) -> str:
+    columns = _columns(name for name, _ in query.columns)
+    option = f" WITH {query.check_option.upper()} CHECK OPTION" if query.check_option else ""
+    return f"CREATE VIEW {_name(query)} ({columns}) AS {query.text}{option}"
+
+
 def _owner(
     catalog: Catalog, sequence: Sequence, identity: tuple[Table, Column] | None
 ) -> Statements:
@@ -232,20 +279,19 @@ def _in_order_of_use(catalog: Catalog) -> list[View]:
     return list(ordered.values())
 
 
-def _comments(catalog: Catalog) -> Statements:
-    for each in catalog.definitions():
-        if isinstance(each, Enumeration | Schema):
-            continue
-        kind = {Table: "TABLE", View: "VIEW", Sequence: "SEQUENCE"}[type(each)]
-        for about, text in each.comments:
-            what, _, name = about.partition(" ")
-            place = {
-                "": f"{kind} {_name(each)}",
-                "column": f"COLUMN {_name(each)}.{quote_identifier(name)}",
-                "constraint": f"CONSTRAINT {quote_identifier(name)} ON {_name(each)}",
-                "index": f"INDEX {_qualified(each.schema, name)}",
-            }[what]
-            yield "comment", f"COMMENT ON {place} IS {quote_literal(text)}"
+def _comments_on(definition: Definition) -> Statements:
+    if isinstance(definition, Enumeration | Schema):
+        return
+    kind = {Table: "TABLE", View: "VIEW", Sequence: "SEQUENCE"}[type(definition)]
+    for about, text in definition.comments:
+        what, _, name = about.partition(" ")
+        place = {
+            "": f"{kind} {_name(definition)}",
+            "column": f"COLUMN {_name(definition)}.{quote_identifier(name)}",
+            "constraint": f"CONSTRAINT {quote_identifier(name)} ON {_name(definition)}",
+            "index": f"INDEX {_qualified(definition.schema, name)}",
+        }[what]
+        yield "comment", f"COMMENT ON {place} IS {quote_literal(text)}"
 
 
 SYSTEM_TABLES: Final[tuple[SystemTable, ...]] = (

@@ -13,6 +13,7 @@ from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.sql.execution import Rows
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameters import Given
+from qserver.storage.catalog import Catalog
 from qserver.storage.changes import Changes
 from qserver.values.types import SqlType
 
@@ -94,10 +95,20 @@ class Result(msgspec.Struct, frozen=True):
         force_setattr(self, "retries", retries)
 
 
+class Redefinition(msgspec.Struct, frozen=True):
+    """A definition that differs: its catalog key, and the catalogs before and after."""
+
+    key: str
+    before: Catalog
+    after: Catalog
+
+
 class Diff(msgspec.Struct, frozen=True):
     changes: Changes
     truncated: bool = False
     held_bytes: int = 0
+    redefined: tuple[Redefinition, ...] = ()
+    """Of the first changes, which are those of schema."""
 
 
 class TransactionResult(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from qserver.storage.page import Value
 from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, sorted_in_pieces
 from qserver.values.comparison import same_row
-from qserver.values.schema import Table
+from qserver.values.schema import Table, name_of_key
 
 Operation: TypeAlias = Literal["insert", "update", "delete", "schema"]
 
@@ -58,7 +58,7 @@ def net_changes(
     `hold` is called for each row that the result keeps in memory. Yields now and then, so that
     others can run.
     """
-    found = [Change(_name_of(key)) for key in _redefined(transaction)]
+    found = [Change(name_of_key(key)) for key in redefined(transaction)]
     for table, origin in _written_tables(transaction):
         if origin is None:
             pieces = _written_rows(transaction, table)
@@ -148,8 +148,11 @@ def _key_of(table: Table) -> list[tuple[str, object]] | object:
     return [(table.columns[at].name, table.columns[at].type) for at in table.primary_key]
 
 
-def _redefined(transaction: Transaction) -> list[str]:
-    """Return the keys of definitions that the transaction adds, changes or removes."""
+def redefined(transaction: Transaction) -> list[str]:
+    """Return the keys of definitions that the transaction adds, changes or removes.
+
+    They are the first of its net changes, in this order.
+    """
     before, after = transaction.catalog_before, transaction.catalog
     return [
         key for key in sorted(transaction.catalog_changes) if before.find(key) or after.find(key)
@@ -162,20 +165,15 @@ def with_statements(changes: Changes, definitions: Sequence[Definitions]) -> Cha
     A statement that changes several definitions appears for each of them. One whose changes were
     undone in the same transaction does not appear.
     """
-    redefined = {each.table: each for each in changes if each.op == "schema"}
-    if not redefined or not definitions:
+    schemas = {each.table: each for each in changes if each.op == "schema"}
+    if not schemas or not definitions:
         return changes
     stated = [
-        Change(_name_of(key), statement=each.statement)
+        Change(name_of_key(key), statement=each.statement)
         for each in definitions
         for key in each.names
-        if _name_of(key) in redefined
+        if name_of_key(key) in schemas
     ]
     known = {each.table for each in stated}
-    unknown = [each for name, each in redefined.items() if name not in known]
-    return [*stated, *unknown, *changes[len(redefined) :]]
-
-
-def _name_of(key: str) -> str:
-    """Return the SQL name of a definition, from its catalog key."""
-    return key.replace("\0", ".")
+    unknown = [each for name, each in schemas.items() if name not in known]
+    return [*stated, *unknown, *changes[len(schemas) :]]

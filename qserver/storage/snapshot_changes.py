@@ -27,7 +27,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.values.comparison import same_row
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition, without_ids
-from qserver.values.schema import Table
+from qserver.values.schema import Table, name_of_key
 
 
 def snapshot_changes(
@@ -49,7 +49,7 @@ def snapshot_changes(
         was, now = old.find(name), new.find(name)
         is_first = start is None or start[0] != name
         if is_first and was != now and without_ids(was) != without_ids(now):
-            yield name, None, Change(name.replace("\0", "."))
+            yield name, None, Change(name_of_key(name))
         if isinstance(now, Table) and (was is None or _are_alike(was, now)):
             old_tree = NOTHING if was is None else before.trees.tree(was.id)
             low = None if behind is None else (*behind, TOP)

@@ -370,6 +370,11 @@ def catalog_key(schema: str, name: str) -> str:
     return name if schema == PUBLIC else f"{schema}\0{name}"
 
 
+def name_of_key(key: str) -> str:
+    """The name that a key stands for: after its schema and a dot; of a schema, its own."""
+    return key.removesuffix("\0").replace("\0", ".")
+
+
 def predicate_of(text: str) -> str:
     """The generated expression of a partial index's hidden column: true or NULL."""
     return f"{_PREDICATE[0]}{text}{_PREDICATE[1]}"

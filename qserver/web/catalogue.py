@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from qserver.limits import BENCH_COST_REQUESTS, SELF_TEST_COST_REQUESTS
+from qserver.limits import (
+    ANSWER_ROWS_MAX,
+    BENCH_COST_REQUESTS,
+    FEED_LIMIT_MAX,
+    FEED_WAIT_MS_MAX,
+    HISTORY_CHANGES_MAX,
+    HISTORY_VERSIONS_MAX,
+    LIST_LENGTH_MAX,
+    SELF_TEST_COST_REQUESTS,
+    STATEMENT_SECONDS_MAX,
+)
 from qserver.web import shapes
 
 BODILESS: Final = ("GET", "HEAD", "OPTIONS")
@@ -34,6 +44,10 @@ class Query:
     name: str
     type: type
     meaning: str
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,8 @@ class Route:
     takes_idempotency_key: bool = False
     streams: bool = False
     """Whether it also answers with events without an end, for those who accept them."""
+    has_tag: bool = False
+    """Whether its answer has an ETag, and may be 304."""
 
     @property
     def is_compressible(self) -> bool:
@@ -88,7 +104,11 @@ class Route:
 
 _PAGES: Final = (
     Query("cursor", str, "Where the page begins: `next_cursor` of the page before."),
-    Query("limit", int, "Records of a page."),
+    Query("limit", int, "Records of a page.", least=1, most=LIST_LENGTH_MAX),
+)
+_IN_DATABASE: Final = Query("database", str, "Which database; else X-Database, else the key's own.")
+_TIMEOUT_MS: Final = Query(
+    "timeout_ms", int, "Give up after so long.", least=1, most=int(STATEMENT_SECONDS_MAX * 1000)
 )
 
 STREAMED: Final = ("text/event-stream", "application/x-ndjson", "text/csv")
@@ -115,14 +135,15 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.QueryAnswer,
         media_besides=STREAMED,
         errors=(400, 403, 404, 405),
+        has_tag=True,
         queries=(
             Query("sql", str, "The query."),
             Query("statement", str, "Its name, for a key that can only run its statements."),
             Query("params", str, "Its parameters, as a JSON array or object."),
-            Query("database", str, "Which database; else X-Database, else the key's own."),
-            Query("format", str, "Rows as `objects` or `arrays`."),
-            Query("max_rows", int, "Give the first so many."),
-            Query("timeout_ms", int, "Give up after so long."),
+            _IN_DATABASE,
+            Query("format", str, "The form of each row.", choices=("objects", "arrays")),
+            Query("max_rows", int, "Give the first so many.", least=0, most=ANSWER_ROWS_MAX),
+            _TIMEOUT_MS,
             Query("as_of", str, "Read the database as it was: a version, or a time with its zone."),
         ),
     ),
@@ -160,9 +181,14 @@ ROUTES: Final[tuple[Route, ...]] = (
         scope="data:write",
         errors=(400, 403, 404, 413, 415),
         queries=(
-            Query("on_conflict", str, "`error`, `ignore`, or `update` the row with that key."),
+            Query(
+                "on_conflict",
+                str,
+                "What a row whose key is taken does: end it all, nothing, or change that row.",
+                choices=("error", "ignore", "update"),
+            ),
             Query("columns", str, "Take only these, with commas between them."),
-            Query("database", str, "Which database; else X-Database, else the key's own."),
+            _IN_DATABASE,
         ),
     ),
     Route(
@@ -171,7 +197,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "stream the rows of a table: CSV, JSON lines or a JSON array",
         Plane.DATA,
         shapes.BULK,
-        media_besides=("application/x-ndjson", "text/csv"),
+        media_besides=STREAMED,
         scope="data:read",
         errors=(400, 403, 404, 405),
         queries=(
@@ -179,10 +205,10 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query("where", str, "Only rows for which this expression is true."),
             Query("params", str, "Parameters of that expression, as a JSON array or object."),
             Query("order", str, "Names of columns, each with ASC or DESC if you like."),
-            Query("limit", int, "At most so many rows."),
+            Query("limit", int, "At most so many rows.", least=0),
             Query("as_of", str, "As it was at this version or time."),
-            Query("timeout_ms", int, "Give up after so long, not counting your reading."),
-            Query("database", str, "Which database; else X-Database, else the key's own."),
+            _TIMEOUT_MS,
+            _IN_DATABASE,
         ),
     ),
     Route(
@@ -231,11 +257,25 @@ ROUTES: Final[tuple[Route, ...]] = (
         errors=(400, 403, 404, 410, 503),
         streams=True,
         queries=(
-            Query("since", int, "The version that is known; required without Last-Event-ID."),
+            Query(
+                "since", int, "The version that is known; required without Last-Event-ID.", least=0
+            ),
             Query("tables", str, "Only these, with commas between them."),
-            Query("limit", int, "End with the version that brings so many changes."),
-            Query("wait_ms", int, "If there is no change yet, wait so long for the first."),
-            Query("database", str, "Which database; else X-Database, else the key's own."),
+            Query(
+                "limit",
+                int,
+                "End with the version that brings so many changes.",
+                least=1,
+                most=FEED_LIMIT_MAX,
+            ),
+            Query(
+                "wait_ms",
+                int,
+                "If there is no change yet, wait so long for the first.",
+                least=0,
+                most=FEED_WAIT_MS_MAX,
+            ),
+            _IN_DATABASE,
         ),
     ),
     Route(
@@ -246,7 +286,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.TablesAnswer,
         scope="data:read",
         errors=(403, 404),
-        queries=(Query("database", str, "Which database; else X-Database, else the key's own."),),
+        queries=(_IN_DATABASE,),
     ),
     # --- the control plane
     Route(
@@ -288,7 +328,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.CONTROL,
         None,
         status=204,
-        errors=(400,),
+        errors=(400, 403),
         for_statement_keys=True,
     ),
     Route(
@@ -346,7 +386,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         errors=(400, 403, 404, 410),
         queries=(
             Query("before", int, "List versions before this one; `next_cursor` of the last page."),
-            Query("limit", int, "Versions of a page."),
+            Query("limit", int, "Versions of a page.", least=1, most=HISTORY_VERSIONS_MAX),
         ),
     ),
     Route(
@@ -358,10 +398,11 @@ ROUTES: Final[tuple[Route, ...]] = (
         scope="data:read",
         errors=(400, 403, 404, 410),
         queries=(
-            Query("from", str, "A version, or a time with its zone."),
+            Query("from", str, "A version, or a time with its zone.", required=True),
             Query("to", str, "The other one; by default the newest."),
             Query("tables", str, "Only these, with commas between them."),
-            *_PAGES,
+            Query("cursor", str, "Where the page begins: `next_cursor` of the page before."),
+            Query("limit", int, "Changes of a page.", least=1, most=HISTORY_CHANGES_MAX),
         ),
     ),
     Route(
@@ -515,7 +556,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.BOTH,
         shapes.ResetAnswer,
         scope="admin",
-        errors=(403,),
+        errors=(400, 403),
     ),
     Route(
         "GET",

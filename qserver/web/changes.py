@@ -2,23 +2,26 @@
 
 All routes use this form. Rows have their visible columns, with the same values as in answers. `key`
 has the columns of the primary key, and is null for a table without one. A change of schema has
-neither key nor rows.
+neither key nor rows. In the feed it has the statement that made it; in a comparison, the statements
+that would create the definition as it was and as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from qserver.limits import ANSWER_PART_BYTES
-from qserver.query.results import Diff
+from qserver.query.definition_texts import statements_of
+from qserver.query.results import Diff, Redefinition
 from qserver.storage.changes import Change, Changes
 from qserver.values.keys import Row
 from qserver.values.schema import Table
 from qserver.web.json_values import Converter, converter, encode_json
-from qserver.web.shapes import RowChange
+from qserver.web.shapes import DefinitionChange, RowChange
 
 CHANGES_ENCODED_AT_ONCE: Final = 250
 """Changes of an answer that are encoded without yielding: about half a millisecond."""
@@ -33,11 +36,12 @@ class ChangeEncoder:
     def __init__(self) -> None:
         self._forms: dict[int, tuple[Table, _TableForm]] = {}
 
-    def encoded(self, change: Change) -> RowChange:
+    def encoded(self, change: Change, redefined: Redefinition | None = None) -> RowChange:
         table = change.table
         if isinstance(table, str):
             statement = UNSET if change.statement is None else change.statement
-            return RowChange(table, change.op, None, None, None, statement)
+            definition = UNSET if redefined is None else _definition(redefined)
+            return RowChange(table, change.op, None, None, None, statement, definition)
         form = self._form_of(table)
         form_before = form if change.table_before is None else self._form_of(change.table_before)
         if change.after is not None:
@@ -60,6 +64,13 @@ class ChangeEncoder:
                 self._forms.clear()
             known = self._forms[id(table)] = (table, _TableForm(table))
         return known[1]
+
+
+def _definition(redefined: Redefinition) -> DefinitionChange:
+    return DefinitionChange(
+        statements_of(redefined.before, redefined.key),
+        statements_of(redefined.after, redefined.key),
+    )
 
 
 class _TableForm:
@@ -99,13 +110,13 @@ def is_long(diff: Diff | None) -> bool:
     )
 
 
-def changes_in_parts(changes: Changes) -> Iterator[bytes]:
+def changes_in_parts(changes: Changes, redefined: Sequence[Redefinition] = ()) -> Iterator[bytes]:
     """The changes as a JSON array in parts, each encoded on demand."""
     encoder = ChangeEncoder()
     between, part = b"[", []
     size = 0
-    for change in changes:
-        part.append(encode_json(encoder.encoded(change)))
+    for change, schema in zip_longest(changes, redefined[: len(changes)]):
+        part.append(encode_json(encoder.encoded(change, schema)))
         size += len(part[-1])
         if size > ANSWER_PART_BYTES or len(part) >= CHANGES_ENCODED_AT_ONCE:
             yield between + b",".join(part)
@@ -120,7 +131,7 @@ def tail_in_parts(tail: bytes, diff: Diff | None) -> Iterator[bytes]:
         yield tail
         return
     yield tail[:-1] + b',"diff":'
-    yield from changes_in_parts(diff.changes)
+    yield from changes_in_parts(diff.changes, diff.redefined)
     yield b',"diff_truncated":true}' if diff.truncated else b"}"
 
 

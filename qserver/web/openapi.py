@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,20 +16,23 @@ from qserver.web.catalogue import BODILESS, Plane, Query, Route
 from qserver.web.compression import CODINGS
 
 REFERENCE: Final = "#/components/schemas/{name}"
+HEADER_REFERENCE: Final = "#/components/headers/{name}"
 
 STATUS_MEANINGS: Final = {
+    304: "The client has the answer: a tag of If-None-Match holds",
     307: "This host does not serve it: call the one that Location names",
     400: "The request, its JSON or its SQL is malformed",
     401: "No key, or one that is not good",
     403: "The key may not do this",
     404: "No such thing, or none that the key may see",
-    405: "The route does not take this method",
+    405: "The route does not take this method, or the statement needs another one",
+    408: "The body arrived too slowly",
     409: "The name is taken, or the work is under way",
     410: "The version is older than the history that is kept",
     413: "The body is too large",
     415: "The body is of a kind that the route does not take",
     422: "The Idempotency-Key was used with another request",
-    429: "Too many requests in a minute: see Retry-After",
+    429: "Too many requests in a minute, or too many of something open: see Retry-After",
     500: "A bug of the server",
     503: "Not now: see Retry-After",
 }
@@ -41,7 +44,12 @@ _OF_STATEMENTS: Final = (
     shapes.BulkAnswer,
     shapes.BULK,
     shapes.ChangesAnswer,
+    shapes.CommitAnswer,
+    shapes.DiffAnswer,
+    shapes.RestoreAnswer,
+    shapes.VersionsAnswer,
 )
+"""Answers that may be an error of SQL instead, which is a 200, too."""
 
 
 def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
@@ -68,6 +76,7 @@ def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
+            "headers": HEADERS,
             "securitySchemes": {
                 "bearer": {
                     "type": "http",
@@ -94,18 +103,7 @@ def _operation(route: Route, settings: Settings) -> dict[str, Any]:
     }
     parameters = [_in_path(name) for name in re.findall(r"{(\w+)}", route.path)]
     parameters += [_in_query(each) for each in route.queries]
-    if route.path in (
-        "/v1/query",
-        "/query",
-        "/v1/transaction",
-        "/v1/changes",
-        "/tables",
-    ) or shapes.BULK in (route.request, route.answer):
-        parameters.append(_DATABASE_HEADER)
-    if route.streams:
-        parameters.append(_LAST_EVENT_ID)
-    if route.takes_idempotency_key:
-        parameters.append(_IDEMPOTENCY_KEY)
+    parameters += [_in_header(name) for name in _headers_taken(route)]
     if parameters:
         operation["parameters"] = parameters
     if route.request is not None:
@@ -128,31 +126,31 @@ def _body(route: Route) -> dict[str, Any]:
     return {"required": not route.body_optional, "content": content}
 
 
+def _headers_taken(route: Route) -> Iterator[str]:
+    if route.path in _OF_A_DATABASE:
+        yield "X-Database"
+    if route.path in _INSIDE and route.method == "POST":
+        yield "X-Transaction"
+    if route.has_tag:
+        yield "If-None-Match"
+    if route.streams:
+        yield "Last-Event-ID"
+    if route.takes_idempotency_key:
+        yield "Idempotency-Key"
+
+
 def _responses(route: Route) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": route.purpose}
     if route.answer is not None:
         answer["content"] = {route.media: {"schema": _answer_schema(route)}}
-    if route.is_compressible and route.answer is not None:
-        answer["headers"] = {"Content-Encoding": _CONTENT_ENCODING}
-    if route.takes_idempotency_key:
-        answer["headers"]["Idempotency-Replayed"] = _REPLAYED
     for media in route.media_besides:
-        answer["content"][media] = {"schema": {"type": "string"}}
+        answer["content"][media] = {"schema": _streamed(route, media)}
     if route.streams:
-        answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+        answer["content"]["text/event-stream"] = {"schema": _streamed(route, "text/event-stream")}
     responses = {str(route.status): answer}
-    statuses = {*route.errors, 500, *(() if route.anonymous else (401, 429))}
-    if route.queries:
-        statuses |= {400}
-    if route.takes_idempotency_key:
-        statuses |= {409, 422}
-    if route.plane is Plane.CONTROL:
-        statuses |= {307, 404}
-    if route.method not in BODILESS:
-        statuses |= {415}
-    if route.answer in _OF_STATEMENTS:
-        statuses |= {503}
-    for status in sorted(statuses):
+    if route.has_tag:
+        responses["304"] = {"description": STATUS_MEANINGS[304]}
+    for status in sorted(_statuses(route)):
         schema = _schema(shapes.ErrorAnswer)
         if status == 503 and route.answer in (shapes.HealthAnswer, shapes.ReadyAnswer):
             schema = _schema(route.answer)
@@ -160,7 +158,47 @@ def _responses(route: Route) -> dict[str, Any]:
             "description": STATUS_MEANINGS[status],
             "content": {"application/json": {"schema": schema}},
         }
+    for text, response in responses.items():
+        names = _headers_given(route, int(text))
+        response["headers"] = {name: {"$ref": HEADER_REFERENCE.format(name=name)} for name in names}
     return responses
+
+
+def _statuses(route: Route) -> set[int]:
+    """The statuses of its errors."""
+    statuses = {*route.errors, 500, *(() if route.anonymous else (401, 429, 503))}
+    if route.queries:
+        statuses |= {400}
+    if route.takes_idempotency_key:
+        statuses |= {409, 422}
+    if route.plane is Plane.CONTROL:
+        statuses |= {307, 404}
+    if route.method not in BODILESS:
+        statuses |= {408, 415}
+    return statuses
+
+
+def _headers_given(route: Route, status: int) -> Iterator[str]:
+    """The headers that an answer of this status has, or may have."""
+    yield "X-Request-Id"
+    if not route.anonymous and status not in (307, 401):
+        yield from ("RateLimit", "RateLimit-Policy")
+    if route.is_compressible and route.answer is not None and status != 304:
+        yield "Content-Encoding"
+    if status in (route.status, 304) and route.has_tag:
+        yield from ("ETag", "Cache-Control")
+    elif status == route.status and (route.streams or route.media_besides):
+        yield "Cache-Control"
+    if status == route.status and route.takes_idempotency_key:
+        yield "Idempotency-Replayed"
+    yield from _OF_STATUS.get(status, ())
+
+
+def _streamed(route: Route, media: str) -> dict[str, Any]:
+    if media != "text/event-stream":
+        return {"type": "string"}
+    events = _FEED_EVENTS if route.streams else _ROW_EVENTS
+    return {"type": "string", "description": events}
 
 
 def _answer_schema(route: Route) -> dict[str, Any]:
@@ -185,13 +223,30 @@ def _in_path(name: str) -> dict[str, Any]:
 
 
 def _in_query(query: Query) -> dict[str, Any]:
-    kind = "integer" if query.type is int else "string"
+    schema: dict[str, Any] = {"type": "integer" if query.type is int else "string"}
+    if query.choices:
+        schema["enum"] = list(query.choices)
+    if query.least is not None:
+        schema["minimum"] = query.least
+    if query.most is not None:
+        schema["maximum"] = query.most
     return {
         "name": query.name,
         "in": "query",
-        "required": False,
+        "required": query.required,
         "description": query.meaning,
-        "schema": {"type": kind},
+        "schema": schema,
+    }
+
+
+def _in_header(name: str) -> dict[str, Any]:
+    meaning, schema = HEADERS_TAKEN[name]
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": meaning,
+        "schema": {"type": "string", **schema},
     }
 
 
@@ -199,36 +254,64 @@ def _is_struct(shape: type) -> bool:
     return issubclass(shape, msgspec.Struct)
 
 
-_CONTENT_ENCODING: Final = {
-    "description": "The coding of a long answer, one that the request's Accept-Encoding allows.",
-    "schema": {"enum": [coding.name.decode() for coding in CODINGS]},
+_OF_A_DATABASE: Final = (
+    *("/v1/query", "/query", "/v1/transaction", "/v1/transaction/open", "/v1/changes", "/tables"),
+    "/v1/tables/{name}/rows",
+)
+_INSIDE: Final = ("/v1/query", "/query", "/v1/transaction")
+
+HEADERS_TAKEN: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "X-Database": ("Which database is meant, where the body or the URL does not say.", {}),
+    "X-Transaction": ("The open transaction that it is part of, if the body does not say.", {}),
+    "If-None-Match": ("Tags of answers that the client has; if one holds, it is a 304.", {}),
+    "Last-Event-ID": ("The id of the last event that has arrived; wins over since.", {}),
+    "Idempotency-Key": (
+        "Makes a change that is sent again be applied once, and answered the same.",
+        {"minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES_MAX},
+    ),
 }
 
-_DATABASE_HEADER: Final = {
-    "name": "X-Database",
-    "in": "header",
-    "required": False,
-    "description": "Which database is meant, where the body does not say.",
-    "schema": {"type": "string"},
+
+def _header(meaning: str, **schema: Any) -> dict[str, Any]:
+    return {"description": meaning, "schema": {"type": "string", **schema}}
+
+
+HEADERS: Final = {
+    "X-Request-Id": _header("The id of the request, also in the server's log."),
+    "RateLimit": _header("How many requests are left, and when the next is free."),
+    "RateLimit-Policy": _header("How many requests there may be in which time."),
+    "Retry-After": _header("Seconds until it is worth another try.", pattern="^[0-9]+$"),
+    "WWW-Authenticate": _header("How to authenticate.", enum=["Bearer"]),
+    "Allow": _header("The methods that it takes."),
+    "Location": _header("Where the route is served."),
+    "Accept-Encoding": _header("The codings that a body may have.", enum=["identity"]),
+    "ETag": _header("The tag of the answer, for If-None-Match; not if it depends on the time."),
+    "Cache-Control": _header("Whether the answer may be kept."),
+    "Content-Encoding": _header(
+        "The coding of a long answer, one that the request's Accept-Encoding allows.",
+        enum=[coding.name.decode() for coding in CODINGS],
+    ),
+    "Idempotency-Replayed": _header(
+        "The answer is that of an earlier request with the same Idempotency-Key.", enum=["true"]
+    ),
 }
 
-_LAST_EVENT_ID: Final = {
-    "name": "Last-Event-ID",
-    "in": "header",
-    "required": False,
-    "description": "The id of the last event that has arrived; wins over since.",
-    "schema": {"type": "string"},
+_OF_STATUS: Final = {
+    307: ("Location",),
+    401: ("WWW-Authenticate",),
+    405: ("Allow",),
+    409: ("Retry-After",),
+    415: ("Accept-Encoding",),
+    429: ("Retry-After",),
+    503: ("Retry-After",),
 }
 
-_IDEMPOTENCY_KEY: Final = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "Makes a change that is sent again be applied once, and answered the same.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES_MAX},
-}
-
-_REPLAYED: Final = {
-    "description": "The answer is that of an earlier request with the same Idempotency-Key.",
-    "schema": {"enum": ["true"]},
-}
+_ROW_EVENTS: Final = (
+    "Events: `columns`, a `row` for each row, then one `done` or `error`. Of a live query:"
+    " `columns`, `row`s, `ready`, and then for ever `delete`s and `insert`s, closed by `version`;"
+    " `error` ends it."
+)
+_FEED_EVENTS: Final = (
+    "Events without an end: a `change` for each change, and `version`, whose id is the version,"
+    " after the last change of one; `error` ends them."
+)

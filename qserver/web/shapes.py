@@ -13,76 +13,62 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
-from qserver.limits import (
-    ANSWER_ROWS_MAX,
-    LIVE_EVERY_MS_MAX,
-    LIVE_EVERY_MS_MIN,
-    OPEN_IDLE_SECONDS_MAX,
-    RETRIES_MAX,
-    STATEMENT_SECONDS_MAX,
-)
 from qserver.probes import Capability, Catalogue, ProbeResult
+from qserver.web import fields as options
 from qserver.web.storage_test import StorageReport
 from qserver.workloads.measuring import BenchReport
-
-Timeout = Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))]
-Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
-RowsMost = Annotated[int, Meta(ge=0, le=ANSWER_ROWS_MAX)]
-Count = Annotated[int, Meta(ge=0)]
-Every = Annotated[int, Meta(ge=LIVE_EVERY_MS_MIN, le=LIVE_EVERY_MS_MAX)]
-Params = list[Any] | dict[str, Any] | None
 
 
 class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """One statement and its options."""
 
-    sql: str
-    params: Params = None
-    database: str | None = None
-    format: Literal["objects", "arrays"] = "objects"
-    max_rows: RowsMost | None = None
-    timeout_ms: Timeout | None = None
-    max_retries: Retries | None = None
-    max_affected: Count | None = None
-    if_version: Count | None = None
-    dry_run: bool = False
-    as_of: int | str | None = None
-    transaction: str | None = None
-    live: bool = False
-    every_ms: Every | None = None
+    sql: options.Sql
+    params: options.Params = None
+    database: options.InDatabase = None
+    format: options.Format = "objects"
+    max_rows: options.MaxRows = None
+    timeout_ms: options.TimeoutMs = None
+    max_retries: options.MaxRetries = None
+    max_affected: options.MaxAffected = None
+    if_version: options.IfVersion = None
+    dry_run: options.DryRun = False
+    as_of: options.AsOf = None
+    transaction: options.InTransaction = None
+    live: options.Live = False
+    every_ms: options.EveryMs = None
 
 
 class StatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """One statement of a transaction."""
 
-    sql: str
-    params: Params = None
+    sql: options.Sql
+    params: options.Params = None
 
 
 class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Statements that are applied together or not at all."""
 
     statements: list[str | StatementRequest]
-    database: str | None = None
-    format: Literal["objects", "arrays"] = "objects"
-    max_rows: RowsMost | None = None
-    timeout_ms: Timeout | None = None
-    max_retries: Retries | None = None
-    max_affected: Count | None = None
-    if_version: Count | None = None
-    dry_run: bool = False
-    as_of: int | str | None = None
-    transaction: str | None = None
-    branch: bool = False
+    database: options.InDatabase = None
+    format: options.Format = "objects"
+    max_rows: options.MaxRows = None
+    timeout_ms: options.TimeoutMs = None
+    max_retries: options.MaxRetries = None
+    max_affected: options.MaxAffected = None
+    if_version: options.IfVersion = None
+    dry_run: options.DryRun = False
+    as_of: options.AsOf = None
+    transaction: options.InTransaction = None
+    branch: options.Branch = False
 
 
 class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A transaction that stays open between requests."""
 
-    database: str | None = None
-    read_only: bool | None = None
-    as_of: int | str | None = None
-    idle_ms: Annotated[int, Meta(ge=1, le=int(OPEN_IDLE_SECONDS_MAX * 1000))] | None = None
+    database: options.InDatabase = None
+    read_only: options.ReadOnly = None
+    as_of: options.AsOf = None
+    idle_ms: options.IdleMs = None
 
 
 class NoFields(Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,15 +91,15 @@ NAMED_REFUSED: Final = ("dry_run", "branch", "as_of")
 class NamedStatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A statement of the key, by its name."""
 
-    statement: str
-    params: dict[str, Any] | None = None
+    statement: options.StatementName
+    params: options.NamedParams = None
 
 
 NamedQueryRequest: Final = _named(
     "NamedQueryRequest",
     QueryRequest,
-    ("statement", str, NODEFAULT),
-    ("params", dict[str, Any] | None, None),
+    ("statement", options.StatementName, NODEFAULT),
+    ("params", options.NamedParams, None),
 )
 NamedTransactionRequest: Final = _named(
     "NamedTransactionRequest",
@@ -147,6 +133,13 @@ class StatementAnswer(Struct, frozen=True):
     truncated: bool | UnsetType = UNSET
 
 
+class DefinitionChange(Struct, frozen=True):
+    """Statements that would create it as it was, and as it is; null: there is none."""
+
+    before: list[str] | None
+    after: list[str] | None
+
+
 class RowChange(Struct, frozen=True):
     """A row before and after; `key` is null for a table without a primary key."""
 
@@ -156,6 +149,7 @@ class RowChange(Struct, frozen=True):
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     statement: str | UnsetType = UNSET
+    definition: DefinitionChange | UnsetType = UNSET
 
 
 class FeedChange(RowChange, frozen=True, kw_only=True):
@@ -272,7 +266,7 @@ class ErrorObject(Struct, frozen=True):
     constraint: str | None
     retryable: bool
     request_id: str
-    conflict: dict[str, Any] | UnsetType = UNSET
+    conflict: options.Conflict | UnsetType = UNSET
     row: int | UnsetType = UNSET
 
 

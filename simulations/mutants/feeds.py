@@ -84,8 +84,8 @@ MUTANTS: Final = (
         (
             edited(
                 changes.with_statements,
-                "[*stated, *unknown, *changes[len(redefined) :]]",
-                "[*changes[len(redefined) :], *stated, *unknown]",
+                "[*stated, *unknown, *changes[len(schemas) :]]",
+                "[*changes[len(schemas) :], *stated, *unknown]",
             ),
         ),
     ),
@@ -95,7 +95,7 @@ MUTANTS: Final = (
         FEED,
         (
             edited(
-                changes._redefined, "if before.find(key) or after.find(key)", "if after.find(key)"
+                changes.redefined, "if before.find(key) or after.find(key)", "if after.find(key)"
             ),
         ),
     ),

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from qserver.config import load
+from qserver.web import shapes
 from qserver.web.catalogue import ROUTES, routes_of
+from qserver.web.cors import ALLOWED, EXPOSED
 from qserver.web.openapi import describe
 from tests.web.contract.servers import Server, start
 
@@ -41,9 +44,32 @@ def test_every_route_is_described_once() -> None:
     assert len({route.name for route in ROUTES}) == len(ROUTES)
 
 
-def test_every_reference_leads_to_a_schema() -> None:
+def test_the_description_is_openapi() -> None:
+    OPENAPI_31_VALIDATOR.validate(describe(ROUTES, load({})))
+
+
+def test_every_option_and_every_header_is_explained() -> None:
     document = describe(ROUTES, load({}))
-    schemas = document["components"]["schemas"]
+    schemas, headers = document["components"]["schemas"], document["components"]["headers"]
+    for request in (shapes.QueryRequest, shapes.OpenRequest, shapes.NamedQueryRequest):
+        for name, schema in schemas[request.__name__]["properties"].items():
+            assert schema.get("description"), f"{request.__name__}.{name}"
+    parameters = [
+        each
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for each in operation.get("parameters", ())
+    ]
+    assert all(each["in"] == "path" or each["description"] for each in parameters)
+    taken = {each["name"].lower() for each in parameters if each["in"] == "header"}
+    of_http = {"authorization", "content-type", "accept", "x-request-id"}
+    assert taken == {each.strip() for each in ALLOWED.decode().split(",")} - of_http
+    given = {name.lower() for name in headers}
+    assert given >= {each.strip() for each in EXPOSED.decode().split(",")}
+
+
+def test_every_reference_leads_somewhere() -> None:
+    document = describe(ROUTES, load({}))
 
     def references(node: object) -> Iterator[str]:
         if isinstance(node, dict):
@@ -54,8 +80,10 @@ def test_every_reference_leads_to_a_schema() -> None:
             for each in node:
                 yield from references(each)
 
-    found = {each.rpartition("/")[2] for each in references(document)}
-    assert found <= set(schemas)
+    found = set(references(document))
+    for each in found:
+        _, _, kind, name = each.split("/")
+        assert name in document["components"][kind], each
     assert len(found) > 20
 
 

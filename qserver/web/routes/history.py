@@ -23,6 +23,7 @@ from qserver.limits import (
     HISTORY_VERSIONS_MAX,
     STATEMENT_SECONDS_MAX,
 )
+from qserver.query.results import Redefinition
 from qserver.storage.page import Key
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.snapshot_changes import snapshot_changes
@@ -94,7 +95,10 @@ class HistoryRoutes:
                     break
                 name, key, change = found
                 place = name, key
-                changes.append(msgspec.Raw(encode_json(encoder.encoded(change))))
+                schema = None
+                if change.op == "schema":
+                    schema = Redefinition(name, first.catalog, last.catalog)
+                changes.append(msgspec.Raw(encode_json(encoder.encoded(change, schema))))
                 size += sum(map(size_of, (*(change.before or ()), *(change.after or ()))))
             listed = cast(list[shapes.RowChange], changes)  # which are encoded already
             return shapes.DiffAnswer(True, first.version, last.version, listed, cursor)

@@ -20,6 +20,8 @@ from typing import Any, Final, Literal
 
 import httpx
 
+from tests.web.contract import described
+
 Kind = Literal["own", "hypercorn"]
 KINDS: Final[tuple[Kind, ...]] = ("own", "hypercorn")
 START_SECONDS_MAX: Final = 240.0
@@ -190,7 +192,9 @@ class Client:
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
     ) -> httpx.Response:
         merged = {**self.headers, **(headers or {})}
-        return self.server.http.request(method, path, headers=merged, **options)
+        answer = self.server.http.request(method, path, headers=merged, **options)
+        described.check(method, path, answer)
+        return answer
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self.call("GET", path, **options)

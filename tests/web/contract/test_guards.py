@@ -76,10 +76,62 @@ def test_a_dry_run_of_definitions_leaves_no_table(fresh: Client) -> None:
     )
     assert found["results"][2]["rows"] == [{"a": 1}]
     assert found["diff"] == [
-        {"table": "t", "op": "schema", "key": None, "before": None, "after": None},
+        {
+            "table": "t", "op": "schema", "key": None, "before": None, "after": None,
+            "definition": {"before": None, "after": ["CREATE TABLE t (a integer)"]},
+        },
         {"table": "t", "op": "insert", "key": None, "before": None, "after": {"a": 1}},
-    ]
+    ]  # fmt: skip
     assert fresh.get("/tables").json()["tables"] == []
+
+
+def test_a_dry_run_tells_what_each_definition_would_be(fresh: Client) -> None:
+    fresh.transaction(
+        "create type mood as enum ('sad')",
+        "create table p (id int primary key, m mood)",
+        "create table c (id int primary key, p int references p)",
+        "create view v as select id from p",
+        "create sequence s",
+        "comment on table c is 'children'",
+    )
+
+    def told(*statements: str) -> dict[str, Any]:
+        diff = fresh.transaction(*statements, dry_run=True)["diff"]
+        return {each["table"]: each["definition"] for each in diff if each["op"] == "schema"}
+
+    gone = told("drop table p cascade")
+    child = [
+        "CREATE TABLE c (id integer NOT NULL, p integer, CONSTRAINT c_pkey PRIMARY KEY (id))",
+        "ALTER TABLE c ADD CONSTRAINT c_p_fkey FOREIGN KEY (p) REFERENCES p (id)"
+        " ON UPDATE NO ACTION ON DELETE NO ACTION",
+        "COMMENT ON TABLE c IS 'children'",
+    ]
+    assert gone["c"] == {"before": child, "after": [child[0], child[2]]}
+    parent = "CREATE TABLE p (id integer NOT NULL, m mood, CONSTRAINT p_pkey PRIMARY KEY (id))"
+    assert gone["p"] == {"before": [parent], "after": None}
+    assert gone["v"]["after"] is None and gone["v"]["before"][0].startswith("CREATE VIEW v (id) AS")
+    indexed = told("create index on p (m)", "insert into p values (1, 'sad')")
+    assert indexed == {
+        "p": {"before": [parent], "after": [parent, "CREATE INDEX p_m_idx ON p (m)"]}
+    }
+    assert told("alter type mood add value 'glad'")["mood"] == {
+        "before": ["CREATE TYPE mood AS ENUM ('sad')"],
+        "after": ["CREATE TYPE mood AS ENUM ('sad', 'glad')"],
+    }
+    assert told("create schema apart")["apart"]["after"] == ["CREATE SCHEMA apart"]
+    assert told("drop sequence s")["s"]["before"][0].startswith("CREATE SEQUENCE s AS bigint")
+
+
+def test_a_dry_run_in_an_open_transaction_compares_with_the_step_before(fresh: Client) -> None:
+    fresh.query("create table t (a int)")
+    opened = fresh.post("/v1/transaction/open").json()["transaction"]["id"]
+    fresh.query("alter table t add column b int", transaction=opened)
+    step = {"transaction": opened, "dry_run": True}
+    (change,) = fresh.query("alter table t add column c int", **step)["diff"]
+    assert change["definition"] == {
+        "before": ["CREATE TABLE t (a integer, b integer)"],
+        "after": ["CREATE TABLE t (a integer, b integer, c integer)"],
+    }
 
 
 def test_a_dry_run_of_a_read_changes_nothing(family: Client) -> None:

@@ -128,6 +128,9 @@ def test_versions_are_listed_newest_first_and_in_pages(shop: Client) -> None:
     error_of(shop.get(route(shop, "versions?since=3")), 400, "QS001")
 
 
+OTHER = "CREATE TABLE other (a integer NOT NULL, CONSTRAINT other_pkey PRIMARY KEY (a))"
+
+
 def test_a_difference_is_net_and_has_a_way_back(shop: Client) -> None:
     old = shop.query("select 1")["version"]
     shop.query("update goods set name = 'tee' where id = 1")
@@ -141,8 +144,11 @@ def test_a_difference_is_net_and_has_a_way_back(shop: Client) -> None:
          "before": {"id": 1, "name": "tea"}, "after": {"id": 1, "name": "tee"}},
         {"table": "goods", "op": "insert", "key": {"id": 3},
          "before": None, "after": {"id": 3, "name": "oil"}},
-        {"table": "other", "op": "schema", "key": None, "before": None, "after": None},
+        {"table": "other", "op": "schema", "key": None, "before": None, "after": None,
+         "definition": {"before": None, "after": [OTHER]}},
     ]  # fmt: skip
+    undone = shop.get(route(shop, f"diff?from={found['to']}&to={old}&tables=other")).json()
+    assert undone["changes"][0]["definition"] == {"before": [OTHER], "after": None}
     back = shop.get(route(shop, f"diff?from={found['to']}&to={old}&tables=goods")).json()
     assert [each["op"] for each in back["changes"]] == ["update", "delete"]
     pages: list[Any] = []
