@@ -35,30 +35,32 @@ class Heads:
         self._options = options
         self.kept: dict[bytes, tuple[Head, Endpoint]] = {}
         varying: Varying | None = getattr(application, "varying", None)
-        self._varying = None if varying is None else _pattern(varying)
+        self._patterns = None if varying is None else _patterns(varying)
         limits = options.headers_bytes_max, options.line_bytes_max
         self._kept_bytes_max = min(HEAD_KEPT_BYTES_MAX, *limits)
 
     def find(self, raw: bytes) -> tuple[Head, Endpoint]:
         """Return the head and endpoint of bytes that are not cached as they are; raises `Refusal`
         if they are invalid."""
-        if self._varying is None or len(raw) > self._kept_bytes_max:
+        if self._patterns is None or len(raw) > self._kept_bytes_max:
             return self._parsed(raw)
+        path, header = self._patterns
         values: dict[bytes, bytes] = {}
-        pieces: list[bytes] = []
-        at = 0
-        for match in self._varying.finditer(raw):
-            name, value, of_path = match.groups()
-            name = b"path" if name is None else name.lower()
+        usual, at = b"", 0
+        found = path.match(raw)
+        if found is not None:
+            values[b"path"] = found[1]
+            usual, at = raw[: found.start(1)] + STANDS_FOR_VALUE, found.end(1)
+        for match in header.finditer(raw, at):
+            name = match[1].lower()
             if name in values:
                 return self._parsed(raw)
-            values[name] = value or of_path
-            start, end = match.span(2 if of_path is None else 3)
-            pieces += raw[at:start], STANDS_FOR_VALUE
-            at = end
+            values[name] = match[2]
+            usual += raw[at : match.start(2)] + STANDS_FOR_VALUE
+            at = match.end(2)
         if not values:
             return self._parsed(raw)
-        usual = b"".join([*pieces, raw[at:]])
+        usual += raw[at:]
         head, endpoint = self.kept.get(usual) or self._parsed(usual)
         own: Endpoint | None = endpoint.with_values(values)  # type: ignore[attr-defined]
         return self._parsed(raw) if own is None else (_with_values(head, values), own)
@@ -77,11 +79,11 @@ class Heads:
         return found
 
 
-def _pattern(varying: Varying) -> re.Pattern[bytes]:
-    """Three groups: the name of a header and its value, or a part of the path."""
+def _patterns(varying: Varying) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """A request line with the value in its path, and a header: its name, its value."""
     names = b"|".join(map(re.escape, varying.headers))
     header = rb"\r\n(?i:(%b)):[ \t]*([!-~](?:[ -~]{0,253}[!-~])?)[ \t]*(?=\r\n)" % names
-    return re.compile(rb"%b|\A[A-Z]+ %b(?= HTTP/)" % (header, varying.path))
+    return re.compile(rb"[A-Z]+ %b(?= HTTP/)" % varying.path), re.compile(header)
 
 
 def _with_values(head: Head, values: Mapping[bytes, bytes]) -> Head:

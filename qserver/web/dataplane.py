@@ -107,14 +107,13 @@ class HotEndpoint(Endpoint):
         """The open transaction that the request is a step of."""
         if self.idempotency_key is not None:
             self.kind = self.idempotent_kind
-
-    options: tuple[Grant | None, Options] = (None, Options())
-    """The default options of statements, for the last grant."""
+        self.options: list[Any] = [None, None]
+        """The last grant, and the default options of statements for it; copies share them."""
 
     def options_of(self, grant: Grant) -> Options:
         allowed = allowed_of(grant)
         options = Options(RETRIES_DEFAULT, TIMEOUT_MS, ANSWER_ROWS_MAX, None, allowed)
-        self.options = (grant, options)
+        self.options[:] = grant, options
         return options
 
 
