@@ -31,7 +31,8 @@ from qserver.query import system_tables
 from qserver.sql.functions import all_functions
 from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.catalogue import ROUTES
-from qserver.web.metrics import Metrics, server_text
+from qserver.web.exposition import server_text
+from qserver.web.metrics import Metrics
 from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY

@@ -333,7 +333,8 @@ class Keys:
             ]
             before = read_statements(key.statements or "{}")
             if found is not None:
-                writes += await self._ends_of_sessions(key, lost_parameters(before, found))
+                ends = await self._ends_of_sessions(key, lost_parameters(before, found))
+                writes += ends
             await self._store.write(*writes)
             if found is not None and lacks_one_of(found, before):
                 self._ended(key.id)

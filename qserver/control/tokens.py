@@ -26,7 +26,8 @@ SHOWN_LENGTH: Final = 10
 
 _SECRET_BYTES: Final = 24
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-_TIME_DIGITS, _CHANCE_DIGITS = 10, 12
+_PAIRS: Final = [first + second for first in _DIGITS for second in _DIGITS]
+_TIME_PAIRS, _CHANCE_PAIRS = 5, 6
 _TOKEN: Final = re.compile(rf"svc_[ks]_[A-Za-z0-9_-]{{{SECRET_LENGTH_MIN},{SECRET_LENGTH_MAX}}}")
 
 
@@ -45,7 +46,7 @@ class Mint:
     def id(self, kind: str, now: float) -> str:
         """Make an id of a kind; later ones sort behind earlier ones, to the millisecond."""
         chance = int.from_bytes(self._secrets(8), "big")
-        return f"{kind}_{_digits(int(now * 1000), _TIME_DIGITS)}{_digits(chance, _CHANCE_DIGITS)}"
+        return f"{kind}_{_digits(int(now * 1000), _TIME_PAIRS)}{_digits(chance, _CHANCE_PAIRS)}"
 
     def _secret(self) -> str:
         return urlsafe_b64encode(self._secrets(_SECRET_BYTES)).decode()
@@ -74,6 +75,6 @@ def check_key(text: str) -> None:
         )
 
 
-def _digits(number: int, count: int) -> str:
-    """Return the last digits of a number in base 32, without the letters that look like digits."""
-    return "".join(_DIGITS[number >> 5 * at & 31] for at in reversed(range(count)))
+def _digits(number: int, pairs: int) -> str:
+    """Return the last pairs of digits of a number in base 32, whose letters look like no digits."""
+    return "".join([_PAIRS[number >> 10 * at & 1023] for at in reversed(range(pairs))])

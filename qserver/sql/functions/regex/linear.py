@@ -19,9 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
-
-import re2
+from typing import TYPE_CHECKING, Any, Final
 
 from qserver.sql.functions.regex.syntax import (
     Choice,
@@ -33,6 +31,9 @@ from qserver.sql.functions.regex.syntax import (
     Sequence,
     too_long,
 )
+
+if TYPE_CHECKING:
+    import re2
 
 Span = tuple[int, int]
 Match = tuple[Span | None, ...]
@@ -170,6 +171,8 @@ class Linear:
     def _expression(self, longest: bool) -> re2._Regexp:
         compiled = self._compiled.get(longest)
         if compiled is None:
+            import re2  # 2.5 MB, for those who have regular expressions
+
             options = re2.Options()
             options.encoding = re2.Options.Encoding.LATIN1
             options.longest_match = longest
