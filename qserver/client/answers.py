@@ -34,6 +34,8 @@ class Result:
     """Whether an earlier request with the same idempotency_key got this answer."""
     unchanged: bool = False
     """Whether the client had this answer already, and the server says that it still holds."""
+    diff_truncated: bool = False
+    """Whether `diff` has only the first `max_rows` changes."""
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         """The rows by column name; the server makes the names unique."""
@@ -54,6 +56,8 @@ class TransactionResult:
     """Whether an earlier request with the same idempotency_key got this answer."""
     database: str | None = None
     """The branch that has the changes, with `branch=True`."""
+    diff_truncated: bool = False
+    """Whether `diff` has only the first `max_rows` changes."""
 
 
 def success_of(status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
@@ -88,6 +92,7 @@ def result_of(answer: Mapping[str, Any]) -> Result:
         answer.get("diff"),
         bool(answer.get("replayed", False)),
         bool(answer.get("unchanged", False)),
+        bool(answer.get("diff_truncated", False)),
     )
 
 
@@ -101,6 +106,7 @@ def transaction_of(answer: Mapping[str, Any]) -> TransactionResult:
         answer.get("diff"),
         bool(answer.get("replayed", False)),
         answer.get("database"),
+        bool(answer.get("diff_truncated", False)),
     )
 
 

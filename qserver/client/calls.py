@@ -39,8 +39,13 @@ class Caller(Generic[Http]):
         *,
         silence_seconds: float = SILENCE_SECONDS,
         cache_bytes: int = 0,
+        retry_seconds: float = 0.0,
     ) -> None:
-        """`cache_bytes`: how much of the answers of `read` the client keeps, see there."""
+        """`cache_bytes`: how much of the answers of `read` the client keeps, see there.
+
+        `retry_seconds`: for how long a request that failed is sent again, see `retrying`.
+        """
+        self.retry_seconds = retry_seconds
         self.url = requests.checked_url(url)
         self.database = database
         self.cache = ResultCache(cache_bytes)
@@ -141,13 +146,37 @@ def open_transaction(client: Caller[Any], /, **options: Any) -> Call[JsonObject]
 
 
 def commit_transaction(_: Caller[Any], transaction_id: str) -> Call[JsonObject]:
-    """Commit an open transaction; `version` and `affected_rows` of the commit."""
-    answer = yield requests.record("POST", "transaction", transaction_id, "commit")
-    return record_of(answer)
+    """Commit an open transaction; `version` and `affected_rows` of the commit.
+
+    After `ConnectionLost` call it again: for ten minutes the server tells what it did.
+    """
+    return record_of((yield requests.commit(transaction_id)))
 
 
 def roll_back_transaction(_: Caller[Any], transaction_id: str) -> Call[None]:
     yield requests.record("DELETE", "transaction", transaction_id)
+
+
+def show_transaction(_: Caller[Any], transaction_id: str) -> Call[JsonObject]:
+    """`state`, `statements`, `rows_changed`, `bytes` and `expires_at` of an open transaction."""
+    return dict((yield requests.record("GET", "transaction", transaction_id))["transaction"])
+
+
+def changes_since(
+    client: Caller[Any],
+    since: int,
+    tables: Sequence[str] | None = None,
+    database: str | None = None,
+    limit: int | None = None,
+    wait_ms: int | None = None,
+) -> Call[JsonObject]:
+    """Some `changes` behind a version; `next` is the next `since`, `newest` the newest version.
+
+    With `wait_ms` it waits so long for the first.
+    """
+    where = database or client.database
+    asked = requests.changes(since, tables, where, requests.JSON, limit=limit, wait_ms=wait_ms)
+    return record_of((yield asked))
 
 
 def tables(client: Caller[Any]) -> Call[JsonObject]:

@@ -63,6 +63,10 @@ class RowsOfStream:
         """Are the columns known? A stream reads this far before the first row is requested."""
         return bool(self.columns) or self.summary is not None
 
+    def resumed(self) -> RowsOfStream:
+        """The state of a stream that is sent again after this one broke."""
+        return RowsOfStream()
+
     def comes_in_events(self, headers: Mapping[str, str]) -> bool:
         """False: the answer does not stream, and its body is for `take_whole`."""
         return headers.get("content-type", "").startswith(EVENT_STREAM)
@@ -117,6 +121,16 @@ class EndlessStream(RowsOfStream):
     go_on: ClassVar[str]
     """How it goes on."""
 
+    def resumed(self) -> EndlessStream:
+        raise NotImplementedError
+
+    def seen(self, item: Any) -> bool:
+        """The caller is about to get the item; returns whether there is anything in it.
+
+        Only what the caller got counts when a broken stream goes on.
+        """
+        raise NotImplementedError
+
     def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
         super().take_whole(status, headers, body)  # raises, if it is an error
         raise unexpected_answer(status, body)
@@ -147,6 +161,11 @@ class StreamedResult:
     def affected_rows(self) -> int:
         """Known when the stream has ended."""
         return int((self._rows.summary or {}).get("affected_rows", 0))
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there were more rows than `max_rows`; known when the stream has ended."""
+        return bool((self._rows.summary or {}).get("truncated", False))
 
 
 def _without_returns(text: bytes) -> list[bytes]:

@@ -20,15 +20,22 @@ class Version(NamedTuple):
 
 
 class VersionsOfFeed(EndlessStream):
-    """The state of a stream of changes: `version` is the last one that has arrived whole."""
+    """The state of a stream of changes: `version` is the last one that the caller got."""
 
     ended = "the stream of changes ended"
     go_on = "Go on with `version` as the next `since`."
 
     def __init__(self, since: int) -> None:
         super().__init__()
-        self.version = since
+        self.version: int = since
         self._changes: list[dict[str, Any]] = []
+
+    def resumed(self) -> VersionsOfFeed:
+        return VersionsOfFeed(self.version)
+
+    def seen(self, item: Version) -> bool:
+        self.version = item.version
+        return bool(item.changes)
 
     @property
     def has_begun(self) -> bool:
@@ -40,10 +47,9 @@ class VersionsOfFeed(EndlessStream):
         if kind == b"change":
             self._changes.append(decoded(data))
         elif kind == b"version":
-            self.version = decoded(data)["version"]
-            version = Version(self.version, self._changes)
+            version = Version(decoded(data)["version"], self._changes)
             self._changes = []
-            return [version] if version.changes else []
+            return [version]
         else:
             super().event(event)
         return []

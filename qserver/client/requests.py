@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -49,6 +49,18 @@ class Request:
     """Of a content that is not JSON."""
     cacheable: bool = False
     """Whether the client may keep the answer, see `result_cache`."""
+    answers_again: bool = False
+    """Whether the server answers it again instead of doing it again."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its body is there, and not made while it is sent."""
+        return self.content is None or isinstance(self.content, bytes)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether to send it twice has the effect of sending it once."""
+        return self.method == "GET" or self.idempotency_key is not None or self.answers_again
 
     def arguments_with(self, kept: Kept | None = None) -> dict[str, Any]:
         """The request as httpx takes it; the server need not send an answer that is kept."""
@@ -147,7 +159,8 @@ def stream(
     sql: Text, params: Parameters | None, database: str | None, options: Mapping[str, Any]
 ) -> Request:
     body = {**_text(sql), **_given(params, database), **options}
-    return Request("POST", "/v1/query", encoded(body), EVENT_STREAM)
+    is_live = options.get("live", False)
+    return Request("POST", "/v1/query", encoded(body), EVENT_STREAM, answers_again=is_live)
 
 
 def transaction(
@@ -168,13 +181,21 @@ def tables(database: str | None) -> Request:
     return Request("GET", "/tables", database=database)
 
 
-def changes(since: int, tables: Sequence[str] | None, database: str | None) -> Request:
-    given = {"since": str(since)}
-    if tables is not None:
-        given["tables"] = ",".join(tables)
-    if database is not None:
-        given["database"] = database
-    return Request("GET", f"/v1/changes?{urlencode(given)}", accept=EVENT_STREAM)
+def changes(
+    since: int,
+    tables: Sequence[str] | None,
+    database: str | None,
+    accept: str = EVENT_STREAM,
+    **options: Any,
+) -> Request:
+    named = None if tables is None else ",".join(tables)
+    place = listing("changes", since=since, tables=named, database=database, **options)
+    return replace(place, accept=accept)
+
+
+def commit(transaction_id: str) -> Request:
+    """The server keeps the answer of a commit, and gives it again."""
+    return replace(record("POST", "transaction", transaction_id, "commit"), answers_again=True)
 
 
 def record(method: str, *path: str, **fields: Any) -> Request:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import wraps
@@ -14,10 +15,11 @@ from qserver.client import bulk, calls, requests
 from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.bulk import Format
 from qserver.client.calls import Answer, Call, Caller, JsonObject
-from qserver.client.events import RowsOfStream, StreamedResult
+from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
+from qserver.client.retrying import Trials
 from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
 
@@ -54,6 +56,8 @@ class Client(Caller[httpx.Client]):
     open_transaction = _blocking(calls.open_transaction)
     commit_transaction = _blocking(calls.commit_transaction)
     roll_back_transaction = _blocking(calls.roll_back_transaction)
+    show_transaction = _blocking(calls.show_transaction)
+    changes_since = _blocking(calls.changes_since)
     tables = _blocking(calls.tables)
     databases = _blocking(calls.databases)
     create_database = _blocking(calls.create_database)
@@ -83,8 +87,8 @@ class Client(Caller[httpx.Client]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`, `if_version`,
-        `as_of`, `transaction`.
+        The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
+        `if_version`, `as_of`, `transaction`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
 
@@ -120,28 +124,64 @@ class Client(Caller[httpx.Client]):
         """Open a transaction for the length of a `with`; options as of `open_transaction`."""
         return Transaction(self, options)
 
-    def live(self, sql: Text, params: Parameters | None = None, **options: Any) -> Live:
+    def live(
+        self,
+        sql: Text,
+        params: Parameters | None = None,
+        *,
+        retry_seconds: float | None = None,
+        **options: Any,
+    ) -> Live:
         """Keep the result of a query up to date: it yields each change, and has the rows.
 
-        The options are `database`, `timeout_ms`, `every_ms`.
+        The options are `database`, `timeout_ms`, `every_ms`. After a lost connection it is opened
+        again, for so many seconds, and the next change is what differs.
         """
+        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
         fields = {**options, "live": True}
-        return Live(self, requests.stream(sql, params, self.database, fields))
+        return Live(self, requests.stream(sql, params, self.database, fields), seconds)
 
     def changes(
-        self, since: int, tables: Sequence[str] | None = None, database: str | None = None
+        self,
+        since: int,
+        tables: Sequence[str] | None = None,
+        database: str | None = None,
+        *,
+        retry_seconds: float | None = None,
     ) -> Feed:
-        """Follow the changes of the database behind a version, as a `Version` at a time."""
-        request = requests.changes(since, tables, database or self.database)
-        return Feed(self, request, since)
+        """Follow the changes of the database behind a version, as a `Version` at a time.
+
+        After a lost connection it goes on behind the last one, for so many seconds.
+        """
+        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
+
+        def behind(version: int) -> Request:
+            return requests.changes(version, tables, database or self.database)
+
+        return Feed(self, behind, since, seconds)
 
     def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
+        trials = Trials(self.retry_seconds)
+        while True:
+            try:
+                return self._call_once(request)
+            except QserverError as error:
+                self._pause_after(error, request, trials)
+
+    def _call_once(self, request: Request) -> JsonObject:
         kept = self.cache.find(request)
         with trouble_named(self.url):
             answer = self._http.request(**request.arguments_with(kept))
         status, headers, body = answer.status_code, answer.headers, answer.content
         return self.cache.answer(request, kept, status, headers, body)
+
+    def _pause_after(self, error: QserverError, request: Request, trials: Trials) -> None:
+        """Wait until the request may be sent again, or raise its error."""
+        pause = trials.pause_after(error, request, time.monotonic())
+        if pause is None:
+            raise error
+        time.sleep(pause)
 
 
 class Stream(StreamedResult):
@@ -160,13 +200,23 @@ class Stream(StreamedResult):
         self._opened = False
 
     def __enter__(self) -> Self:
+        trials = Trials(self._client.retry_seconds)
+        while True:
+            try:
+                self._connect(self._rows)
+                break
+            except QserverError as error:
+                self._client._pause_after(error, self._request, trials)
+                self._rows = self._rows.resumed()
+        self._opened = True
+        return self
+
+    def _connect(self, rows: RowsOfStream) -> None:
         with ExitStack() as opening:
             opening.enter_context(trouble_named(self._client.url))
             stream = self._client._http.stream(**self._request.arguments_with())
-            self._batches = self._start(opening.enter_context(stream))
+            self._batches = self._start(opening.enter_context(stream), rows)
             self._open = opening.pop_all()
-        self._opened = True
-        return self
 
     def __exit__(self, *exception: Any) -> None:
         self._open.__exit__(*exception)
@@ -181,8 +231,7 @@ class Stream(StreamedResult):
         with nullcontext() if self._opened else self, trouble_named(self._client.url):
             yield from filter(None, self._batches)
 
-    def _start(self, answer: httpx.Response) -> Iterator[list[Row]]:
-        rows = self._rows
+    def _start(self, answer: httpx.Response, rows: RowsOfStream) -> Iterator[list[Row]]:
         if not rows.comes_in_events(answer.headers):
             return iter([rows.take_whole(answer.status_code, answer.headers, answer.read())])
         pieces = answer.iter_bytes()
@@ -192,32 +241,82 @@ class Stream(StreamedResult):
         return chain([first], map(rows.take, chain(pieces, [None])))
 
 
-class Live(LiveResult, Stream):
+class Endless(Stream):
+    """A stream that never ends by itself; a broken one is opened again, where it was."""
+
+    _rows: EndlessStream
+
+    def __init__(
+        self, client: Client, request: Request, rows: EndlessStream, retry_seconds: float
+    ) -> None:
+        super().__init__(client, request, rows)
+        self._trials = Trials(retry_seconds)
+
+    def batches(self) -> Generator[list[Any], None, None]:
+        with nullcontext() if self._opened else self:
+            while True:
+                try:
+                    with trouble_named(self._client.url):
+                        for item in chain.from_iterable(self._batches):
+                            self._trials.succeed()
+                            if self._rows.seen(item):
+                                yield [item]
+                    return
+                except QserverError as error:
+                    self._reconnect(error)
+
+    def _reconnect(self, error: QserverError) -> None:
+        while True:
+            self._client._pause_after(error, self._request, self._trials)
+            rows = self._rows.resumed()
+            try:
+                self._open.close()
+                self._connect(rows)
+            except QserverError as failure:
+                error = failure
+            else:
+                self._rows = rows
+                return
+
+
+class Live(LiveResult, Endless):
     """A live query: `with client.live(…) as query: for change in query`.
 
     `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
     itself: an error of the server, or of the connection, is raised.
     """
 
-    def __init__(self, client: Client, request: Request) -> None:
-        super().__init__(client, request, LiveRows())
+    def __init__(self, client: Client, request: Request, retry_seconds: float) -> None:
+        super().__init__(client, request, LiveRows(), retry_seconds)
 
     def __iter__(self) -> Iterator[Change]:
         return cast(Iterator[Change], super().__iter__())
 
 
-class Feed(Stream):
+class Feed(Endless):
     """The changes of a database: `with client.changes(since) as feed: for version in feed`.
 
     `version` is the last one that was read, and so the next `since`. It never ends by itself: an
     error of the server, or of the connection, is raised.
     """
 
-    def __init__(self, client: Client, request: Request, since: int) -> None:
-        super().__init__(client, request, VersionsOfFeed(since))
+    def __init__(
+        self,
+        client: Client,
+        behind: Callable[[int], Request],
+        since: int,
+        retry_seconds: float,
+    ) -> None:
+        super().__init__(client, behind(since), VersionsOfFeed(since), retry_seconds)
+        self._behind = behind
 
     def __iter__(self) -> Iterator[Version]:
         return cast(Iterator[Version], super().__iter__())
+
+    def _connect(self, rows: RowsOfStream) -> None:
+        assert rows.version is not None, "a feed begins with one"
+        self._request = self._behind(rows.version)
+        super()._connect(rows)
 
 
 class Transaction:
@@ -255,6 +354,10 @@ class Transaction:
     def together(self, statements: Sequence[Text | Statement], **options: Any) -> TransactionResult:
         """Run statements as one step: all or none of them."""
         return self._client.transaction(statements, **options, transaction=self.id)
+
+    def record(self) -> JsonObject:
+        """What it has done so far, and when it ends if nobody uses it."""
+        return self._client.show_transaction(self.id)
 
     def commit(self) -> JsonObject:
         self._is_over = True

@@ -1,7 +1,7 @@
 """Time limits and error translation for httpx, shared by both flavours.
 
-The limit on silence exceeds both the server's limit on a statement and the interval of its
-keep-alive comments, so the server's own error arrives first.
+The limit on silence exceeds the server's limit on a statement, the longest `wait_ms` and the
+interval of its keep-alive comments, so the server's own answer arrives first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qserver.client.failures import ConnectionFailed, ConnectionLost, unexpected
 from qserver.errors import InvalidRequest, QserverError
 
 CONNECT_SECONDS: Final = 10.0
-SILENCE_SECONDS: Final = 60.0
+SILENCE_SECONDS: Final = 90.0
 
 _UNREACHABLE: Final = "Is the server running (qserver serve), and is the URL right?"
 _UNTRUSTED: Final = "Set SSL_CERT_FILE to the certificate of an authority that vouches for it."

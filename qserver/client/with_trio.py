@@ -15,10 +15,11 @@ from qserver.client import bulk, calls, requests
 from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.bulk import Format
 from qserver.client.calls import Answer, Call, Caller, JsonObject
-from qserver.client.events import RowsOfStream, StreamedResult
+from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
+from qserver.client.retrying import Trials
 from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
 
@@ -57,6 +58,8 @@ class TrioClient(Caller[httpx.AsyncClient]):
     open_transaction = _awaited(calls.open_transaction)
     commit_transaction = _awaited(calls.commit_transaction)
     roll_back_transaction = _awaited(calls.roll_back_transaction)
+    show_transaction = _awaited(calls.show_transaction)
+    changes_since = _awaited(calls.changes_since)
     tables = _awaited(calls.tables)
     databases = _awaited(calls.databases)
     create_database = _awaited(calls.create_database)
@@ -86,8 +89,8 @@ class TrioClient(Caller[httpx.AsyncClient]):
     def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioStream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`, `if_version`,
-        `as_of`, `transaction`.
+        The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
+        `if_version`, `as_of`, `transaction`.
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 
@@ -130,28 +133,64 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """Open a transaction for the length of a `async with`; options as of `open_transaction`."""
         return TrioTransaction(self, options)
 
-    def live(self, sql: Text, params: Parameters | None = None, **options: Any) -> TrioLive:
+    def live(
+        self,
+        sql: Text,
+        params: Parameters | None = None,
+        *,
+        retry_seconds: float | None = None,
+        **options: Any,
+    ) -> TrioLive:
         """Keep the result of a query up to date: it yields each change, and has the rows.
 
-        The options are `database`, `timeout_ms`, `every_ms`.
+        The options are `database`, `timeout_ms`, `every_ms`. After a lost connection it is opened
+        again, for so many seconds, and the next change is what differs.
         """
+        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
         fields = {**options, "live": True}
-        return TrioLive(self, requests.stream(sql, params, self.database, fields))
+        return TrioLive(self, requests.stream(sql, params, self.database, fields), seconds)
 
     def changes(
-        self, since: int, tables: Sequence[str] | None = None, database: str | None = None
+        self,
+        since: int,
+        tables: Sequence[str] | None = None,
+        database: str | None = None,
+        *,
+        retry_seconds: float | None = None,
     ) -> TrioFeed:
-        """Follow the changes of the database behind a version, as a `Version` at a time."""
-        request = requests.changes(since, tables, database or self.database)
-        return TrioFeed(self, request, since)
+        """Follow the changes of the database behind a version, as a `Version` at a time.
+
+        After a lost connection it goes on behind the last one, for so many seconds.
+        """
+        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
+
+        def behind(version: int) -> Request:
+            return requests.changes(version, tables, database or self.database)
+
+        return TrioFeed(self, behind, since, seconds)
 
     async def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
+        trials = Trials(self.retry_seconds)
+        while True:
+            try:
+                return await self._call_once(request)
+            except QserverError as error:
+                await self._pause_after(error, request, trials)
+
+    async def _call_once(self, request: Request) -> JsonObject:
         kept = self.cache.find(request)
         with trouble_named(self.url):
             answer = await self._http.request(**_asynchronous(request.arguments_with(kept)))
         status, headers, body = answer.status_code, answer.headers, answer.content
         return self.cache.answer(request, kept, status, headers, body)
+
+    async def _pause_after(self, error: QserverError, request: Request, trials: Trials) -> None:
+        """Wait until the request may be sent again, or raise its error."""
+        pause = trials.pause_after(error, request, trio.current_time())
+        if pause is None:
+            raise error
+        await trio.sleep(pause)
 
 
 class TrioStream(StreamedResult):
@@ -174,13 +213,23 @@ class TrioStream(StreamedResult):
         self._opened = False
 
     async def __aenter__(self) -> Self:
+        trials = Trials(self._client.retry_seconds)
+        while True:
+            try:
+                await self._connect(self._rows)
+                break
+            except QserverError as error:
+                await self._client._pause_after(error, self._request, trials)
+                self._rows = self._rows.resumed()
+        self._opened = True
+        return self
+
+    async def _connect(self, rows: RowsOfStream) -> None:
         async with AsyncExitStack() as opening:
             opening.enter_context(trouble_named(self._client.url))
             stream = self._client._http.stream(**self._request.arguments_with())
-            await self._start(await opening.enter_async_context(stream), opening)
+            await self._start(await opening.enter_async_context(stream), rows, opening)
             self._open = opening.pop_all()
-        self._opened = True
-        return self
 
     async def __aexit__(self, *exception: Any) -> None:
         await self._open.__aexit__(*exception)
@@ -198,10 +247,11 @@ class TrioStream(StreamedResult):
                 return row
             if self._pieces is None:
                 raise StopAsyncIteration
-            await self._receive(self._pieces)
+            await self._receive(self._pieces, self._rows)
 
-    async def _start(self, answer: httpx.Response, opening: AsyncExitStack) -> None:
-        rows = self._rows
+    async def _start(
+        self, answer: httpx.Response, rows: RowsOfStream, opening: AsyncExitStack
+    ) -> None:
         if not rows.comes_in_events(answer.headers):
             body = await answer.aread()
             self._batch = iter(rows.take_whole(answer.status_code, answer.headers, body))
@@ -209,14 +259,14 @@ class TrioStream(StreamedResult):
         pieces = self._pieces = answer.aiter_bytes()
         opening.push_async_callback(self._leave, answer)
         while not rows.has_begun:
-            await self._receive(pieces)
+            await self._receive(pieces, rows)
 
-    async def _receive(self, pieces: AsyncIterator[bytes]) -> None:
+    async def _receive(self, pieces: AsyncIterator[bytes], rows: RowsOfStream) -> None:
         with trouble_named(self._client.url):
             piece = await anext(pieces, None)
         if piece is None:
             self._pieces = None
-        self._batch = iter(self._rows.take(piece))
+        self._batch = iter(rows.take(piece))
 
     async def _leave(self, answer: httpx.Response) -> None:
         if self._pieces is not None:
@@ -267,32 +317,80 @@ async def _unwind(answer: httpx.Response, pieces: AsyncIterator[bytes]) -> None:
             pass
 
 
-class TrioLive(LiveResult, TrioStream):
+class TrioEndless(TrioStream):
+    """A stream that never ends by itself; a broken one is opened again, where it was."""
+
+    _rows: EndlessStream
+
+    def __init__(
+        self, client: TrioClient, request: Request, rows: EndlessStream, retry_seconds: float
+    ) -> None:
+        super().__init__(client, request, rows)
+        self._trials = Trials(retry_seconds)
+
+    async def __anext__(self) -> Any:
+        while True:
+            try:
+                item = await super().__anext__()
+            except QserverError as error:
+                await self._reconnect(error)
+                continue
+            self._trials.succeed()
+            if self._rows.seen(item):
+                return item
+
+    async def _reconnect(self, error: QserverError) -> None:
+        while True:
+            await self._client._pause_after(error, self._request, self._trials)
+            rows = self._rows.resumed()
+            try:
+                await self._open.aclose()
+                await self._connect(rows)
+            except QserverError as failure:
+                error = failure
+            else:
+                self._rows = rows
+                return
+
+
+class TrioLive(LiveResult, TrioEndless):
     """A live query: `async with client.live(…) as query: async for change in query`.
 
     `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
     itself: an error of the server, or of the connection, is raised.
     """
 
-    def __init__(self, client: TrioClient, request: Request) -> None:
-        super().__init__(client, request, LiveRows())
+    def __init__(self, client: TrioClient, request: Request, retry_seconds: float) -> None:
+        super().__init__(client, request, LiveRows(), retry_seconds)
 
     async def __anext__(self) -> Change:
         return cast(Change, await super().__anext__())
 
 
-class TrioFeed(TrioStream):
+class TrioFeed(TrioEndless):
     """The changes of a database: `async with client.changes(…) as feed: async for version in feed`.
 
     `version` is the last one that was read, and so the next `since`. It never ends by itself: an
     error of the server, or of the connection, is raised.
     """
 
-    def __init__(self, client: TrioClient, request: Request, since: int) -> None:
-        super().__init__(client, request, VersionsOfFeed(since))
+    def __init__(
+        self,
+        client: TrioClient,
+        behind: Callable[[int], Request],
+        since: int,
+        retry_seconds: float,
+    ) -> None:
+        super().__init__(client, behind(since), VersionsOfFeed(since), retry_seconds)
+        self._behind = behind
 
     async def __anext__(self) -> Version:
         return cast(Version, await super().__anext__())
+
+    async def _connect(self, rows: RowsOfStream) -> None:
+        assert rows.version is not None, "a feed begins with one"
+        self._request = self._behind(rows.version)
+        await super()._connect(rows)
 
 
 class TrioTransaction:
@@ -332,6 +430,10 @@ class TrioTransaction:
     ) -> TransactionResult:
         """Run statements as one step: all or none of them."""
         return await self._client.transaction(statements, **options, transaction=self.id)
+
+    async def record(self) -> JsonObject:
+        """What it has done so far, and when it ends if nobody uses it."""
+        return await self._client.show_transaction(self.id)
 
     async def commit(self) -> JsonObject:
         self._is_over = True

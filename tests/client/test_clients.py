@@ -386,7 +386,7 @@ OF_LIVE = {"database", "timeout_ms", "every_ms"}
     [
         ("query", QueryRequest, {"live", "every_ms"}),
         ("transaction", TransactionRequest, set()),
-        ("stream", QueryRequest, {"max_rows", "dry_run", "live", "every_ms"}),
+        ("stream", QueryRequest, {"dry_run", "live", "every_ms"}),
         ("live", QueryRequest, set(QueryRequest.__struct_fields__) - OF_LIVE),
         ("open_transaction", OpenRequest, set()),
     ],

@@ -52,6 +52,9 @@ BATCH_SECONDS: Final = 0.25
 IDLE_MS: Final = 600_000
 """How long the server keeps an open transaction while a person thinks."""
 
+WATCH_RETRY_SECONDS: Final = 60.0
+"""How long \\watch waits for a server that is gone; a restart takes less."""
+
 TRANSACTION_GONE: Final = "QS030"
 TRANSACTION_FAILED: Final = "25P02"
 _CONFLICT: Final = "40001"
@@ -372,7 +375,7 @@ class Shell:
                 "a live query follows what is committed",
                 hint="End the transaction first." if self.in_transaction else "\\as_of now, first.",
             )
-        with self.client.live(sql) as query:
+        with self.client.live(sql, retry_seconds=WATCH_RETRY_SECONDS) as query:
             self._print_rows(query.columns, query.types, query.rows)
             for version, deleted, inserted in query:
                 self.say(f"Version {version}:\n")
