@@ -86,19 +86,20 @@ def test_a_session_goes_as_it_is_shown(tmp_path: Path, page: Callable[[], str], 
         assert server.stop() == 0, server.output
 
 
-def test_the_program_of_the_page_on_http_prints_what_it_shows(tmp_path: Path) -> None:
+def test_the_programs_of_the_page_on_http_print_what_it_shows(tmp_path: Path) -> None:
     section = (ROOT / "docs" / "http.md").read_text().split("## Python")[1].split("\n## ")[0]
-    program, shown = FENCED.findall(section)
+    fenced = FENCED.findall(section)
     server = start("own", tmp_path, {"QSERVER_API_KEY": KEY})
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            env={"KEY": KEY, "URL": server.url},
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-        assert (done.stdout, done.stderr) == (shown, "")
+        for program, shown in zip(fenced[::2], fenced[1::2], strict=True):
+            done = subprocess.run(
+                [sys.executable, "-c", program],
+                env={"KEY": KEY, "URL": server.url},
+                capture_output=True,
+                text=True,
+                timeout=240,
+            )
+            assert (done.stdout, done.stderr) == (shown, "")
     finally:
         assert server.stop() == 0, server.output
 
