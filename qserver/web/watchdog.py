@@ -11,8 +11,9 @@ acknowledged write is lost.
 
 The thread needs the interpreter's lock, which C code may hold. The loop reports such a stall
 afterwards, by its late beat. A stall that never ends is ended by a timer in C
-(`faulthandler.dump_traceback_later`), which each beat resets and which needs no lock. The timer
-writes the stack too, but not the statement.
+(`faulthandler.dump_traceback_later`), which beats reset and which needs no lock. The timer writes
+the stack too, but not the statement. To reset it ends a thread and waits for that, up to some
+hundredths of a second on a busy machine, so only every so many beats do.
 
 A process that was stopped did not stall: neither the thread nor the CPU time has moved.
 """
@@ -41,6 +42,9 @@ BEAT_SECONDS: Final = 0.25
 STALL_SECONDS: Final = 1.0
 """A loop without a beat for this long stalls."""
 
+TIMER_SHARE: Final = 0.1
+"""How often the timer in C is reset, as a share of the time that it is set to."""
+
 FRAMES_SHOWN: Final = 12
 FINGERPRINT_LENGTH_MAX: Final = 300
 EVIDENCE: Final = "stall.txt"
@@ -64,6 +68,7 @@ class Watchdog:
         self._count = count
         self._loop_thread = 0
         self._beat = self._cpu = 0.0
+        self._timer_set = float("-inf")
         self._reported = False
         """Has the current stall been reported?"""
         self._stopped = threading.Event()
@@ -107,11 +112,14 @@ class Watchdog:
         self._beat = time.monotonic()
         self._cpu = time.process_time()
         self._reported = False
-        if self._exit_seconds is not None:
+        if self._exit_seconds is None:
+            return
+        between = self._exit_seconds * TIMER_SHARE
+        if self._beat - self._timer_set >= between:
+            self._timer_set = self._beat
             # Later than the watchdog's thread, which writes more if it gets to run.
-            faulthandler.dump_traceback_later(
-                self._exit_seconds + 4 * BEAT_SECONDS, exit=True, file=file
-            )
+            seconds = self._exit_seconds + between + 4 * BEAT_SECONDS
+            faulthandler.dump_traceback_later(seconds, exit=True, file=file)
 
     def _was_busy(self, gap: float) -> bool:
         """Did the process run at all? On a busy machine it may get only a small share."""
