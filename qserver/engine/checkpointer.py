@@ -6,8 +6,9 @@
 A snapshot is immutable, so commits go on while it is saved, and a checkpoint yields to everything
 else: other tasks run after each page. A step saves a bounded number of bytes with one call, so a
 commit waits in the log for one step at most. The checkpointer then pauses in proportion to the
-step's duration. The pauses shrink as the log grows, and vanish when the next checkpoint would be
-due or the database closes; so it always catches up.
+step's duration. The pauses shrink as the log behind the last checkpoint grows from the length that
+makes one due to twice that. There, and while memory is short or the database closes, it hurries: it
+does not pause, and its steps are larger. So it always catches up.
 
 Only a durable checkpoint lets anything be forgotten. If saving fails, the log is whole without it:
 the failure is reported and the checkpoint tried again later, while commits go on.
@@ -45,11 +46,11 @@ RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 ROOM_LOOK_SECONDS: Final = 0.01
 """How often a commit that waits for room looks whether there is some."""
 
-PAGES_BEHIND: Final = 16
-"""How many pages are encoded before others run, when the log is long: half a millisecond."""
+PAGES_IN_A_HURRY: Final = 16
+"""How many pages are encoded before others run, in a hurry: half a millisecond."""
 
 STEPS_IN_A_HURRY: Final = 8
-"""How many steps become one when memory is short or the database closes."""
+"""How many steps become one, in a hurry."""
 
 
 class CheckpointPolicy(msgspec.Struct, frozen=True):
@@ -60,8 +61,6 @@ class CheckpointPolicy(msgspec.Struct, frozen=True):
     pages_at_once: int = CHECKPOINT_PAGES_AT_ONCE
     step_bytes: int = CHECKPOINT_STEP_BYTES
     time_share: float = CHECKPOINT_TIME_SHARE
-    behind_bytes: int = 2 * CHECKPOINT_LOG_BYTES
-    """With so much log behind the last checkpoint, it does not pause: recovery would take long."""
     history: float = 0.0
     """For how many seconds older versions are kept."""
 
@@ -280,9 +279,9 @@ class Checkpointer:
 
     async def _thin_out(self) -> None:
         """Drop the kept checkpoints that history does not need, one after the other."""
-        pace = _Pace(self.logged)
+        began = trio.current_time()
         while await self._drop_one():
-            await self._pause(pace)
+            began = await self._pause(began)
 
     async def _drop_one(self) -> bool:
         saved = self.saved
@@ -309,17 +308,18 @@ class Checkpointer:
     async def save(self, save: Save, logged: int = 0) -> None:
         step: list[StoredPage] = []
         size = 0
-        pace = _Pace(self.logged)
+        began = trio.current_time()
         for page in save.pages():
             step.append(page)
             size += len(page[1])
-            times = STEPS_IN_A_HURRY if self._hurries or self._must_save else 1
+            hurries = self._patience() == 0
+            times = STEPS_IN_A_HURRY if hurries else 1
             most = self._policy.pages_at_once, self._policy.step_bytes
             if len(step) >= times * most[0] or size >= times * most[1]:
                 await self._save_pages(step, size)
-                await self._pause(pace)
+                began = await self._pause(began)
                 step, size = [], 0
-            elif not self._is_behind() or not len(step) % PAGES_BEHIND:
+            elif not (hurries and len(step) % PAGES_IN_A_HURRY):
                 await trio.lowlevel.checkpoint()
         if step:
             await self._save_pages(step, size)
@@ -338,23 +338,31 @@ class Checkpointer:
         self._pages_saved += len(pages)
         self._bytes_saved += size
 
-    async def _pause(self, pace: _Pace) -> None:
-        """Leave the loop and the log to others, for longer the longer the last step took."""
-        took = trio.current_time() - pace.began
-        policy = self._policy
-        left = 1 - (self.logged - pace.logged) / policy.log_bytes
-        if left > 0 and not (self._hurries or self._must_save or self._is_behind()):
-            pause = took * (1 / policy.time_share - 1) * min(left, 1)
-            await trio.sleep(min(pause, CHECKPOINT_PAUSE_SECONDS_MAX))
-        pace.began = trio.current_time()
+    async def _pause(self, began: float) -> float:
+        """Leave the loop and the log to others, for longer the longer the last step took.
 
-    def _is_behind(self) -> bool:
-        return self.logged >= self._policy.behind_bytes
+        `began`: when that step did. Returns when the next one does.
+        """
+        patience = self._patience()
+        if patience:
+            took = trio.current_time() - began
+            pause = took * (1 / self._policy.time_share - 1) * patience
+            await trio.sleep(min(pause, CHECKPOINT_PAUSE_SECONDS_MAX))
+        return trio.current_time()
+
+    def _patience(self) -> float:
+        """Return how much of its pauses the checkpointer takes: from all, 1, to none, 0.
+
+        It is what a restart would replay that shortens them.
+        """
+        if self._hurries or self._must_save:
+            return 0.0
+        return min(max(2 - self.logged / self._policy.log_bytes, 0.0), 1.0)
 
     async def forget(self, behind: int, version: int) -> None:
         """Forget the log up to a version and all unreferenced pages, in small steps."""
         self._all_forgotten = self._all_forgotten and behind == version
-        pace = _Pace(self.logged)
+        began = trio.current_time()
         some = self.saved.some_to_forget(self._policy.pages_at_once)
         while some or not self._all_forgotten:
             behind = min(behind + RECORDS_FORGOTTEN_AT_ONCE, version)
@@ -364,7 +372,7 @@ class Checkpointer:
             self._all_forgotten = behind == version
             some = self.saved.some_to_forget(self._policy.pages_at_once)
             if some or not self._all_forgotten:
-                await self._pause(pace)
+                began = await self._pause(began)
 
     def statistics(self) -> CheckpointerStatistics:
         return CheckpointerStatistics(
@@ -381,13 +389,3 @@ class Checkpointer:
 
     def __repr__(self) -> str:
         return f"the checkpointer after {self._checkpoints} checkpoints, with {self.saved!r}"
-
-
-class _Pace:
-    """When the current step began, and how much log there was at the first."""
-
-    __slots__ = ("began", "logged")
-
-    def __init__(self, logged: int) -> None:
-        self.began = trio.current_time()
-        self.logged = logged
