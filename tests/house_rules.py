@@ -287,6 +287,30 @@ def no_await_inside_an_augmented_assignment(module: Module) -> Iterator[str]:
             yield module.at(node.lineno, "await first, then change: this loses updates")
 
 
+def unrun_generators(modules: Iterable[Module]) -> Iterator[str]:
+    """A statement that only makes a generator does nothing: `yield from` was left out.
+
+    A name counts if every function of that name is a generator. Below the web work is generators;
+    the client wraps its own.
+    """
+    modules = [module for module in modules if module.room in BELOW_WEB]
+    functions = [
+        node
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef)
+    ]
+    others = {each.name for each in functions if not _is_generator(each)}
+    generators = {each.name for each in functions} - others - set(dir(set))
+    for module in modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Expr(
+                    value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))
+                ) if name in generators:
+                    yield module.at(node.lineno, f"{name} is made and not run")
+
+
 def no_mutable_state_in_modules(module: Module) -> Iterator[str]:
     """Two databases, or two simulated runs, in one process must not meet in a global."""
     if module.room not in BELOW_WEB:
@@ -396,6 +420,17 @@ def _waits(node: ast.AST) -> bool:
     if isinstance(node, ast.comprehension):
         return bool(node.is_async)
     return isinstance(node, ast.Await)
+
+
+def _is_generator(function: ast.FunctionDef) -> bool:
+    waiting: list[ast.AST] = [*function.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)
+    return False
 
 
 def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -201,6 +201,21 @@ def test_an_await_inside_an_augmented_assignment_is_found(statement: str, found:
         assert len(complaints(rule, path, source)) == found
 
 
+def test_no_generator_is_made_and_not_run() -> None:
+    assert list(house_rules.unrun_generators(modules_of_the_tree())) == []
+    steps = "def load(self):\n    yield\ndef both(self):\n    load()\n    yield from self.load()"
+    left_out = "def commit(transaction):\n    transaction.load()"
+    broken = [Module("qserver/engine/a.py", steps), Module("qserver/engine/b.py", left_out)]
+    assert list(house_rules.unrun_generators(broken)) == [
+        "qserver/engine/a.py:4: load is made and not run",
+        "qserver/engine/b.py:2: load is made and not run",
+    ]
+    plain = Module(
+        "qserver/engine/c.py", "def load():\n    def inner():\n        yield\n    return inner"
+    )
+    assert list(house_rules.unrun_generators([*broken, plain])) == []
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [
