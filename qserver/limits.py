@@ -96,9 +96,6 @@ CHECKPOINT_TIME_SHARE = 0.2
 CHECKPOINT_PAUSE_SECONDS_MAX = 0.05
 """The longest pause of a checkpoint between two of its steps."""
 
-HISTORY_SECONDS_DEFAULT = 24 * 3600.0
-"""How long older versions of a database are kept, unless a setting says otherwise."""
-
 HISTORY_SECONDS_MAX = 30 * 24 * 3600.0
 """The longest history that a database may have."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,25 @@ def test_every_limit_is_followed_by_a_sentence() -> None:
         if isinstance(statement, ast.Assign) and not _is_sentence(following)
     ]
     assert unexplained == []
+
+
+def test_every_limit_holds_somewhere() -> None:
+    names = [name for name in vars(limits) if name.isupper()]
+    package = Path(limits.__file__).parent
+    used = {
+        word
+        for path in package.rglob("*.py")
+        for word in re.findall(r"[A-Z][A-Z0-9_]+", _used_text(path))
+    }
+    assert len(names) > 100 and [name for name in names if name not in used] == []
+
+
+def _used_text(path: Path) -> str:
+    """Return the text of a module; of the limits themselves, what they compute from each other."""
+    if path.name != "limits.py":
+        return path.read_text(encoding="utf-8")
+    assigned = (each.value for each in ast.parse(SOURCE).body if isinstance(each, ast.Assign))
+    return "\n".join(map(ast.unparse, assigned))
 
 
 def _is_sentence(statement: ast.stmt) -> bool:

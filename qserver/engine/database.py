@@ -354,10 +354,6 @@ class Database:
     def page_cache(self) -> PageCache:
         return self.pages.cache
 
-    def durable_snapshot(self) -> Snapshot | None:
-        """Return the newest durable snapshot without waiting; None if none may be shown."""
-        return self.snapshots.take()
-
     def newest_catalog(self) -> Catalog | None:
         """Return the newest catalog, durable or not; None if it is unknown."""
         snapshot = self.snapshots.take(newest=True)

@@ -109,12 +109,7 @@ class LiveQuery:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a commit since the last result may have changed it."""
-        return not self._watch.armed
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it is stale, and the database is not recovering."""
+        """Whether a commit may have changed the result, and a newer one can be read."""
         return not self._watch.armed and self._database.snapshots.take() is not None
 
     async def wait(self) -> None:

@@ -167,10 +167,10 @@ def too_many_tokens(start: int | None = None) -> ProgramLimitExceeded:
     )
 
 
-def syntax_error(problem: str, text: str, start: int, hint: str | None = None) -> SqlSyntaxError:
+def syntax_error(problem: str, text: str, start: int) -> SqlSyntaxError:
     """Return the error `problem at or near "text"`, in PostgreSQL's wording."""
     near = text if len(text) <= _NEAR_LENGTH_MAX else text[:_NEAR_LENGTH_MAX] + "…"
-    return SqlSyntaxError(f'{problem} at or near "{near}"', position=start + 1, hint=hint)
+    return SqlSyntaxError(f'{problem} at or near "{near}"', position=start + 1)
 
 
 # --- tokens that need a second look --------------------------------------------------------------

@@ -317,12 +317,6 @@ def children_of(page: Tree) -> list[Tree]:
     return page.children if type(page) is Branch else []
 
 
-def leaf_of(keys: list[Key], values: list[Value]) -> Leaf:
-    """Make a leaf from stored entries; the lists become the page's."""
-    assert len(keys) == len(values) <= PAGE_ENTRIES_MAX
-    return Leaf(keys, values, len(keys))
-
-
 def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
     """Make a branch over pages of one height."""
     assert len(separators) + 1 == len(children) <= PAGE_ENTRIES_MAX

@@ -27,7 +27,7 @@ from qserver.errors import (
     InvalidTimeZoneDisplacement,
     QserverError,
 )
-from qserver.limits import YEAR_MAX
+from qserver.limits import YEAR_MAX, YEAR_MIN
 from qserver.values.zoned_time import ZonedTime, in_zone
 from qserver.values.zones import OFFSET_OF_ABBREVIATION, find_zone, posix_zone, to_utc
 
@@ -141,7 +141,7 @@ class _Reading:
         year = self.year
         if self.short_year and not self.before_christ:
             year += 2000 if year < 70 else 1900
-        if year == 0:
+        if year < YEAR_MIN:
             raise self._bad_field()
         if not 1 <= self.month <= 12 or not 1 <= self.day <= 31:
             raise self._bad_month_or_day()
@@ -266,7 +266,7 @@ class _Reading:
         self.year, self.month, self.day = day.year, day.month, day.day
 
     def _take_day_of_year(self, year: int, day: int) -> None:
-        if year == 0:
+        if year < YEAR_MIN:
             raise self._bad_field()
         if not 1 <= day <= 366:
             raise self._bad_syntax()

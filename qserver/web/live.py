@@ -127,14 +127,14 @@ class LiveParts(RowParts):
         live, reader, next_change = self._live, self._reader, 0.0
         reader.sent_at = trio.current_time()
         while True:
-            if not live.is_ready:
+            if not live.is_stale:
                 await reader.wait(live.wait)
             elif trio.current_time() < next_change:
                 with trio.move_on_at(next_change):
                     await reader.wait(live.wait)
             await still_allowed()
             now = trio.current_time()
-            if live.is_ready and now >= next_change:
+            if live.is_stale and now >= next_change:
                 next_change = now + self._every_seconds
                 events = _Events()
                 async with aclosing(live.changes()) as changes:

@@ -43,7 +43,7 @@ def _made_up(call: HotCall, version: int) -> TransactionResult | None:
 def _answer_what_was_only_sent(original: Any) -> Any:
     def execute(self: HotCall, opened: Any) -> Answer:
         answer: Answer = original(self, opened)
-        snapshot = opened.sql.database.durable_snapshot()
+        snapshot = opened.sql.database.snapshots.take()
         if answer is PENDING and snapshot is not None:
             made_up = _made_up(self, snapshot.version)
             if made_up is not None:
@@ -56,7 +56,7 @@ def _answer_what_was_only_sent(original: Any) -> Any:
 
 def _note_the_version(original: Any) -> Any:
     def execute(self: HotCall, opened: Any) -> Answer:
-        snapshot = opened.sql.database.durable_snapshot()
+        snapshot = opened.sql.database.snapshots.take()
         self.version = 0 if snapshot is None else snapshot.version + 1  # type: ignore[attr-defined]
         answer: Answer = original(self, opened)
         return answer

@@ -49,7 +49,7 @@ def _tell_of_what_came_to_nothing(original: Any) -> Any:
         *others: Any,
     ) -> Any:
         def call(outcome: TransactionResult | Exception | Waiting) -> None:
-            snapshot = self.database.durable_snapshot()
+            snapshot = self.database.snapshots.take()
             if isinstance(outcome, Coroutine) and snapshot is not None:
                 outcome.close()
                 nothing = Result((), (), [], 1, snapshot.version)

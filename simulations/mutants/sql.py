@@ -143,7 +143,7 @@ def _stream_what_is_newer(original: Any) -> Any:
         async def step_on() -> Rows | None:
             await trio.lowlevel.checkpoint()
             moving = made._cursor.context.moving
-            moving.snapshot = self.database.durable_snapshot() or moving.snapshot
+            moving.snapshot = self.database.snapshots.take() or moving.snapshot
             page: Rows | None = await step()
             return page
 

@@ -220,7 +220,7 @@ class _Reader:
 
     def _begin(self, front: Front) -> None:
         """Read the tables, unless they are known."""
-        durable = front.sql.database.durable_snapshot()
+        durable = front.sql.database.snapshots.take()
         published = None if durable is None else self._service.world.published.get(durable.version)
         if self._fed is None and durable is not None and published is not None:
             tables = tables_of(published, self._wanted)
@@ -303,7 +303,7 @@ class _Reader:
         fed, world = self._fed, self._service.world
         if fed is None:
             return  # what it had was wrong already
-        durable = front.sql.database.durable_snapshot()
+        durable = front.sql.database.snapshots.take()
         self._expect(
             durable is None or version <= durable.version,
             f"is told version {version}, which is not durable",

@@ -127,7 +127,7 @@ class SqlLive(SqlWorkload):
         restarts = database.statistics().restarts
         with trio.move_on_after(self.chance.uniform(0.05, 3.0)):
             for _ in range(8):
-                while not live.is_ready:
+                while not live.is_stale:
                     await live.wait()
                     self._judge_idle(reading)
                 await self._dawdle()
@@ -157,7 +157,7 @@ class SqlLive(SqlWorkload):
 
     def _judge(self, reading: _Reading) -> None:
         """Compare with the result at the version that the live query names."""
-        durable, version = reading.database.durable_snapshot(), reading.live.version
+        durable, version = reading.database.snapshots.take(), reading.live.version
         self.expect(
             durable is None or version <= durable.version,
             f"{reading.sql} shows version {version}, which is not durable",
@@ -166,7 +166,7 @@ class SqlLive(SqlWorkload):
 
     def _judge_idle(self, reading: _Reading) -> None:
         """Compare with the newest result, if no commit has woken the query."""
-        durable = reading.database.durable_snapshot()
+        durable = reading.database.snapshots.take()
         if durable is not None and not reading.live.is_stale:
             self._compare(reading, durable.version, "was not woken at")
 

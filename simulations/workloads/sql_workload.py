@@ -297,7 +297,7 @@ class SqlWorkload(Workload):
         async for page in stream:
             rows += page
             await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
-        snapshot = database.database.durable_snapshot()
+        snapshot = database.database.snapshots.take()
         if snapshot is not None and snapshot.version > stream.version and len(rows) > 1:
             service.world.reach("a stream went on while others committed")
         return Result(stream.columns, stream.types, rows, 0, stream.version)

@@ -244,7 +244,7 @@ async def test_a_removed_database_is_gone_with_its_log() -> None:
         await databases.remove("one")
         with await databases.use("one") as anew:
             assert await anew.database.wait_durable_snapshot() is not None
-            assert anew.database.durable_snapshot().version == 0  # type: ignore[union-attr]
+            assert anew.database.snapshots.take().version == 0  # type: ignore[union-attr]
 
 
 async def test_a_removal_waits_for_an_opening_that_began_before(autojump_clock: object) -> None:

@@ -15,14 +15,14 @@ from qserver.durability.restoring import restore
 from qserver.durability.saved_pages import SavedPages
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
-from qserver.storage.btree import branch_of, leaf_of
+from qserver.storage.btree import branch_of
 from qserver.storage.page import EMPTY, Leaf, Tree
 from qserver.storage.ranges import Range, RangedTree, laid_over
 from qserver.storage.snapshot import Snapshot
 from tests.durability.histories import History, run_step, same, save
 from tests.sql.databases import opened_sql
 from tests.storage.databases import ranges_of
-from tests.storage.trees import build
+from tests.storage.trees import build, leaf_of
 
 
 def filled(rows: int = 200, shards: int = 2) -> History:

@@ -25,8 +25,8 @@ from qserver.durability.pages import encode_page
 from qserver.durability.port import CheckpointParts, Log
 from qserver.durability.saved_pages import SavedPages
 from qserver.durability.sqlite import SqliteLog, open_log
-from qserver.storage.btree import leaf_of
 from tests.durability.histories import History, run_step
+from tests.storage.trees import leaf_of
 
 KEEP_ALL = RetentionRules(horizon=0.0, log_bytes=0)
 

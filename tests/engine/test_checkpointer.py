@@ -210,7 +210,7 @@ async def test_closing_takes_a_last_checkpoint_and_the_next_start_needs_no_log(
         again = Database(log, Laboratory(), shards=8)
         async with trio.open_nursery() as nursery:
             await nursery.start(again.run)
-            snapshot = again.durable_snapshot()
+            snapshot = again.snapshots.take()
             assert snapshot is not None and (snapshot.version, snapshot.shards) == (2, 8)
             assert await counters.total(again) == 1
             assert (await again.transact(counters.increment(3))).result == [2]

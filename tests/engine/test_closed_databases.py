@@ -27,7 +27,7 @@ async def used(folder: Path) -> tuple[ref[Database], Snapshot]:
             await nursery.start(database.run)
             await database.transact(counters.create(300))
             await database.checkpoint()
-            snapshot = database.durable_snapshot()
+            snapshot = database.snapshots.take()
             nursery.cancel_scope.cancel()
     assert snapshot is not None
     return ref(database), snapshot

@@ -284,7 +284,7 @@ async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_snapshot(
         for _ in range(5):
             assert await counters.read(database, counters.look(1)) == Outcome(1, 2)
             await trio.sleep(20)
-        assert database.durable_snapshot() is not None
+        assert database.snapshots.take() is not None
         assert (database.state, writing.outcomes) == (State.RECOVERING, [])
         assert database.statistics().log_failed
         log.fails_after_append = log.fails_read = False
@@ -348,7 +348,7 @@ async def test_nothing_is_shown_before_the_log_is_fenced(autojump_clock: MockClo
         world.kill("shard 0")
         await until_restarted(database)
         await trio.sleep(10)
-        assert database.durable_snapshot() is None
+        assert database.snapshots.take() is None
         assert database.statistics().state == "recovering"
         log.fenced.set()
         assert (await database.wait_durable_snapshot()).version == 1
@@ -367,7 +367,7 @@ async def test_a_log_that_lost_its_end_while_the_disk_was_away_is_refused(
         log._last = 1
         log.fails_before_append = log.fails_read = False
         await trio.sleep(10)
-        assert database.state is State.REFUSED and database.durable_snapshot() is None
+        assert database.state is State.REFUSED and database.snapshots.take() is None
         assert str(database.trouble) == "the log ends with version 1, and 2 was durable"
 
 

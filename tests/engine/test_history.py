@@ -63,7 +63,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def newest(database: Database) -> Snapshot:
-    snapshot = database.durable_snapshot()
+    snapshot = database.snapshots.take()
     assert snapshot is not None
     return snapshot
 

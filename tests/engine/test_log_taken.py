@@ -139,7 +139,7 @@ async def test_nobody_is_shown_anything_once_the_log_writer_knows(
         def look(text: str, error: Exception) -> None:
             report(text, error)
             trio.lowlevel.current_trio_token().run_sync_soon(
-                lambda: shown.append(old.durable_snapshot())
+                lambda: shown.append(old.snapshots.take())
             )
 
         old._world.report = look  # type: ignore[method-assign]

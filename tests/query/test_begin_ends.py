@@ -180,13 +180,13 @@ async def test_one_that_wrote_nothing_is_told_at_once_if_what_it_saw_is_durable(
     async with opened_sql(log) as database:
         await filled(database)
         await known(database, DELETE, [1])
-        snapshot = database.database.durable_snapshot()
+        snapshot = database.database.snapshots.take()
         assert snapshot is not None
         log.hold()
         outcome = await begin(database, DELETE, [-1]).wait()
         assert isinstance(outcome, TransactionResult)
         assert (outcome.version, outcome.results[0].rows) == (snapshot.version, [])
-        assert database.database.durable_snapshot() is snapshot, "there is no version for nothing"
+        assert database.database.snapshots.take() is snapshot, "there is no version for nothing"
         log.release()
 
 
@@ -239,12 +239,12 @@ async def test_nobody_is_told_before_the_append_has_ended() -> None:
     async with opened_sql(log) as database:
         await filled(database)
         await known(database, INCREMENT, [0])
-        before, groups = database.database.durable_snapshot(), len(log.groups)
+        before, groups = database.database.snapshots.take(), len(log.groups)
         log.hold()
         ends = begin(database, INCREMENT, [0])
         await wait_all_tasks_blocked()
         assert len(log.groups) == groups + 1 and ends.told == []
-        assert database.database.durable_snapshot() is before
+        assert database.database.snapshots.take() is before
         log.release()
         outcome = await ends.wait()
         assert isinstance(outcome, TransactionResult) and before is not None

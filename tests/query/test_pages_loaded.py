@@ -99,7 +99,7 @@ async def loads_of(sql: SqlDatabase, cache: PageCache, statement: str) -> list[i
 
 def let_leaves_go(database: Database) -> None:
     """Let all leaves go, and nothing above them: those keep the vectors of their columns."""
-    snapshot = database.durable_snapshot()
+    snapshot = database.snapshots.take()
     assert snapshot is not None
     for root in snapshot.trees.tree(snapshot.catalog.tables["t"].id).roots:
         pages: list[Tree] = [root]

@@ -75,7 +75,7 @@ def calls_of(work: Callable[[], object]) -> int:
 async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(pattern: str) -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b TEXT)")
-        snapshot = database.database.durable_snapshot()
+        snapshot = database.database.snapshots.take()
         assert snapshot is not None
 
         def plan(text: str) -> None:

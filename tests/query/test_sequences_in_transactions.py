@@ -47,7 +47,7 @@ async def draw(database: SqlDatabase, name: str = "s") -> object:
 
 def states_kept(database: SqlDatabase) -> list[object]:
     """The numbers of all states of SQL sequences that are there."""
-    snapshot = database.database.durable_snapshot()
+    snapshot = database.database.snapshots.take()
     assert snapshot is not None
     keys = [key for page, _ in snapshot.pages(SEQUENCES_TREE, None, None) for key in page]
     return sorted(number for (number,) in keys if number > 0)

@@ -33,7 +33,7 @@ class Follower:
         self._news = trio.Event()
 
     def catch_up(self) -> None:
-        snapshot = self._followed.durable_snapshot()
+        snapshot = self._followed.snapshots.take()
         assert snapshot is not None
         self.snapshots.show(snapshot)
         self._news.set()
@@ -158,4 +158,4 @@ async def test_a_version_is_waited_for(autojump_clock: MockClock) -> None:
         assert (await database.wait_durable_snapshot(version=version)).version == version
         log.release()
         found = await database.wait_durable_snapshot(version=version + 1)
-        assert found.version == version + 1 and found is database.durable_snapshot()
+        assert found.version == version + 1 and found is database.snapshots.take()

@@ -10,7 +10,7 @@ import trio
 
 from qserver.durability.pages import encode_page
 from qserver.engine.database import Database
-from qserver.storage.btree import branch_of, leaf_of
+from qserver.storage.btree import branch_of
 from qserver.storage.page import Branch, Leaf, Tree
 from qserver.storage.ranges import Range, Trees, laid_over
 from qserver.storage.snapshot import Snapshot, empty_snapshot
@@ -32,6 +32,7 @@ from simulations.shelf import Shelf
 from simulations.trace import Trace
 from simulations.workloads.workload import create_table
 from simulations.world import SimulatedWorld
+from tests.storage.trees import leaf_of
 
 
 def simulated(look: Callable[[Service, Disk], Awaitable[Any]]) -> Any:

@@ -26,7 +26,7 @@ async def with_rows(database: SqlDatabase, rows: int = 100) -> None:
 
 def begun(database: SqlDatabase, sql: str) -> tuple[Transaction, StatementRun, Any]:
     """A statement that has not run yet, on a transaction that can be looked at."""
-    snapshot = database.database.durable_snapshot()
+    snapshot = database.database.snapshots.take()
     assert snapshot is not None
     transaction = Transaction(snapshot)
     run = StatementRun(database.planner, transaction, database._environment.request())

@@ -84,7 +84,7 @@ async def kept_plan(database: SqlDatabase, sql: str) -> Any:
 
 async def plan_of_its_own(database: SqlDatabase, sql: str) -> Any:
     """What the statement answers if none of its literals is parameterized."""
-    snapshot = database.database.durable_snapshot()
+    snapshot = database.database.snapshots.take()
     assert snapshot is not None
     now = datetime.fromtimestamp(NOON, UTC)
     context = Context(now, Random(0), lambda: None, STATEMENT_MEMORY_BYTES_MAX, lambda: 1)

@@ -19,6 +19,10 @@ unhurried = settings(deadline=None, max_examples=60)
 """A busy machine is no failure, and most tests run with two sizes of pages."""
 
 
+def leaf_of(keys: list[Key], values: list[Value]) -> Leaf:
+    return Leaf(keys, values, len(keys))
+
+
 def check_pages(tree: Tree) -> None:
     """Every invariant that the docstring of `btree` names."""
     _check(tree, None, None, is_root=True)

@@ -125,13 +125,11 @@ def positions_of(names: Sequence[str]) -> dict[str, int]:
     return positions
 
 
-def relation_of_table(name: str, source: int, table: Table, schema_named: bool = True) -> Relation:
+def relation_of_table(name: str, source: int, table: Table) -> Relation:
     """Return the relation of a table's visible columns; hidden ones are the last."""
     fields = table.columns[: len(table.positions)]
     names = [field.name for field in fields]
-    return Relation(
-        name, source, fields, names, table.positions, table=table, schema_named=schema_named
-    )
+    return Relation(name, source, fields, names, table.positions, table=table, schema_named=True)
 
 
 def relation_of_query(name: str, source: int, fields: Sequence[Field]) -> Relation:

@@ -129,10 +129,8 @@ class Scope:
         )
 
 
-def outermost(
-    binding: Binding, literals: Literals, common_tables: CommonTables | None = None
-) -> Scope:
-    return Scope(binding, Level(None), literals, None, (), common_tables)
+def outermost(binding: Binding, literals: Literals) -> Scope:
+    return Scope(binding, Level(None), literals, None, (), None)
 
 
 def leftmost(node: ast.Node) -> int:

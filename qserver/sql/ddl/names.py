@@ -101,8 +101,7 @@ def missing(kind: str, name: tuple[str, ...]) -> UndefinedTable | UndefinedObjec
     return UndefinedObject(message) if kind == "index" else UndefinedTable(message, table=name[-1])
 
 
-def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> WrongObjectType:
-    found = "index" if is_index else kind_of(definition)
+def wrong_kind(kind: str, definition: Definition) -> WrongObjectType:
     article = "an" if kind == "index" else "a"
     hints = {
         "table": "Use DROP TABLE to remove a table.",
@@ -113,7 +112,7 @@ def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> Wro
         "schema": "Use DROP SCHEMA to remove a schema.",
     }
     name = definition.name
-    return WrongObjectType(f'"{name}" is not {article} {kind}', hint=hints[found])
+    return WrongObjectType(f'"{name}" is not {article} {kind}', hint=hints[kind_of(definition)])
 
 
 def described(definition: Definition) -> str:

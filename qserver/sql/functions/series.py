@@ -40,7 +40,8 @@ def _numerics(start: Decimal, stop: Decimal, step: Decimal) -> Iterator[tuple[De
         value = numeric_math.add(value, step)
 
 
-def _series(name: str = "generate_series") -> Iterator[TableFunction]:
+def _series() -> Iterator[TableFunction]:
+    name = "generate_series"
     for each in (INTEGER, BIGINT):
         for count in (2, 3):
             yield TableFunction(name, (each,) * count, ((name, each),), integers)

@@ -53,7 +53,7 @@ class Replicas:
         for sql in statements:
             await self.keyed.execute(sql)
             await self.databases["partial"].execute(sql)
-        snapshot = self.keyed.database.durable_snapshot()
+        snapshot = self.keyed.database.snapshots.take()
         assert snapshot is not None
         others = [sql for sql in statements if sql.split()[1].upper() == "TYPE"]
         tables = sorted(snapshot.catalog.tables.values(), key=lambda table: table.id)
@@ -127,7 +127,7 @@ async def _affected(database: SqlDatabase, sql: str) -> int | str:
 
 def new_run(gateway: SqlDatabase) -> StatementRun:
     """A transaction on the newest snapshot that nobody will commit."""
-    snapshot = gateway.database.durable_snapshot()
+    snapshot = gateway.database.snapshots.take()
     assert snapshot is not None
     return StatementRun(gateway.planner, Transaction(snapshot), gateway._environment.request())
 

@@ -63,7 +63,7 @@ async def run_script(path: Path) -> Bound:
 
 
 def _bound(database: SqlDatabase, sql: str) -> tuple[Any, RowCount] | None:
-    snapshot = database.database.durable_snapshot()
+    snapshot = database.database.snapshots.take()
     assert snapshot is not None
     names = CatalogNames(snapshot.catalog, snapshot)
     try:

@@ -72,7 +72,7 @@ async def test_a_transaction_sees_its_own_writes(seed: int) -> None:
 
 def undone(database: SqlDatabase, texts: list[str]) -> str:
     """The rows of the last statement of a transaction that never commits."""
-    snapshot = database.database.durable_snapshot()
+    snapshot = database.database.snapshots.take()
     assert snapshot is not None
     run = StatementRun(database.planner, Transaction(snapshot), database._environment.request())
     found: list[Any] = []
@@ -92,7 +92,7 @@ async def test_chunks_count_as_read_as_rows_do() -> None:
         async with opened_sql() as database:
             await database.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
             await database.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 99) g")
-            snapshot = database.database.durable_snapshot()
+            snapshot = database.database.snapshots.take()
             assert snapshot is not None
             one, other = Transaction(snapshot), Transaction(snapshot)
             table = one.table("t")

@@ -140,7 +140,7 @@ async def test_both_sides_count_as_read_as_in_row_code() -> None:
             await database.execute("CREATE TABLE b (id INT PRIMARY KEY, w INT)")
             await database.execute("INSERT INTO a SELECT g, g % 9, g FROM generate_series(1, 99) g")
             await database.execute("INSERT INTO b SELECT g, g FROM generate_series(1, 20) g")
-            snapshot = database.database.durable_snapshot()
+            snapshot = database.database.snapshots.take()
             assert snapshot is not None
             sql = "SELECT sum(v) FROM a JOIN b ON a.k = b.id WHERE v > 3 AND w < 8"
             read = []
