@@ -172,7 +172,7 @@ def _hunt_mutants(options: argparse.Namespace) -> int:
 
 def _hunt_mutant(name: str) -> tuple[Result | None, int, Catch | None]:
     mutant = _mutant(name)
-    result, runs = hunt(mutant, MUTANT_SEEDS)
+    result, runs = hunt(mutant, MUTANT_SEEDS, known_catches())
     return result, runs, None if result is None else catch_of(shortest(mutant, result.plan))
 
 
