@@ -14,8 +14,8 @@ The records live in a database of our own kind, so they are durable, serializabl
 the same code as users' data. `control` is never closed while the plane runs, and is no database of
 any organization: ids of those begin with `db_`.
 
-The parts do the work; the plane puts them together, and its attributes are their methods. Every
-method that takes a grant checks its scopes, and finds nothing of another organization.
+The parts do the work; the plane puts them together. A method of theirs that takes a grant checks
+its scopes, and finds nothing of another organization.
 """
 
 from __future__ import annotations
@@ -79,51 +79,30 @@ class ControlPlane:
         databases.keep_history(CONTROL, 0.0)  # what was revoked or deleted there is not for anybody
         self._store = Store(world.now)
         self._rates = Rates(trio.current_time)
-        self._signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
-        self.take_signup = self._signup_rates.take
+        self.signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
         self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
-        space = self.space = Space(self._store, databases, tiers)
-
+        self.space = Space(self._store, databases, tiers)
         access = Access(self._store, databases, world.now)
-        self.grant_nowait = access.grant_nowait
+        self.grant_nowait = access.grant_nowait  # on every request, as are the three below
         self.authenticate = access.authenticate
         self.database_nowait = access.database_nowait
         self.database = access.database
-
-        records = self._records = DatabaseRecords(
-            self._store, access, databases, self._background_tasks, mint, world.report, space
+        self.records = DatabaseRecords(
+            self._store, access, databases, self._background_tasks, mint, world.report, self.space
         )
-        self.list_databases = records.list_page
-        self.create_database = records.create
-        self.create_branch = records.create_for_transaction
-        self.find_database = records.find
-        self.rename_database = records.rename
-        self.keep_history = records.keep_history
-        self.keep_database = records.keep
-        self.delete_database = records.delete
-
         self.open_transactions = OpenTransactions(mint, world.now)
-        keys = self._keys = Keys(self._store, access, mint, self.open_transactions.finish_key)
-        self.list_keys = keys.list_page
-        self.create_key = keys.create
-        self.find_key = keys.find
-        self.change_key = keys.change
-        self.revoke_key = keys.revoke
-        self.rotate_key = keys.rotate
-
-        sessions = self._sessions = Sessions(
-            self._store, access, mint, self.open_transactions.finish_session
+        self.keys = Keys(self._store, access, mint, self.open_transactions.finish_key)
+        self.sessions = Sessions(self._store, access, mint, self.open_transactions.finish_session)
+        self.organizations = Organizations(
+            self._store,
+            self.records,
+            self.keys,
+            self._rates,
+            self._background_tasks,
+            mint,
+            self.space,
         )
-        self.create_session = sessions.create
-        self.refresh_session = sessions.refresh
-        self.delete_session = sessions.delete
-
-        organizations = self._organizations = Organizations(
-            self._store, records, keys, self._rates, self._background_tasks, mint, space
-        )
-        self.organization = organizations.overview
-        self.signup = organizations.signup
         self.reset = Reset(self._store, access).reset
 
     def version(self) -> int | None:
@@ -159,11 +138,11 @@ class ControlPlane:
                 self._background_tasks.end()
 
     async def _prepare(self) -> str | None:
-        await self._records.load_histories()
-        await self._organizations.undo_cut_short()
-        await self._records.finish_cut_short()
-        await self._records.delete_expired()
-        return await self._organizations.ensure_default(self._tier, self._first_key)
+        await self.records.load_histories()
+        await self.organizations.undo_cut_short()
+        await self.records.finish_cut_short()
+        await self.records.delete_expired()
+        return await self.organizations.ensure_default(self._tier, self._first_key)
 
     async def _sweep_for_ever(self) -> None:
         while True:
@@ -184,11 +163,11 @@ class ControlPlane:
     async def sweep(self) -> None:
         """Remove what is long dead, and go on with what was cut short."""
         self._rates.forget_old()
-        self._signup_rates.forget_old()
-        await self._sessions.sweep()
-        await self._keys.sweep()
-        await self._records.finish_cut_short()
-        await self._records.delete_expired()
+        self.signup_rates.forget_old()
+        await self.sessions.sweep()
+        await self.keys.sweep()
+        await self.records.finish_cut_short()
+        await self.records.delete_expired()
 
     def __repr__(self) -> str:
         return f"the control plane, with {self.databases!r}"

@@ -26,7 +26,7 @@ async def run_on_branch(
     deadline = FOREVER
     if options.timeout_ms is not None:
         deadline = trio.current_time() + options.timeout_ms / 1000
-    branch = await plane.create_branch(grant, database)
+    branch = await plane.records.create_for_transaction(grant, database)
     try:
         with await before(deadline, plane.database, grant, branch.id) as opened:
             left = deadline - trio.current_time()
@@ -44,5 +44,5 @@ async def run_on_branch(
             )
     except BaseException:
         with trio.CancelScope(shield=True):
-            await plane.delete_database(grant, branch.id)
+            await plane.records.delete(grant, branch.id)
         raise

@@ -57,12 +57,12 @@ class Opened:
         expires_in: float | None = None,
     ) -> Grant:
         """The grant of a new key with these scopes."""
-        _, secret = await self.plane.create_key(self.grant, "test", scopes, databases, expires_in)
+        _, secret = await self.plane.keys.create(self.grant, "test", scopes, databases, expires_in)
         return await self.plane.authenticate(secret)
 
     async def stranger(self, name: str = "acme") -> Grant:
         """The grant of the first key of another organization."""
-        *_, secret = await self.plane.signup(name)
+        *_, secret = await self.plane.organizations.signup(name)
         return await self.plane.authenticate(secret)
 
     async def run(self, grant: Grant, sql: str, database: str | None = None) -> list[Any]:

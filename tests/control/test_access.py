@@ -53,11 +53,11 @@ async def test_an_unknown_token_is_refused_and_not_repeated(token: str, message:
 async def test_a_revoked_key_fails_on_the_very_next_request_with_its_sessions() -> None:
     async with opened_plane() as opened:
         plane = opened.plane
-        record, secret = await plane.create_key(opened.grant, "test")
-        _, token = await plane.create_session(await plane.authenticate(secret))
+        record, secret = await plane.keys.create(opened.grant, "test")
+        _, token = await plane.sessions.create(await plane.authenticate(secret))
         await plane.authenticate(token)
         await plane.authenticate(secret)
-        await plane.revoke_key(opened.grant, record.id)
+        await plane.keys.revoke(opened.grant, record.id)
         assert plane.grant_nowait(secret) is None and plane.grant_nowait(token) is None
         with pytest.raises(Unauthorized, match="the key was revoked"):
             await plane.authenticate(secret)
@@ -68,8 +68,8 @@ async def test_a_revoked_key_fails_on_the_very_next_request_with_its_sessions() 
 async def test_an_expired_key_fails_although_nothing_was_written() -> None:
     async with opened_plane() as opened:
         plane = opened.plane
-        _, secret = await plane.create_key(opened.grant, "test", expires_in=60)
-        _, token = await plane.create_session(await plane.authenticate(secret))
+        _, secret = await plane.keys.create(opened.grant, "test", expires_in=60)
+        _, token = await plane.sessions.create(await plane.authenticate(secret))
         grant = await plane.authenticate(token)
         assert grant.expires_at == NOON + 60
         await plane.authenticate(secret)
@@ -85,7 +85,7 @@ async def test_an_expired_key_fails_although_nothing_was_written() -> None:
 
 async def test_an_expired_session_fails_and_its_key_does_not() -> None:
     async with opened_plane() as opened:
-        _, token = await opened.plane.create_session(opened.grant)
+        _, token = await opened.plane.sessions.create(opened.grant)
         await opened.plane.authenticate(token)
         opened.world.time += SESSION_SECONDS
         with pytest.raises(Unauthorized, match="session has expired"):
@@ -98,9 +98,9 @@ async def test_no_secret_is_stored_shown_or_cached_in_a_repr() -> None:
     async with opened_plane(logs, first_key=None) as opened:
         secret = opened.new_key
         assert secret is not None
-        _, token = await opened.plane.create_session(opened.grant)
+        _, token = await opened.plane.sessions.create(opened.grant)
         grant = await opened.plane.authenticate(token)
-        keys, _ = await opened.plane.list_keys(opened.grant)
+        keys, _ = await opened.plane.keys.list_page(opened.grant)
         shown = repr((grant, keys, opened.plane, opened.plane.authenticate, opened.grant))
         assert secret not in shown and token not in shown
         assert keys[0].prefix == secret[:10]
@@ -138,7 +138,7 @@ async def test_an_unknown_database_is_not_found(name: str) -> None:
 async def test_a_limited_key_uses_its_databases_and_no_other() -> None:
     async with opened_plane() as opened:
         plane = opened.plane
-        other = await plane.create_database(opened.grant, "other")
+        other = await plane.records.create(opened.grant, "other")
         (await plane.database(opened.grant, "main")).release()
         grant = await opened.limited("data:read", databases=["other"])
         assert grant.database == "other"
@@ -155,31 +155,31 @@ async def test_a_limited_key_uses_its_databases_and_no_other() -> None:
 
 async def test_main_is_the_default_of_a_key_that_may_use_it() -> None:
     async with opened_plane() as opened:
-        await opened.plane.create_database(opened.grant, "aaa")
-        await opened.plane.create_database(opened.grant, "zzz")
+        await opened.plane.records.create(opened.grant, "aaa")
+        await opened.plane.records.create(opened.grant, "zzz")
         assert (await opened.limited("keys", databases=["aaa", "main"])).database == "main"
         assert (await opened.limited("keys", databases=["zzz", "aaa"])).database == "aaa"
 
 
 async def test_a_key_whose_databases_are_gone_may_use_none() -> None:
     async with opened_plane() as opened:
-        await opened.plane.create_database(opened.grant, "other")
-        record, secret = await opened.plane.create_key(
+        await opened.plane.records.create(opened.grant, "other")
+        record, secret = await opened.plane.keys.create(
             opened.grant, "test", ["data:read"], ["other"]
         )
-        await opened.plane.delete_database(opened.grant, "other")
+        await opened.plane.records.delete(opened.grant, "other")
         grant = await opened.plane.authenticate(secret)
         assert grant.database_ids is not None
         with pytest.raises(Forbidden):
             await opened.plane.database(grant, None)
-        assert (await opened.plane.find_key(opened.grant, record.id)).databases == ()
+        assert (await opened.plane.keys.find(opened.grant, record.id)).databases == ()
 
 
 async def test_a_renamed_database_is_found_by_its_new_name_only() -> None:
     async with opened_plane() as opened:
         plane, grant = opened.plane, opened.grant
         await opened.run(grant, "create table t (id integer primary key)")
-        await plane.rename_database(grant, "main", "core")
+        await plane.records.rename(grant, "main", "core")
         assert plane.database_nowait(grant, "main") is None
         with pytest.raises(NotFound):
             await plane.database(grant, "main")
@@ -192,7 +192,7 @@ async def test_requests_are_counted_by_organization_whatever_the_token() -> None
     async with opened_plane(default_tier="free") as opened:
         plane = opened.plane
         reader = await opened.limited("data:read")
-        _, token = await plane.create_session(opened.grant)
+        _, token = await plane.sessions.create(opened.grant)
         session = await plane.authenticate(token)
         other = await opened.stranger()
         for grant in (opened.grant, reader, session):
@@ -223,10 +223,10 @@ async def test_after_a_restart_of_the_control_database_tokens_are_good_again() -
     async with opened_plane(logs) as opened:
         logs.control.fails_before_append = True
         with pytest.raises(OutcomeUnknown):
-            await opened.plane.create_key(opened.grant, "test")
+            await opened.plane.keys.create(opened.grant, "test")
         logs.control.fails_before_append = False
         assert await opened.plane.authenticate(FIRST_KEY) == opened.grant
-        assert len((await opened.plane.list_keys(opened.grant))[0]) == 1
+        assert len((await opened.plane.keys.list_page(opened.grant))[0]) == 1
 
 
 async def test_a_database_that_cannot_be_opened_is_unavailable_and_then_tried_again(
@@ -251,7 +251,7 @@ async def test_while_the_disk_of_the_control_database_is_away_keys_are_known_and
     async with opened_plane(logs) as opened:
         logs.control.fails_before_append = logs.control.fails_read = True
         with pytest.raises(OutcomeUnknown):
-            await opened.plane.create_key(opened.grant, "test")
+            await opened.plane.keys.create(opened.grant, "test")
         assert await opened.plane.authenticate(FIRST_KEY) == opened.grant
         assert opened.plane.grant_nowait(FIRST_KEY) is not None
         began = trio.current_time()

@@ -72,10 +72,10 @@ async def test_a_branch_of_a_large_database_takes_what_one_of_a_small_one_takes(
     async with opened_plane(folder) as opened:
         counts = []
         for name, rows in (("small", 100), ("large", 20_000)):
-            await opened.plane.create_database(opened.grant, name)
+            await opened.plane.records.create(opened.grant, name)
             await filled(opened, name, rows)
             folder.calls = folder.bytes = 0
-            made = await opened.plane.create_database(opened.grant, f"b-{name}", Origin(name))
+            made = await opened.plane.records.create(opened.grant, f"b-{name}", Origin(name))
             counts.append((folder.calls, folder.bytes))
             assert folder.size_bytes(made.id) < 200_000
             assert await opened.run(
@@ -93,7 +93,7 @@ async def test_branches_do_not_repeat_the_log_of_their_parent(tmp_path: Path) ->
         costs = []
         for number in range(3):
             folder.bytes = 0
-            made = await opened.plane.create_database(opened.grant, f"b{number}", Origin("main"))
+            made = await opened.plane.records.create(opened.grant, f"b{number}", Origin("main"))
             costs.append(folder.bytes)
             assert folder.size_bytes(made.id) < 200_000
             rows = await opened.run(opened.grant, "select count(*), max(n) from t", made.name)
@@ -111,7 +111,7 @@ async def test_a_parent_that_cannot_save_gets_branches(
         with monkeypatch.context() as failing:
             failing.setattr(Checkpointer, "save", _fails)
             for number in range(2):  # the second finds that checkpoints fail
-                await opened.plane.create_database(opened.grant, f"b{number}", Origin("main"))
+                await opened.plane.records.create(opened.grant, f"b{number}", Origin("main"))
                 count = "select count(*) from t"
                 assert await opened.run(opened.grant, count, f"b{number}") == [(10_000,)]
 
@@ -138,7 +138,7 @@ async def test_branches_cost_what_they_change(tmp_path: Path) -> None:
         sizes = []
         for number in range(5):
             name = f"b{number}"
-            await opened.plane.create_database(opened.grant, name, Origin("main"))
+            await opened.plane.records.create(opened.grant, name, Origin("main"))
             first = number * 1000
             change = f"update t set n = -n where id > {first} and id <= {first + 1000}"
             await opened.run(opened.grant, change, name)

@@ -76,14 +76,14 @@ async def live(opened: Opened) -> None:
         with await plane.database(grant, database) as used:
             await used.database.checkpoint()
 
-    await plane.create_database(grant, "one", Origin("main"))
+    await plane.records.create(grant, "one", Origin("main"))
     await change("main")
-    await plane.create_database(grant, "two", Origin("one"))
+    await plane.records.create(grant, "two", Origin("one"))
     await change("one")
-    await plane.delete_database(grant, "one")
-    await plane.delete_database(grant, "main")
+    await plane.records.delete(grant, "one")
+    await plane.records.delete(grant, "main")
     await change("two")
-    await plane.delete_database(grant, "two")
+    await plane.records.delete(grant, "two")
 
 
 async def test_a_crash_at_any_write_leaves_no_pin_and_no_branch_alone() -> None:
@@ -106,7 +106,7 @@ async def test_a_crash_at_any_write_leaves_no_pin_and_no_branch_alone() -> None:
                 assert state == "ready" or (state == "deleted" and name in parents), number
             assert each.names() == sorted(["control", *(name for name, _, _ in states)]), number
             check_pins(each)
-            for record in (await plane.list_databases(grant))[0]:
+            for record in (await plane.records.list_page(grant))[0]:
                 rows = await opened.run(grant, "select distinct v from t", record.name)
                 assert rows in ([(0,)], [(ADDED[record.name],)]), number
                 assert await opened.run(grant, "select count(*) from t", record.name) == [(200,)]

@@ -91,7 +91,7 @@ class Family:
             time = past.versions[version][0]
             as_of: AsOf | None = (version, time, None)[how[0] % 3]
             branch = f"b{self.made}"
-            await plane.create_database(grant, branch, Origin(name, as_of))
+            await plane.records.create(grant, branch, Origin(name, as_of))
             self.pasts[branch] = past.until(past.newest if as_of is None else version)
         elif what == "restore":
             version = past.drawn(how[0])
@@ -104,7 +104,7 @@ class Family:
         elif what == "read":
             await self.read(opened, name, past.drawn(how[0]))
         elif what == "delete" and len(self.pasts) > 1:
-            await plane.delete_database(grant, name)
+            await plane.records.delete(grant, name)
             del self.pasts[name]
         elif what == "checkpoint":
             with await plane.database(grant, name) as used:

@@ -33,7 +33,7 @@ async def main(path, seed):
     CHANCE.seed(f"of process {seed}")
     async with opened_plane(DataFolder(path), first_key="svc_k_0123456789abcdef") as opened:
         plane, grant = opened.plane, opened.grant
-        there = [each.name for each in (await plane.list_databases(grant))[0]]
+        there = [each.name for each in (await plane.records.list_page(grant))[0]]
         if seed == 0:
             await opened.run(grant, "create table t (id integer primary key, n integer)")
             await opened.run(
@@ -42,7 +42,7 @@ async def main(path, seed):
         for number in range(10**6):
             name = f"b{seed}-{number}"
             print("make", name, flush=True)
-            await plane.create_database(grant, name, Origin(chance.choice(there)))
+            await plane.records.create(grant, name, Origin(chance.choice(there)))
             await opened.run(grant, f"update t set n = {seed * 10**6 + number}", name)
             print("made", name, seed * 10**6 + number, flush=True)
             there.append(name)
@@ -51,7 +51,7 @@ async def main(path, seed):
             if len(there) > 4:
                 gone = there.pop(chance.randrange(1, len(there)))
                 print("delete", gone, flush=True)
-                await plane.delete_database(grant, gone)
+                await plane.records.delete(grant, gone)
                 print("deleted", gone, flush=True)
 
 trio.run(main, Path(sys.argv[1]), int(sys.argv[2]))
@@ -86,7 +86,7 @@ async def test_a_kill_loses_no_branch_and_leaves_no_half_of_one(tmp_path: Path) 
             unsure[said[-1][1]] = None
         folder = DataFolder(tmp_path)
         async with opened_plane(folder) as opened:
-            listed = {each.name for each in (await opened.plane.list_databases(opened.grant))[0]}
+            listed = {each.name for each in (await opened.plane.records.list_page(opened.grant))[0]}
             assert set(values) <= listed <= {*values, *unsure}
             for name in listed & set(values):
                 rows = await opened.run(

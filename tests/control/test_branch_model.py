@@ -73,10 +73,10 @@ class Family:
         elif what == "branch" and len(self.rows) < 6:
             self.made += 1
             branch = f"b{self.made}"
-            await plane.create_database(grant, branch, Origin(name))
+            await plane.records.create(grant, branch, Origin(name))
             self.rows[branch] = dict(rows)
         elif what == "delete" and len(self.rows) > 1:
-            await plane.delete_database(grant, name)
+            await plane.records.delete(grant, name)
             del self.rows[name]
         elif what in ("checkpoint", "close"):
             with await plane.database(grant, name) as used:
@@ -90,7 +90,7 @@ class Family:
         for name, rows in self.rows.items():
             found = await opened.run(opened.grant, "select k, v from t order by k", name)
             assert found == sorted(rows.items()), name
-        found = (await opened.plane.list_databases(opened.grant))[0]
+        found = (await opened.plane.records.list_page(opened.grant))[0]
         assert {each.name for each in found} == set(self.rows)
         check_pins(self.logs)
 

@@ -25,7 +25,7 @@ def logs(request: pytest.FixtureRequest, tmp_path: Path) -> Logs:
 
 
 async def branch(opened: Opened, name: str, of: str = "main") -> str:
-    return (await opened.plane.create_database(opened.grant, name, Origin(of))).id
+    return (await opened.plane.records.create(opened.grant, name, Origin(of))).id
 
 
 async def checkpoint(opened: Opened, database: str = "main") -> None:
@@ -87,16 +87,16 @@ async def test_a_branch_outlives_its_parent_whose_name_is_free(logs: Logs) -> No
         await opened.run(grant, FILL.format(1, 1000))
         await checkpoint(opened)
         trial = await branch(opened, "trial")
-        main = (await plane.find_database(grant, "main"))[0].id
+        main = (await plane.records.find(grant, "main"))[0].id
         await opened.run(grant, FILL.format(10_001, 12_000))
         await checkpoint(opened)
         before = await pages_of(opened, main)
-        await plane.delete_database(grant, "main")
+        await plane.records.delete(grant, "main")
         with pytest.raises(NotFound):
             await plane.database(grant, main)
-        assert [each.name for each in (await plane.list_databases(grant))[0]] == ["trial"]
+        assert [each.name for each in (await plane.records.list_page(grant))[0]] == ["trial"]
         assert 0 < await pages_of(opened, main) < before
-        await plane.create_database(grant, "main")
+        await plane.records.create(grant, "main")
         assert await opened.run(
             grant, "select count(*) from information_schema.tables where table_schema = 'public'"
         ) == [(0,)]
@@ -104,8 +104,8 @@ async def test_a_branch_outlives_its_parent_whose_name_is_free(logs: Logs) -> No
     async with opened_plane(logs) as opened:
         plane, grant = opened.plane, opened.grant
         assert await opened.run(grant, SUM, "trial") == [(1000, 500500)]
-        assert (await plane.find_database(grant, "trial"))[0].branch_of == main
-        await plane.delete_database(grant, "trial")
+        assert (await plane.records.find(grant, "trial"))[0].branch_of == main
+        await plane.records.delete(grant, "trial")
         assert not {main, trial} & set(logs.names())  # type: ignore[attr-defined]
 
 
@@ -115,14 +115,14 @@ async def test_a_deleted_parent_keeps_no_history(tmp_path: Path) -> None:
         await opened.run(grant, TABLE)
         await checkpoint(opened)
         await branch(opened, "trial")
-        main = (await plane.find_database(grant, "main"))[0].id
-        await plane.keep_history(grant, "main", 3600.0)
+        main = (await plane.records.find(grant, "main"))[0].id
+        await plane.records.keep_history(grant, "main", 3600.0)
         await opened.run(grant, FILL.format(1, 20_000))
         await checkpoint(opened)
         await opened.run(grant, "update t set n = n + 1")
         await checkpoint(opened)
         assert await records_of(opened, main) == 2
-        await plane.delete_database(grant, "main")
+        await plane.records.delete(grant, "main")
         assert await records_of(opened, main) == 0
 
 
@@ -130,10 +130,10 @@ async def test_a_branch_keeps_history_as_its_parent_does(logs: Logs) -> None:
     async with opened_plane(logs, history=60.0) as opened:
         plane, grant = opened.plane, opened.grant
         await branch(opened, "default")
-        await plane.keep_history(grant, "main", 3600.0)
+        await plane.records.keep_history(grant, "main", 3600.0)
         await branch(opened, "longer")
         await branch(opened, "of-that", "longer")
-        await plane.keep_history(grant, "longer", 0.0)
+        await plane.records.keep_history(grant, "longer", 0.0)
         expected = {"default": 60, "main": 3600, "longer": 0, "of-that": 3600}
         assert await histories(opened, expected) == expected
     async with opened_plane(logs, history=60.0) as opened:
@@ -142,7 +142,7 @@ async def test_a_branch_keeps_history_as_its_parent_does(logs: Logs) -> None:
 
 async def histories(opened: Opened, names: Iterable[str]) -> dict[str, int]:
     return {
-        name: (await opened.plane.find_database(opened.grant, name))[1].history for name in names
+        name: (await opened.plane.records.find(opened.grant, name))[1].history for name in names
     }
 
 
@@ -159,15 +159,15 @@ async def test_a_branch_of_a_branch_begins_before_that_was_made(logs: Logs) -> N
         await checkpoint(opened)
         await branch(opened, "middle")
         await run(grant, "delete from t", "middle")
-        record = await plane.create_database(grant, "late", Origin("middle", old))
+        record = await plane.records.create(grant, "late", Origin("middle", old))
         assert (record.branch_of, record.branch_version) == ("main", old), "who has that version"
         assert await run(grant, SUM, "late") == first
-        await plane.delete_database(grant, "middle")
+        await plane.records.delete(grant, "middle")
         await run(grant, "insert into t values (5000, 7)", "late")
         await close(opened, "late")
         assert await run(grant, "select count(*) from t", "late") == [(101,)]
-        await plane.delete_database(grant, "late")
-        assert [each.name for each in (await plane.list_databases(grant))[0]] == ["main"]
+        await plane.records.delete(grant, "late")
+        assert [each.name for each in (await plane.records.list_page(grant))[0]] == ["main"]
 
 
 async def test_a_version_that_only_the_branch_had_is_not_taken_from_its_parent(
@@ -191,8 +191,8 @@ async def test_a_version_that_only_the_branch_had_is_not_taken_from_its_parent(
             newest = (await used.database.wait_durable_snapshot()).version
         monkeypatch.setattr(Branches, "_written", trimmed_meanwhile)
         with pytest.raises(HistoryTooOld):
-            await plane.create_database(grant, "late", Origin("middle", newest - 1))
-        names = {each.name for each in (await plane.list_databases(grant))[0]}
+            await plane.records.create(grant, "late", Origin("middle", newest - 1))
+        names = {each.name for each in (await plane.records.list_page(grant))[0]}
         assert names == {"main", "middle"}
 
 
@@ -203,13 +203,13 @@ async def test_a_deleted_branch_frees_what_only_it_needed(tmp_path: Path) -> Non
         await opened.run(grant, TABLE)
         await opened.run(grant, FILL.format(1, 20_000))
         await checkpoint(opened)
-        main = (await plane.find_database(grant, "main"))[0].id
+        main = (await plane.records.find(grant, "main"))[0].id
         pages = await pages_of(opened, main)
         await branch(opened, "trial")
         await opened.run(grant, "update t set n = n + 1")
         await checkpoint(opened)
         assert await pages_of(opened, main) > 1.9 * pages
-        await plane.delete_database(grant, "trial")
+        await plane.records.delete(grant, "trial")
         await checkpoint(opened)
         assert await pages_of(opened, main) < 1.1 * pages
 
@@ -237,11 +237,11 @@ async def test_what_a_branch_needs_of_its_caller(logs: Logs) -> None:
         await opened.run(opened.grant, TABLE)
         reader = await opened.limited("databases")
         with pytest.raises(Forbidden):
-            await plane.create_database(reader, "trial", Origin("main"))
+            await plane.records.create(reader, "trial", Origin("main"))
         with pytest.raises(NotFound):
-            await plane.create_database(opened.grant, "trial", Origin("nothing"))
+            await plane.records.create(opened.grant, "trial", Origin("nothing"))
         with pytest.raises(NotFound):
-            await plane.create_database(await opened.stranger(), "trial", Origin("nothing"))
+            await plane.records.create(await opened.stranger(), "trial", Origin("nothing"))
         await branch(opened, "trial")
         with pytest.raises(AlreadyExists):
             await branch(opened, "trial")
@@ -252,10 +252,10 @@ async def test_a_branch_that_nobody_keeps_is_deleted(logs: Logs) -> None:
         plane, grant = opened.plane, opened.grant
         await opened.run(grant, TABLE)
         for name in ("kept", "not-kept"):
-            made = await plane.create_database(grant, name, Origin("main", seconds=3600))
+            made = await plane.records.create(grant, name, Origin("main", seconds=3600))
             assert made.expires_at is not None
-        assert (await plane.keep_database(grant, "kept")).expires_at is None
+        assert (await plane.records.keep(grant, "kept")).expires_at is None
         opened.world.time += 3601
         await plane.sweep()
-        names = [each.name for each in (await plane.list_databases(grant))[0]]
+        names = [each.name for each in (await plane.records.list_page(grant))[0]]
         assert sorted(names) == ["kept", "main"]

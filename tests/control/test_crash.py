@@ -46,16 +46,16 @@ class CopiedLogs(MemoryLogs):
 async def live(opened: Opened) -> None:
     """Everything that is done in several steps, some of it at once."""
     plane, grant = opened.plane, opened.grant
-    await plane.create_database(grant, "one")
+    await plane.records.create(grant, "one")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(plane.signup, "acme")
-        nursery.start_soon(plane.create_database, grant, "two")
-        nursery.start_soon(plane.delete_database, grant, "one")
-    await plane.rename_database(grant, "two", "three")
-    record, secret = await plane.create_key(grant, "k", None, ["three"])
-    await plane.create_session(await plane.authenticate(secret))
-    await plane.rotate_key(grant, record.id)
-    await plane.delete_database(grant, "main")
+        nursery.start_soon(plane.organizations.signup, "acme")
+        nursery.start_soon(plane.records.create, grant, "two")
+        nursery.start_soon(plane.records.delete, grant, "one")
+    await plane.records.rename(grant, "two", "three")
+    record, secret = await plane.keys.create(grant, "k", None, ["three"])
+    await plane.sessions.create(await plane.authenticate(secret))
+    await plane.keys.rotate(grant, record.id)
+    await plane.records.delete(grant, "main")
 
 
 async def test_a_start_after_a_crash_at_any_commit_leaves_nothing_half_done() -> None:
@@ -74,7 +74,7 @@ async def test_a_start_after_a_crash_at_any_commit_leaves_nothing_half_done() ->
                 " (select 1 from keys where organization_id = o.id)"
             )
             assert unowned == [], number
-            records, _ = await opened.plane.list_databases(opened.grant)
+            records, _ = await opened.plane.records.list_page(opened.grant)
             for record in records:
                 assert await opened.run(opened.grant, "select 1", record.name) == [(1,)]
             assert opened.world.reports == []

@@ -36,7 +36,7 @@ async def test_databases_of_another_are_not_found(
     method: str, rest: tuple[str, ...], by: str
 ) -> None:
     async with opened_plane() as opened:
-        record = await opened.plane.create_database(opened.grant, "shop")
+        record = await opened.plane.records.create(opened.grant, "shop")
         await opened.run(opened.grant, "create table t (id integer primary key)", "shop")
         if by == "name":
             await refused(opened, method, "shop", "none", *rest)
@@ -48,7 +48,7 @@ async def test_databases_of_another_are_not_found(
 @pytest.mark.parametrize("method", ["find_key", "change_key", "revoke_key", "rotate_key"])
 async def test_keys_of_another_are_not_found(method: str) -> None:
     async with opened_plane() as opened:
-        record, secret = await opened.plane.create_key(opened.grant, "k", ["data:read"])
+        record, secret = await opened.plane.keys.create(opened.grant, "k", ["data:read"])
         await refused(opened, method, record.id, "key_" + "0" * 22)
         assert (await opened.plane.authenticate(secret)).key_id == record.id
 
@@ -66,37 +66,37 @@ async def test_databases_known_to_one_are_not_given_to_another_without_waiting()
 
 async def test_lists_show_only_ones_own() -> None:
     async with opened_plane() as opened:
-        await opened.plane.create_database(opened.grant, "shop")
+        await opened.plane.records.create(opened.grant, "shop")
         await opened.limited("data:read")
         stranger = await opened.stranger()
-        (database,), _ = await opened.plane.list_databases(stranger)
+        (database,), _ = await opened.plane.records.list_page(stranger)
         assert (database.organization_id, database.name) == (stranger.organization_id, "main")
-        (key,), _ = await opened.plane.list_keys(stranger)
+        (key,), _ = await opened.plane.keys.list_page(stranger)
         assert key.id == stranger.key_id
-        use = (await opened.plane.organization(stranger)).use
+        use = (await opened.plane.organizations.overview(stranger)).use
         assert (use.databases, use.keys, use.sessions) == (1, 1, 0)
 
 
 async def test_a_key_cannot_be_limited_to_databases_of_another() -> None:
     async with opened_plane() as opened:
-        record = await opened.plane.create_database(opened.grant, "shop")
+        record = await opened.plane.records.create(opened.grant, "shop")
         stranger = await opened.stranger()
         for wanted in ("shop", record.id):
             with pytest.raises(NotFound):
-                await opened.plane.create_key(stranger, "k", None, [wanted])
+                await opened.plane.keys.create(stranger, "k", None, [wanted])
             with pytest.raises(NotFound):
-                await opened.plane.change_key(stranger, stranger.key_id, databases=[wanted])
+                await opened.plane.keys.change(stranger, stranger.key_id, databases=[wanted])
 
 
 async def test_the_same_name_is_free_in_every_organization() -> None:
     async with opened_plane() as opened:
         stranger = await opened.stranger()
-        mine = await opened.plane.create_database(opened.grant, "shop")
-        theirs = await opened.plane.create_database(stranger, "shop")
+        mine = await opened.plane.records.create(opened.grant, "shop")
+        theirs = await opened.plane.records.create(stranger, "shop")
         await opened.run(opened.grant, "create table t (id integer primary key)", "shop")
         with pytest.raises(UndefinedTable):
             await opened.run(stranger, "select * from t", "shop")
-        await opened.plane.delete_database(stranger, "shop")
+        await opened.plane.records.delete(stranger, "shop")
         assert mine.id != theirs.id
         assert await opened.run(opened.grant, "select * from t", "shop") == []
 
@@ -104,10 +104,10 @@ async def test_the_same_name_is_free_in_every_organization() -> None:
 async def test_a_cursor_of_another_shows_nothing_of_theirs() -> None:
     async with opened_plane() as opened:
         for number in range(3):
-            await opened.plane.create_database(opened.grant, f"d{number}")
+            await opened.plane.records.create(opened.grant, f"d{number}")
         stranger = await opened.stranger()
-        _, cursor = await opened.plane.list_databases(opened.grant, None, 1)
-        records, _ = await opened.plane.list_databases(stranger, cursor, 1)
+        _, cursor = await opened.plane.records.list_page(opened.grant, None, 1)
+        records, _ = await opened.plane.records.list_page(stranger, cursor, 1)
         assert all(each.organization_id == stranger.organization_id for each in records)
 
 
@@ -124,6 +124,6 @@ async def test_the_control_database_is_nobodys() -> None:
     async with opened_plane() as opened:
         with pytest.raises(NotFound):
             await opened.plane.database(opened.grant, "control")
-        await opened.plane.create_database(opened.grant, "control")
+        await opened.plane.records.create(opened.grant, "control")
         with pytest.raises(UndefinedTable):
             await opened.run(opened.grant, "select * from keys", "control")

@@ -31,13 +31,13 @@ from tests.control.planes import (
 async def test_the_first_start_makes_an_organization_a_database_and_a_key() -> None:
     async with opened_plane(first_key=None) as opened:
         assert opened.new_key is not None and opened.new_key.startswith("svc_k_")
-        overview = await opened.plane.organization(opened.grant)
+        overview = await opened.plane.organizations.overview(opened.grant)
         assert (overview.name, overview.tier) == ("default", "unlimited")
         assert overview.limits.requests_per_minute is None
         assert overview.id == opened.grant.organization_id and overview.id.startswith("org_")
-        (key,), _ = await opened.plane.list_keys(opened.grant)
+        (key,), _ = await opened.plane.keys.list_page(opened.grant)
         assert key.scopes == SCOPES and key.databases is None and key.expires_at is None
-        (database,), _ = await opened.plane.list_databases(opened.grant)
+        (database,), _ = await opened.plane.records.list_page(opened.grant)
         assert (database.name, database.state) == ("main", "ready")
         assert await opened.run(opened.grant, "select 1 + 1") == [(2,)]
 
@@ -61,25 +61,25 @@ def test_an_unknown_tier_is_refused() -> None:
 
 async def test_the_use_of_an_organization_is_counted() -> None:
     async with opened_plane(default_tier="free") as opened:
-        await opened.plane.create_database(opened.grant, "shop")
+        await opened.plane.records.create(opened.grant, "shop")
         await opened.limited("data:read")
         await opened.limited("data:read", expires_in=60)
-        await opened.plane.create_session(opened.grant)
+        await opened.plane.sessions.create(opened.grant)
         for _ in range(3):
             opened.plane.take_request(opened.grant)
-        overview = await opened.plane.organization(opened.grant)
+        overview = await opened.plane.organizations.overview(opened.grant)
         assert overview.limits.requests_per_minute == 200
         use = overview.use
         assert (use.requests_this_minute, use.databases, use.keys, use.sessions) == (3, 2, 3, 1)
         opened.world.time += 60
-        assert (await opened.plane.organization(opened.grant)).use.keys == 2
+        assert (await opened.plane.organizations.overview(opened.grant)).use.keys == 2
         reader = await opened.limited("data:read")
-        assert (await opened.plane.organization(reader)).name == "default"
+        assert (await opened.plane.organizations.overview(reader)).name == "default"
 
 
 async def test_signup_makes_an_organization_of_the_free_tier_that_works_at_once() -> None:
     async with opened_plane() as opened:
-        organization, database, key, secret = await opened.plane.signup("acme")
+        organization, database, key, secret = await opened.plane.organizations.signup("acme")
         assert (organization.name, organization.tier) == ("acme", "free")
         assert (database.name, database.organization, database.state) == ("main", "acme", "ready")
         assert (key.organization_id, key.scopes) == (organization.id, SCOPES)
@@ -94,14 +94,14 @@ async def test_signup_makes_an_organization_of_the_free_tier_that_works_at_once(
 async def test_a_bad_name_of_an_organization_is_refused(name: str) -> None:
     async with opened_plane() as opened:
         with pytest.raises(InvalidRequest, match="name of an organization"):
-            await opened.plane.signup(name)
+            await opened.plane.organizations.signup(name)
 
 
 async def test_a_name_is_given_to_one_organization_only() -> None:
     outcomes: list[Any] = []
 
     async def signup(opened: Opened, name: str) -> None:
-        outcomes.append(await outcome_of(opened.plane.signup(name)))
+        outcomes.append(await outcome_of(opened.plane.organizations.signup(name)))
 
     async with opened_plane() as opened:
         async with trio.open_nursery() as nursery:
@@ -114,7 +114,7 @@ async def test_a_name_is_given_to_one_organization_only() -> None:
             "tuple",
         ]
         with pytest.raises(AlreadyExists, match="'acme'"):
-            await opened.plane.signup("acme")
+            await opened.plane.organizations.signup("acme")
 
 
 async def test_a_server_has_a_bounded_number_of_organizations() -> None:
@@ -127,7 +127,7 @@ async def test_a_server_has_a_bounded_number_of_organizations() -> None:
             )
         )
         with pytest.raises(InvalidRequest, match="10000 organizations already"):
-            await opened.plane.signup("more")
+            await opened.plane.organizations.signup("more")
 
 
 async def test_a_signup_that_fails_leaves_nothing_behind() -> None:
@@ -135,9 +135,9 @@ async def test_a_signup_that_fails_leaves_nothing_behind() -> None:
     async with opened_plane(logs) as opened:
         logs.fail_open = True
         with pytest.raises(DatabaseUnavailable):
-            await opened.plane.signup("acme")
+            await opened.plane.organizations.signup("acme")
         logs.fail_open = False
-        await opened.plane.signup("acme")
+        await opened.plane.organizations.signup("acme")
 
 
 async def test_a_signup_cut_short_is_undone_at_the_next_start() -> None:
@@ -145,13 +145,13 @@ async def test_a_signup_cut_short_is_undone_at_the_next_start() -> None:
     async with opened_plane(logs) as opened:
         logs.hold()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(opened.plane.signup, "acme")
+            nursery.start_soon(opened.plane.organizations.signup, "acme")
             await until(lambda: len(logs.openings) == 3)
             nursery.cancel_scope.cancel()
     logs.gate.set()
     async with opened_plane(logs) as opened:
         assert len(logs.names()) == 2
-        await opened.plane.signup("acme")
+        await opened.plane.organizations.signup("acme")
 
 
 async def test_a_first_start_cut_short_begins_anew() -> None:
@@ -182,7 +182,7 @@ async def test_a_control_database_that_cannot_be_opened_stops_the_start_with_a_r
 async def test_a_reset_empties_every_database_and_keeps_the_rest() -> None:
     async with opened_plane() as opened:
         grant = opened.grant
-        await opened.plane.create_database(grant, "shop")
+        await opened.plane.records.create(grant, "shop")
         await opened.run(grant, "create table a (id serial primary key, b integer unique)")
         await opened.run(grant, "create table c (id integer primary key references a (id))")
         await opened.run(grant, "insert into a (b) values (1), (2), (3)")
@@ -193,14 +193,14 @@ async def test_a_reset_empties_every_database_and_keeps_the_rest() -> None:
         await opened.run(grant, "create schema extra")
         await opened.run(grant, "create table extra.t (id integer primary key)")
         await opened.run(grant, "create table t (id integer primary key)", "shop")
-        _, token = await opened.plane.create_session(grant)
+        _, token = await opened.plane.sessions.create(grant)
         wiped = await opened.plane.reset(grant)
         assert (wiped.databases, wiped.tables_dropped, wiped.rows_deleted) == (2, 4, 4)
         for name in ("a", "c", "v", "extra.t"):
             with pytest.raises(UndefinedTable):
                 await opened.run(grant, f"select * from {name}")
         for name in ("main", "shop"):
-            _, facts = await opened.plane.find_database(grant, name)
+            _, facts = await opened.plane.records.find(grant, name)
             assert (facts.tables, facts.rows) == (0, 0)
         await opened.plane.authenticate(token)
         await opened.run(grant, "create type mood as enum ('new')")
@@ -237,7 +237,7 @@ async def test_a_reset_passes_over_databases_that_are_deleted_meanwhile() -> Non
     async with opened_plane() as opened:
         for number in range(3):
             opened.world.time += 1
-            await opened.plane.create_database(opened.grant, f"d{number}")
+            await opened.plane.records.create(opened.grant, f"d{number}")
         outcomes: list[Any] = []
 
         async def reset() -> None:
@@ -245,6 +245,6 @@ async def test_a_reset_passes_over_databases_that_are_deleted_meanwhile() -> Non
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reset)
-            nursery.start_soon(opened.plane.delete_database, opened.grant, "d2")
+            nursery.start_soon(opened.plane.records.delete, opened.grant, "d2")
         (wiped,) = outcomes
         assert wiped.databases in (3, 4) and wiped.tables_dropped == 0

@@ -35,13 +35,13 @@ class Family:
 
     async def make(self) -> None:
         opened = self.opened
-        await opened.plane.keep_history(opened.grant, "main", 0.0)
+        await opened.plane.records.keep_history(opened.grant, "main", 0.0)
         await opened.run(opened.grant, TABLE)
         await self.write(2, 4)  # history begins with the checkpoint of version 4
-        await opened.plane.keep_history(opened.grant, "main", 1000.0)
+        await opened.plane.records.keep_history(opened.grant, "main", 1000.0)
         await self.write(5, 10)
         await branch(opened, "trial")
-        await opened.plane.keep_history(opened.grant, "trial", 1000.0)
+        await opened.plane.records.keep_history(opened.grant, "trial", 1000.0)
         await self.write(11, 12)
         opened.world.time += 10
         await opened.run(opened.grant, "insert into t values (1000, 0)", "trial")
@@ -117,7 +117,7 @@ async def test_a_branch_of_a_branch_reads_back_to_the_first(logs: Logs) -> None:
         family = Family(opened)
         await family.make()
         await branch(opened, "second", of="trial")
-        await opened.plane.keep_history(opened.grant, "second", 1000.0)
+        await opened.plane.records.keep_history(opened.grant, "second", 1000.0)
         await opened.run(opened.grant, "delete from t", "second")
         for version in range(4, 11):
             assert ids(await family.at(version, "second")) == list(range(2, version + 1))
@@ -130,7 +130,7 @@ async def test_what_the_parent_does_not_keep_any_more_is_too_old(logs: Logs) -> 
         family = Family(opened)
         await family.make()
         reader = await family.at(5)
-        await opened.plane.keep_history(opened.grant, "main", 30.0)
+        await opened.plane.records.keep_history(opened.grant, "main", 30.0)
         for _ in range(2):
             await opened.run(opened.grant, "update t set n = n + 1")
             await checkpoint(opened)
@@ -150,7 +150,7 @@ async def test_a_parent_that_is_deleted_takes_its_past_along(logs: Logs) -> None
         family = Family(opened)
         await family.make()
         reader = await family.at(5)
-        await opened.plane.delete_database(opened.grant, "main")
+        await opened.plane.records.delete(opened.grant, "main")
         assert ids(reader) == [2, 3, 4, 5]
         with pytest.raises(HistoryTooOld):
             await family.at(6)
@@ -162,10 +162,10 @@ async def test_a_branch_without_history_reads_nothing_older(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         family = Family(opened)
         await family.make()
-        await opened.plane.keep_history(opened.grant, "trial", 0.0)
+        await opened.plane.records.keep_history(opened.grant, "trial", 0.0)
         with pytest.raises(HistoryTooOld):
             await family.at(5)
-        await opened.plane.keep_history(opened.grant, "trial", 60.0)
+        await opened.plane.records.keep_history(opened.grant, "trial", 60.0)
         with pytest.raises(HistoryTooOld):
             await family.at(5)
         with await opened.plane.database(opened.grant, "trial") as used:
@@ -178,8 +178,8 @@ async def test_a_branch_of_an_older_version_has_the_past_of_that(logs: Logs) -> 
     async with opened_plane(logs) as opened:
         family = Family(opened)
         await family.make()
-        made: Any = await opened.plane.create_database(opened.grant, "old", Origin("main", 6))
-        await opened.plane.keep_history(opened.grant, "old", 1000.0)
+        made: Any = await opened.plane.records.create(opened.grant, "old", Origin("main", 6))
+        await opened.plane.records.keep_history(opened.grant, "old", 1000.0)
         await opened.run(opened.grant, "insert into t values (2000, 0)", "old")
         assert made.branch_of is not None
         for version in range(4, 7):

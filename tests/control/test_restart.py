@@ -18,22 +18,22 @@ async def test_everything_is_kept() -> None:
     logs = MemoryLogs()
     async with opened_plane(logs) as opened:
         plane = opened.plane
-        await plane.create_database(opened.grant, "shop")
+        await plane.records.create(opened.grant, "shop")
         await opened.run(opened.grant, "create table t (id integer primary key)", "shop")
         await opened.run(opened.grant, "insert into t values (42)", "shop")
-        _, secret = await plane.create_key(opened.grant, "reader", ["data:read"], ["shop"], 3600)
-        revoked, dead = await plane.create_key(opened.grant, "dead")
-        await plane.revoke_key(opened.grant, revoked.id)
-        session, token = await plane.create_session(opened.grant, "shop")
-        *_, strangers = await plane.signup("acme")
-        databases = await plane.list_databases(opened.grant)
-        keys = await plane.list_keys(opened.grant)
+        _, secret = await plane.keys.create(opened.grant, "reader", ["data:read"], ["shop"], 3600)
+        revoked, dead = await plane.keys.create(opened.grant, "dead")
+        await plane.keys.revoke(opened.grant, revoked.id)
+        session, token = await plane.sessions.create(opened.grant, "shop")
+        *_, strangers = await plane.organizations.signup("acme")
+        databases = await plane.records.list_page(opened.grant)
+        keys = await plane.keys.list_page(opened.grant)
         reader = await plane.authenticate(secret)
     async with opened_plane(logs) as opened:
         plane = opened.plane
         assert opened.new_key is None
-        assert await plane.list_databases(opened.grant) == databases
-        assert await plane.list_keys(opened.grant) == keys
+        assert await plane.records.list_page(opened.grant) == databases
+        assert await plane.keys.list_page(opened.grant) == keys
         assert await plane.authenticate(secret) == reader
         assert (await plane.authenticate(token)).session_id == session.id
         assert (await plane.authenticate(strangers)).organization == "acme"
@@ -61,7 +61,7 @@ async def test_another_first_key_is_added_to_those_that_are_there() -> None:
             assert opened.new_key is None
             for key in (FIRST_KEY, OTHER_KEY):
                 assert (await opened.plane.authenticate(key)).has("admin")
-            keys, _ = await opened.plane.list_keys(opened.grant)
+            keys, _ = await opened.plane.keys.list_page(opened.grant)
             assert sorted(key.name for key in keys) == ["first key", "key of the settings"]
 
 
@@ -69,8 +69,8 @@ async def test_a_first_key_that_was_revoked_stays_revoked() -> None:
     logs = MemoryLogs()
     async with opened_plane(logs) as opened:
         key_id = opened.grant.key_id
-        _, secret = await opened.plane.create_key(opened.grant, "successor")
-        await opened.plane.revoke_key(opened.grant, key_id)
+        _, secret = await opened.plane.keys.create(opened.grant, "successor")
+        await opened.plane.keys.revoke(opened.grant, key_id)
     plane = unopened_plane(logs, first_key=FIRST_KEY)
     async with trio.open_nursery() as nursery:
         assert await nursery.start(plane.run) is None
@@ -85,7 +85,7 @@ async def test_the_tier_of_the_default_organization_follows_the_setting() -> Non
     for tier in ("free", "pro", None):
         async with opened_plane(logs, default_tier=tier) as opened:
             assert opened.grant.tier == (tier or "unlimited")
-            *_, secret = await opened.plane.signup(f"org-{tier}".lower())
+            *_, secret = await opened.plane.organizations.signup(f"org-{tier}".lower())
             assert (await opened.plane.authenticate(secret)).tier == "free"
 
 

@@ -16,13 +16,13 @@ DAY = SESSION_SECONDS
 async def made(
     opened: Opened, grant: Grant | None = None, database: str | None = None
 ) -> tuple[SessionRecord, Grant]:
-    record, token = await opened.plane.create_session(grant or opened.grant, database)
+    record, token = await opened.plane.sessions.create(grant or opened.grant, database)
     return record, await opened.plane.authenticate(token)
 
 
 async def test_a_session_lives_for_24_hours_with_all_that_its_key_may_do() -> None:
     async with opened_plane() as opened:
-        record, token = await opened.plane.create_session(opened.grant)
+        record, token = await opened.plane.sessions.create(opened.grant)
         assert token.startswith("svc_s_") and len(token) == 38
         assert record.id.startswith("ses_") and record.key_id == opened.grant.key_id
         assert record.created_at.timestamp() == NOON
@@ -41,8 +41,8 @@ async def test_a_session_lives_for_24_hours_with_all_that_its_key_may_do() -> No
 
 async def test_a_session_can_be_narrowed_to_scopes_and_a_database() -> None:
     async with opened_plane() as opened:
-        shop = await opened.plane.create_database(opened.grant, "shop")
-        record, token = await opened.plane.create_session(opened.grant, "shop", ["data:read"])
+        shop = await opened.plane.records.create(opened.grant, "shop")
+        record, token = await opened.plane.sessions.create(opened.grant, "shop", ["data:read"])
         assert (record.database, record.scopes) == ("shop", ("data:read",))
         grant = await opened.plane.authenticate(token)
         assert (grant.database, grant.database_ids) == ("shop", frozenset([shop.id]))
@@ -55,16 +55,16 @@ async def test_a_session_can_be_narrowed_to_scopes_and_a_database() -> None:
 
 async def test_a_session_has_nothing_that_its_key_lacks() -> None:
     async with opened_plane() as opened:
-        await opened.plane.create_database(opened.grant, "shop")
+        await opened.plane.records.create(opened.grant, "shop")
         key = await opened.limited("data:read", databases=["shop"])
         with pytest.raises(Forbidden, match="lacks: data:write"):
-            await opened.plane.create_session(key, None, ["data:read", "data:write"])
+            await opened.plane.sessions.create(key, None, ["data:read", "data:write"])
         with pytest.raises(Forbidden):
-            await opened.plane.create_session(key, "main")
+            await opened.plane.sessions.create(key, "main")
         with pytest.raises(NotFound):
-            await opened.plane.create_session(key, "nothing")
+            await opened.plane.sessions.create(key, "nothing")
         with pytest.raises(InvalidRequest):
-            await opened.plane.create_session(key, None, ["root"])
+            await opened.plane.sessions.create(key, None, ["root"])
         record, grant = await made(opened, key)
         assert record.database == "shop" == grant.database
         assert grant.database_ids == key.database_ids
@@ -72,14 +72,14 @@ async def test_a_session_has_nothing_that_its_key_lacks() -> None:
 
 async def test_what_is_taken_from_a_key_is_taken_from_its_sessions() -> None:
     async with opened_plane() as opened:
-        await opened.plane.create_database(opened.grant, "shop")
-        record, secret = await opened.plane.create_key(
+        await opened.plane.records.create(opened.grant, "shop")
+        record, secret = await opened.plane.keys.create(
             opened.grant, "k", ["data:read", "data:write"]
         )
         key = await opened.plane.authenticate(secret)
-        _, token = await opened.plane.create_session(key)
-        _, on_main = await opened.plane.create_session(key, "main")
-        await opened.plane.change_key(
+        _, token = await opened.plane.sessions.create(key)
+        _, on_main = await opened.plane.sessions.create(key, "main")
+        await opened.plane.keys.change(
             opened.grant, record.id, scopes=["data:read"], databases=["shop"]
         )
         grant = await opened.plane.authenticate(token)
@@ -91,8 +91,8 @@ async def test_only_a_key_makes_sessions_and_only_a_session_is_refreshed_or_ende
     async with opened_plane() as opened:
         _, grant = await made(opened)
         with pytest.raises(Forbidden, match="cannot make a session"):
-            await opened.plane.create_session(grant)
-        for call in (opened.plane.refresh_session, opened.plane.delete_session):
+            await opened.plane.sessions.create(grant)
+        for call in (opened.plane.sessions.refresh, opened.plane.sessions.delete):
             with pytest.raises(Forbidden, match="not a session"):
                 await call(opened.grant)
 
@@ -101,7 +101,7 @@ async def test_a_refresh_ends_24_hours_later_than_it_would_have() -> None:
     async with opened_plane() as opened:
         record, grant = await made(opened)
         opened.world.time += 3600
-        refreshed = await opened.plane.refresh_session(grant)
+        refreshed = await opened.plane.sessions.refresh(grant)
         assert refreshed.expires_at.timestamp() == NOON + 2 * DAY
         assert (refreshed.id, refreshed.scopes, refreshed.database, refreshed.created_at) == (
             record.id,
@@ -109,14 +109,14 @@ async def test_a_refresh_ends_24_hours_later_than_it_would_have() -> None:
             record.database,
             record.created_at,
         )
-        assert (await opened.plane.refresh_session(grant)).expires_at.timestamp() == NOON + 3 * DAY
+        assert (await opened.plane.sessions.refresh(grant)).expires_at.timestamp() == NOON + 3 * DAY
 
 
 async def test_a_session_lives_for_30_days_at_most() -> None:
     async with opened_plane() as opened:
         _, grant = await made(opened)
         ends = [
-            (await opened.plane.refresh_session(grant)).expires_at.timestamp() for _ in range(32)
+            (await opened.plane.sessions.refresh(grant)).expires_at.timestamp() for _ in range(32)
         ]
         assert ends[28] == NOON + 30 * DAY
         assert ends[-1] == NOON + 30 * DAY
@@ -127,19 +127,19 @@ async def test_a_session_never_outlives_its_key() -> None:
         key = await opened.limited("data:read", expires_in=3600)
         record, grant = await made(opened, key)
         assert record.expires_at.timestamp() == NOON + 3600 == grant.expires_at
-        refreshed = await opened.plane.refresh_session(grant)
+        refreshed = await opened.plane.sessions.refresh(grant)
         assert refreshed.expires_at == record.expires_at
 
 
 async def test_an_ended_session_is_unknown_from_then_on() -> None:
     async with opened_plane() as opened:
-        _, token = await opened.plane.create_session(opened.grant)
+        _, token = await opened.plane.sessions.create(opened.grant)
         grant = await opened.plane.authenticate(token)
-        await opened.plane.delete_session(grant)
+        await opened.plane.sessions.delete(grant)
         assert opened.plane.grant_nowait(token) is None
         with pytest.raises(Unauthorized, match="no session"):
             await opened.plane.authenticate(token)
-        for call in (opened.plane.refresh_session, opened.plane.delete_session):
+        for call in (opened.plane.sessions.refresh, opened.plane.sessions.delete):
             with pytest.raises(Unauthorized, match="meanwhile"):
                 await call(grant)
 
@@ -147,10 +147,10 @@ async def test_an_ended_session_is_unknown_from_then_on() -> None:
 async def test_a_session_needs_no_scope_and_works_where_its_key_does() -> None:
     async with opened_plane() as opened:
         _, grant = await made(opened)
-        record, _ = await opened.plane.create_key(grant, "made by a session")
-        await opened.plane.revoke_key(grant, record.id)
-        await opened.plane.create_database(grant, "shop")
-        assert len((await opened.plane.list_databases(grant))[0]) == 2
+        record, _ = await opened.plane.keys.create(grant, "made by a session")
+        await opened.plane.keys.revoke(grant, record.id)
+        await opened.plane.records.create(grant, "shop")
+        assert len((await opened.plane.records.list_page(grant))[0]) == 2
 
 
 async def test_a_key_has_a_bounded_number_of_sessions() -> None:
@@ -164,16 +164,16 @@ async def test_a_key_has_a_bounded_number_of_sessions() -> None:
             )
         )
         with pytest.raises(InvalidRequest, match="at most 1000 sessions"):
-            await opened.plane.create_session(opened.grant)
+            await opened.plane.sessions.create(opened.grant)
         opened.world.time += DAY
-        await opened.plane.create_session(opened.grant)
+        await opened.plane.sessions.create(opened.grant)
 
 
 async def test_expired_sessions_are_swept_and_living_ones_stay() -> None:
     async with opened_plane() as opened:
-        _, old = await opened.plane.create_session(opened.grant)
+        _, old = await opened.plane.sessions.create(opened.grant)
         opened.world.time += DAY
-        _, young = await opened.plane.create_session(opened.grant)
+        _, young = await opened.plane.sessions.create(opened.grant)
         await opened.plane.sweep()
         with pytest.raises(Unauthorized, match="expired"):
             await opened.plane.authenticate(old)

@@ -40,7 +40,7 @@ async def fill(opened: Opened, grant: Grant, database: str = "main") -> int:
     for _ in range(100):
         if await goes_on(opened, grant, FILL.format(start, start + 99), database, tries=3):
             start += 100
-        elif (await opened.plane.organization(grant)).use.stored_bytes >= MOST:
+        elif (await opened.plane.organizations.overview(grant)).use.stored_bytes >= MOST:
             return start - 1  # also when the write-ahead log is empty
         await opened.plane.space.look()
     raise AssertionError("it never came to an end")
@@ -71,7 +71,7 @@ async def test_an_organization_that_is_full_can_read_and_remove_and_then_goes_on
         for each in (grant, other):
             await opened.run(each, TABLE)
         count = await fill(opened, grant)
-        use = (await opened.plane.organization(grant)).use
+        use = (await opened.plane.organizations.overview(grant)).use
         assert MOST <= use.stored_bytes < 2 * MOST
         for sql in (
             "update t set text = 'more' where id = 1",
@@ -85,7 +85,7 @@ async def test_an_organization_that_is_full_can_read_and_remove_and_then_goes_on
             assert refused.value.code == "53100" and "DELETE" in (refused.value.hint or "")
             del refused
         with pytest.raises(DiskFull):
-            await opened.plane.create_database(grant, "another")
+            await opened.plane.records.create(grant, "another")
         assert await opened.run(grant, "select count(*) from t") == [(count,)]
         await opened.run(other, "insert into t values (1, 'others are not full')")
         await opened.run(opened.grant, TABLE)
@@ -112,9 +112,9 @@ async def test_drop_and_truncate_work_where_nothing_else_does(tmp_path: Path) ->
 async def test_bytes_of_closed_databases_count_and_a_deleted_one_does_not(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     async with opened_plane(folder, tiers=TIERS) as opened:
-        *_, secret = await opened.plane.signup("acme")
+        *_, secret = await opened.plane.organizations.signup("acme")
         grant = await opened.plane.authenticate(secret)
-        await opened.plane.create_database(grant, "big")
+        await opened.plane.records.create(grant, "big")
         await opened.run(grant, TABLE, "big")
         await fill(opened, grant, "big")
     async with opened_plane(folder, tiers=TIERS) as opened:
@@ -123,7 +123,7 @@ async def test_bytes_of_closed_databases_count_and_a_deleted_one_does_not(tmp_pa
         await opened.plane.space.look()
         with pytest.raises(DiskFull):
             await opened.run(grant, TABLE)
-        await opened.plane.delete_database(grant, "big")
+        await opened.plane.records.delete(grant, "big")
         await opened.plane.space.look()
         await opened.run(grant, TABLE)
 
@@ -131,11 +131,11 @@ async def test_bytes_of_closed_databases_count_and_a_deleted_one_does_not(tmp_pa
 async def test_a_tier_bounds_the_number_of_databases() -> None:
     async with opened_plane() as opened:
         grant = await opened.stranger()
-        assert (await opened.plane.organization(grant)).limits.databases == 25
+        assert (await opened.plane.organizations.overview(grant)).limits.databases == 25
         for number in range(24):
-            await opened.plane.create_database(grant, f"d{number}")
+            await opened.plane.records.create(grant, f"d{number}")
         with pytest.raises(DiskFull, match="tier free has at most 25") as refused:
-            await opened.plane.create_database(grant, "more")
+            await opened.plane.records.create(grant, "more")
         assert refused.value.code == "53100"
 
 

@@ -115,11 +115,11 @@ class Script:
     async def make(self, name: str, parent: str | None = None, version: int | None = None) -> None:
         if parent is None:
             self._promise("make", name)
-            await self._plane.create_database(self._grant, name)
+            await self._plane.records.create(self._grant, name)
         else:
             base = self.family.members[parent].newest if version is None else version
             self._promise("make", name, parent, base)
-            await self._plane.create_database(self._grant, name, Origin(parent, version))
+            await self._plane.records.create(self._grant, name, Origin(parent, version))
         self._promise("made", name)
 
     async def fill(self, name: str) -> None:
@@ -150,12 +150,12 @@ class Script:
 
     async def keep(self, name: str, seconds: int) -> None:
         self._promise("keep", name, seconds)
-        await self._plane.keep_history(self._grant, name, seconds)
+        await self._plane.records.keep_history(self._grant, name, seconds)
         self._promise("kept", name, seconds)
 
     async def remove(self, name: str) -> None:
         self._promise("remove", name)
-        await self._plane.delete_database(self._grant, name)
+        await self._plane.records.delete(self._grant, name)
         self._promise("removed", name)
 
 
@@ -223,7 +223,7 @@ async def audit_family(folder: Path, promises: Promises) -> list[str]:
 
 
 async def _compare_all(opened: Opened, family: Family) -> AsyncIterator[str]:
-    records = {each.name: each for each in (await opened.plane.list_databases(opened.grant))[0]}
+    records = {each.name: each for each in (await opened.plane.records.list_page(opened.grant))[0]}
     for name, member in family.members.items():
         record = records.pop(name, None)
         if record is None:

@@ -88,7 +88,7 @@ async def test_a_bug_is_500_without_internals_and_logged_with_the_request_id(
     async with running(app) as client:
         await client.post("/v1/query", json={"sql": "select 1"})  # so that all of it is known
         app.service.plane.database_nowait = fail  # type: ignore[assignment]
-        app.service.plane.organization = fail_too  # type: ignore[assignment]
+        app.service.plane.organizations.overview = fail_too  # type: ignore[assignment]
         with caplog.at_level(logging.ERROR):
             answer = await client.request(
                 method, path, json={"sql": "select 1"}, headers={"X-Request-Id": "trace-7"}

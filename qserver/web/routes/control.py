@@ -40,27 +40,27 @@ class ControlRoutes:
 
     async def post_v1_session(self, admission: Admission) -> shapes.SessionAnswer:
         wanted = await body_of(admission, shapes.SessionRequest)
-        record, token = await self._plane.create_session(
+        record, token = await self._plane.sessions.create(
             admission.grant, wanted.database, _tuple(wanted.scopes), wanted.bind
         )
         return shapes.SessionAnswer(True, _session(record, token, record.created_at))
 
     async def post_v1_session_refresh(self, admission: Admission) -> shapes.SessionAnswer:
-        record = await self._plane.refresh_session(admission.grant)
+        record = await self._plane.sessions.refresh(admission.grant)
         return shapes.SessionAnswer(True, _session(record, None, self._now()))
 
     async def delete_v1_session(self, admission: Admission) -> None:
-        await self._plane.delete_session(admission.grant)
+        await self._plane.sessions.delete(admission.grant)
 
     # --- databases ---
 
     async def get_v1_databases(self, admission: Admission) -> shapes.DatabasesAnswer:
-        found, cursor = await self._plane.list_databases(
+        found, cursor = await self._plane.records.list_page(
             admission.grant, admission.queries().get("cursor"), admission.number("limit")
         )
         databases = []
         for record in found:
-            _, facts = await self._plane.find_database(admission.grant, record.id)
+            _, facts = await self._plane.records.find(admission.grant, record.id)
             databases.append(shapes.Database(**_database(record, facts)))
         return shapes.DatabasesAnswer(True, databases, cursor)
 
@@ -71,7 +71,7 @@ class ControlRoutes:
 
     async def _made(self, admission: Admission, name: str, origin: Origin | None) -> DatabaseRecord:
         try:
-            return await self._plane.create_database(admission.grant, name, origin)
+            return await self._plane.records.create(admission.grant, name, origin)
         except HistoryTooOld as error:
             error.is_gone = True
             raise
@@ -89,32 +89,32 @@ class ControlRoutes:
             raise InvalidRequest("nothing is to change", hint="Send `name`, `history` or `keep`.")
         history = None if wanted.history is None else _history(wanted.history)
         if wanted.keep:
-            database = (await self._plane.keep_database(admission.grant, database)).id
+            database = (await self._plane.records.keep(admission.grant, database)).id
         if wanted.name is not None:
-            record = await self._plane.rename_database(admission.grant, database, wanted.name)
+            record = await self._plane.records.rename(admission.grant, database, wanted.name)
             database = record.id
         if history is not None:
-            await self._plane.keep_history(admission.grant, database, history)
+            await self._plane.records.keep_history(admission.grant, database, history)
         return await self._shown(admission, database)
 
     async def delete_v1_databases_database(self, admission: Admission, database: str) -> None:
-        await self._plane.delete_database(admission.grant, database)
+        await self._plane.records.delete(admission.grant, database)
 
     async def _shown(self, admission: Admission, database: str) -> shapes.DatabaseAnswer:
-        record, facts = await self._plane.find_database(admission.grant, database)
+        record, facts = await self._plane.records.find(admission.grant, database)
         return shapes.DatabaseAnswer(**_database(record, facts))
 
     # --- keys ---
 
     async def get_v1_keys(self, admission: Admission) -> shapes.KeysAnswer:
-        found, cursor = await self._plane.list_keys(
+        found, cursor = await self._plane.keys.list_page(
             admission.grant, admission.queries().get("cursor"), admission.number("limit")
         )
         return shapes.KeysAnswer(True, [shapes.Key(**_key(each)) for each in found], cursor)
 
     async def post_v1_keys(self, admission: Admission) -> shapes.KeyAnswer:
         wanted = await body_of(admission, shapes.KeyRequest)
-        record, secret = await self._plane.create_key(
+        record, secret = await self._plane.keys.create(
             admission.grant,
             wanted.name,
             _tuple(wanted.scopes),
@@ -125,11 +125,11 @@ class ControlRoutes:
         return shapes.KeyAnswer(**_key(record), key=secret)
 
     async def get_v1_keys_key_id(self, admission: Admission, key_id: str) -> shapes.KeyAnswer:
-        return shapes.KeyAnswer(**_key(await self._plane.find_key(admission.grant, key_id)))
+        return shapes.KeyAnswer(**_key(await self._plane.keys.find(admission.grant, key_id)))
 
     async def patch_v1_keys_key_id(self, admission: Admission, key_id: str) -> shapes.KeyAnswer:
         wanted = await body_of(admission, shapes.KeyChange)
-        record = await self._plane.change_key(
+        record = await self._plane.keys.change(
             admission.grant,
             key_id,
             name=wanted.name,
@@ -140,19 +140,21 @@ class ControlRoutes:
         return shapes.KeyAnswer(**_key(record))
 
     async def delete_v1_keys_key_id(self, admission: Admission, key_id: str) -> None:
-        await self._plane.revoke_key(admission.grant, key_id)
+        await self._plane.keys.revoke(admission.grant, key_id)
 
     async def post_v1_keys_key_id_rotate(
         self, admission: Admission, key_id: str
     ) -> shapes.KeyAnswer:
         wanted = await body_of(admission, shapes.RotateRequest)
-        record, secret = await self._plane.rotate_key(admission.grant, key_id, wanted.grace_seconds)
+        record, secret = await self._plane.keys.rotate(
+            admission.grant, key_id, wanted.grace_seconds
+        )
         return shapes.KeyAnswer(**_key(record), key=secret)
 
     # --- organizations ---
 
     async def get_v1_organization(self, admission: Admission) -> shapes.OrganizationAnswer:
-        found = await self._plane.organization(admission.grant)
+        found = await self._plane.organizations.overview(admission.grant)
         return shapes.OrganizationAnswer(**_organization(found))
 
     async def post_v1_signup(self, admission: Admission) -> shapes.SignupAnswer:
@@ -164,14 +166,14 @@ class ControlRoutes:
         wanted = await body_of(admission, shapes.SignupRequest)
         settings = self._service.settings
         caller = caller_of(admission.client, admission.headers, trusted=settings.trust_forwarded)
-        self._plane.take_signup(caller)
-        _, database, key, secret = await self._plane.signup(wanted.organization)
+        self._plane.signup_rates.take(caller)
+        _, database, key, secret = await self._plane.organizations.signup(wanted.organization)
         grant = await self._plane.authenticate(secret)
-        organization = await self._plane.organization(grant)
+        organization = await self._plane.organizations.overview(grant)
         return shapes.SignupAnswer(
             True,
             shapes.Organization(**_organization(organization)),
-            shapes.Database(**_database(*await self._plane.find_database(grant, database.id))),
+            shapes.Database(**_database(*await self._plane.records.find(grant, database.id))),
             secret,
             key.id,
             self._urls(admission),

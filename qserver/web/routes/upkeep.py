@@ -64,7 +64,7 @@ class UpkeepRoutes:
                 len(service.feed_readers),
                 service.plane.open_transactions.statistics(),
             )
-        own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)
+        own, _ = await service.plane.records.list_page(grant, None, LIST_LENGTH_MAX)
         own_ids = {each.id for each in own if grant.may_use(each.id)}
         return exposition.databases_text(tuple(each for each in databases if each.id in own_ids))
 
