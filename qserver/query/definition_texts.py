@@ -18,14 +18,21 @@ from itertools import chain
 from typing import Any, Final
 
 from qserver.engine.sequence_states import state_of
-from qserver.query.system_rows import SystemTable, sequences_of, system_table, tables_of, views_of
+from qserver.query.system_rows import (
+    SystemTable,
+    index_parts,
+    sequences_of,
+    system_table,
+    tables_of,
+    views_of,
+)
 from qserver.sql.functions.text.quoting import quote_identifier, quote_literal
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Schema, Sequence, View
-from qserver.values.schema import PUBLIC, Column, Index, Table, is_predicate, predicate_text
+from qserver.values.schema import PUBLIC, Column, Index, Table
 from qserver.values.types import BOOLEAN, INTEGER, SqlType
 
 Statements = Iterator[tuple[str, str]]
@@ -180,26 +187,16 @@ def _column(catalog: Catalog, column: Column) -> str:
 
 
 def _index(table: Table, index: Index) -> tuple[str, str]:
-    name, nulls = (
-        quote_identifier(index.name),
-        "" if index.nulls_distinct else " NULLS NOT DISTINCT",
-    )
+    name = quote_identifier(index.name)
     if index.constraint:
+        nulls = "" if index.nulls_distinct else " NULLS NOT DISTINCT"
         columns = _columns(table.columns[at].name for at in index.columns)
         text = f"ALTER TABLE {_name(table)} ADD CONSTRAINT {name} UNIQUE{nulls} ({columns})"
         return "unique constraint", text
-    downward = index.descending or (False,) * len(index.columns)
-    parts, condition = [], ""
-    for at, down in zip(index.columns, downward, strict=True):
-        column = table.columns[at]
-        if is_predicate(column):
-            condition = f" WHERE {predicate_text(column)}"
-        else:
-            part = f"({column.generated})" if column.hidden else quote_identifier(column.name)
-            parts.append(f"{part} DESC" if down else part)
     kind = "UNIQUE INDEX" if index.unique else "INDEX"
-    where = f"{_name(table)} ({', '.join(parts)})"
-    return "index", f"CREATE {kind} {name} ON {where}{nulls}{condition}"
+    parts, condition = index_parts(table, index)
+    where = f" WHERE {condition}" if condition else ""
+    return "index", f"CREATE {kind} {name} ON {_name(table)} {parts}{where}"
 
 
 def _foreign_key(catalog: Catalog, key: ForeignKey) -> str:

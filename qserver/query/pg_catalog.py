@@ -15,17 +15,19 @@ from qserver.query.system_rows import (
     PUBLIC,
     SystemTable,
     comment_of,
+    index_parts,
     sequences_of,
     system_table,
     tables_of,
     views_of,
     visible,
 )
+from qserver.sql.functions.text.quoting import quote_identifier
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Schema, Sequence, View, key_of
-from qserver.values.schema import Table, is_predicate, predicate_text
+from qserver.values.schema import Table
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL
 
 RowIterator = Iterator[tuple[Any, ...]]
@@ -57,34 +59,22 @@ def _pg_views(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
 
 def _pg_indexes(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
-        for name, unique, columns, condition in _indexes(table):
+        place = f"{quote_identifier(table.schema)}.{quote_identifier(table.name)}"
+        for name, unique, parts in _indexes(table):
             kind = "UNIQUE INDEX" if unique else "INDEX"
-            place = f"{table.schema}.{table.name}"
-            text = f"CREATE {kind} {name} ON {place} USING btree ({columns})"
-            yield (
-                table.schema,
-                table.name,
-                name,
-                text + (f" WHERE {condition}" if condition else ""),
-            )
+            text = f"CREATE {kind} {quote_identifier(name)} ON {place} USING btree {parts}"
+            yield table.schema, table.name, name, text
 
 
-def _indexes(table: Table) -> Iterator[tuple[str, bool, str, str]]:
-    """Yield each index: its name, whether it is unique, its columns, and its condition."""
+def _indexes(table: Table) -> Iterator[tuple[str, bool, str]]:
+    """Yield each index: its name, whether it is unique, and the rest of its text."""
     if not table.has_row_id:
-        key = ", ".join(table.columns[at].name for at in table.primary_key)
-        yield table.primary_key_name, True, key, ""
+        key = ", ".join(quote_identifier(table.columns[at].name) for at in table.primary_key)
+        yield table.primary_key_name, True, f"({key})"
     for index in table.indexes:
-        downward = index.descending or (False,) * len(index.columns)
-        parts, condition = [], ""
-        for at, down in zip(index.columns, downward, strict=True):
-            column = table.columns[at]
-            if is_predicate(column):
-                condition = f"({predicate_text(column)})"
-            else:
-                text = f"({column.generated})" if column.hidden else column.name
-                parts.append(text + (" DESC" if down else ""))
-        yield index.name, index.unique, ", ".join(parts), condition
+        parts, condition = index_parts(table, index)
+        where = f" WHERE ({condition})" if condition else ""
+        yield index.name, index.unique, f"{parts}{where}"
 
 
 def _pg_sequences(catalog: Catalog, snapshot: Snapshot) -> RowIterator:

@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from qserver.sql.functions.text.quoting import quote_identifier
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.relations import Definition, Sequence, View
-from qserver.values.schema import Column, Table, define_table
+from qserver.values.schema import (
+    Column,
+    Index,
+    Table,
+    define_table,
+    is_predicate,
+    predicate_text,
+)
 from qserver.values.types import TEXT, SqlType
 
 DATABASE = "qserver"
@@ -50,6 +58,21 @@ def sequences_of(catalog: Catalog) -> Iterator[Sequence]:
 def visible(table: Table) -> Iterator[tuple[int, Column]]:
     """Return the visible columns, counted from 1."""
     return enumerate((column for column in table.columns if not column.hidden), 1)
+
+
+def index_parts(table: Table, index: Index) -> tuple[str, str]:
+    """Return the columns and the condition of an index, as CREATE INDEX has them."""
+    downward = index.descending or (False,) * len(index.columns)
+    parts, condition = [], ""
+    for at, down in zip(index.columns, downward, strict=True):
+        column = table.columns[at]
+        if is_predicate(column):
+            condition = predicate_text(column)
+        else:
+            part = f"({column.generated})" if column.hidden else quote_identifier(column.name)
+            parts.append(f"{part} DESC" if down else part)
+    nulls = "" if index.nulls_distinct else " NULLS NOT DISTINCT"
+    return f"({', '.join(parts)}){nulls}", condition
 
 
 def yes(truth: object) -> str:
