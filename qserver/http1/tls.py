@@ -14,7 +14,7 @@ import trio
 from qserver import limits
 from qserver.errors import CannotListen
 from qserver.http1.options import ServerOptions
-from qserver.http1.transport import RESET
+from qserver.http1.transport import SocketEnd
 
 SEND_PIECE_BYTES = 64 * 1024
 
@@ -36,15 +36,14 @@ def tls_context(options: ServerOptions) -> ssl.SSLContext | None:
     return context
 
 
-class TlsTransport:
-    __slots__ = ("_seconds", "_socket", "_stream", "descriptor", "may_be_watched")
+class TlsTransport(SocketEnd):
+    __slots__ = ("_seconds", "_stream")
 
     def __init__(
         self, connected: socket.socket, context: ssl.SSLContext, handshake_seconds: float
     ) -> None:
-        self._socket = connected
-        self.descriptor = connected.fileno()
-        self.may_be_watched = False  # the socket may hold half a TLS record, or only TLS's own
+        # The socket may hold half a TLS record, or only TLS's own.
+        super().__init__(connected, may_be_watched=False)
         self._seconds = handshake_seconds
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
         self._stream = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
@@ -93,17 +92,3 @@ class TlsTransport:
                 await self._stream.send_all(piece)
             if scope.cancelled_caught:
                 raise TimeoutError("the client does not read")
-
-    async def end_output(self) -> None:
-        # No close_notify, as usual for HTTPS; what the client still sends is read as before.
-        try:
-            self._socket.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # the client closed first
-
-    def abort(self) -> None:
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-
-    def close(self) -> None:
-        trio.lowlevel.notify_closing(self._socket)
-        self._socket.close()

@@ -65,13 +65,36 @@ class Transport(Protocol):
         """Close at once. The kernel still sends the bytes that it has taken."""
 
 
-class PlainTransport:
+class SocketEnd:
+    """How a connection ends, over TLS or not."""
+
     __slots__ = ("_socket", "descriptor", "may_be_watched")
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, may_be_watched: bool) -> None:
         self._socket = connected
         self.descriptor = connected.fileno()
-        self.may_be_watched = True
+        self.may_be_watched = may_be_watched
+
+    async def end_output(self) -> None:
+        # No close_notify of TLS, as usual for HTTPS; what the client still sends is read as before.
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # the client closed first
+
+    def abort(self) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+    def close(self) -> None:
+        trio.lowlevel.notify_closing(self._socket)
+        self._socket.close()
+
+
+class PlainTransport(SocketEnd):
+    __slots__ = ()
+
+    def __init__(self, connected: socket.socket) -> None:
+        super().__init__(connected, may_be_watched=True)
 
     async def open(self) -> None:
         return
@@ -123,16 +146,3 @@ class PlainTransport:
                     await trio.lowlevel.wait_writable(self._socket)
                 if scope.cancelled_caught:
                     raise TimeoutError("the client does not read") from None
-
-    async def end_output(self) -> None:
-        try:
-            self._socket.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # the client closed first
-
-    def abort(self) -> None:
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-
-    def close(self) -> None:
-        trio.lowlevel.notify_closing(self._socket)
-        self._socket.close()

@@ -69,10 +69,7 @@ def intersect_rows(
     context: Context, left: Iterable[Any], right: Iterable[Any], is_all: bool
 ) -> Iterator[Any]:
     """Yield the rows that both sides have, and None at yield checks."""
-    counts: Counter[Any] = Counter()
-    for page in pages_of(right, ROWS_COMPARED_AT_ONCE):
-        counts.update(page)
-        yield from _between_pages(context, page, size_of(page))
+    counts = yield from _counted(context, right)
     for page in pages_of(left, ROWS_COMPARED_AT_ONCE):
         yield from _between_pages(context, page, size_of(page))
         for row in page:
@@ -81,14 +78,20 @@ def intersect_rows(
                 yield row
 
 
+def _counted(context: Context, rows: Iterable[Any]) -> Generator[None, None, Counter[Any]]:
+    """Return how often each row is there."""
+    counts: Counter[Any] = Counter()
+    for page in pages_of(rows, ROWS_COMPARED_AT_ONCE):
+        counts.update(page)
+        yield from _between_pages(context, page, size_of(page))
+    return counts
+
+
 def except_rows(
     context: Context, left: Iterable[Any], right: Iterable[Any], is_all: bool
 ) -> Iterator[Any]:
     """Yield the rows of the left side that the right side lacks, and None at yield checks."""
-    counts: Counter[Any] = Counter()
-    for page in pages_of(right, ROWS_COMPARED_AT_ONCE):
-        counts.update(page)
-        yield from _between_pages(context, page, size_of(page))
+    counts = yield from _counted(context, right)
     seen: set[Any] = set()
     for page in pages_of(left, ROWS_COMPARED_AT_ONCE):
         yield from _between_pages(context, page, size_of(page))
