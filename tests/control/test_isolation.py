@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from qserver.errors import NotFound, QserverError, UndefinedTable
@@ -10,7 +12,7 @@ from tests.control.planes import Opened, opened_plane, outcome_of
 
 async def refused(opened: Opened, method: str, theirs: str, nobodys: str, *rest: str) -> None:
     """The same error, but for the name, for what is another's and for what is not there."""
-    call = getattr(opened.plane, method)
+    call = attrgetter(method)(opened.plane)
     stranger = await opened.stranger("stranger")
     errors: list[QserverError] = []
     for wanted in (theirs, nobodys):
@@ -25,10 +27,10 @@ async def refused(opened: Opened, method: str, theirs: str, nobodys: str, *rest:
     ("method", "rest"),
     [
         ("database", ()),
-        ("find_database", ()),
-        ("rename_database", ("other",)),
-        ("delete_database", ()),
-        ("create_session", ()),
+        ("records.find", ()),
+        ("records.rename", ("other",)),
+        ("records.delete", ()),
+        ("sessions.create", ()),
     ],
 )
 @pytest.mark.parametrize("by", ["name", "id"])
@@ -45,7 +47,7 @@ async def test_databases_of_another_are_not_found(
         assert await opened.run(opened.grant, "select * from t", "shop") == []
 
 
-@pytest.mark.parametrize("method", ["find_key", "change_key", "revoke_key", "rotate_key"])
+@pytest.mark.parametrize("method", ["keys.find", "keys.change", "keys.revoke", "keys.rotate"])
 async def test_keys_of_another_are_not_found(method: str) -> None:
     async with opened_plane() as opened:
         record, secret = await opened.plane.keys.create(opened.grant, "k", ["data:read"])

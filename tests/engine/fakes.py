@@ -14,11 +14,13 @@ from typing import Any
 import trio
 
 from qserver.durability.memory import MemoryLog
-from qserver.durability.port import StoredRecord
+from qserver.durability.page_cache import PageCache
+from qserver.durability.port import Log, StoredRecord
 from qserver.engine.batch import Batch
+from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.mailbox import Mailbox
-from qserver.engine.world import compute_here
+from qserver.engine.world import World, compute_here
 from qserver.errors import LogFailed
 from tests.engine.counters import create
 
@@ -169,16 +171,20 @@ class HeldLog(MemoryLog):
 
 @asynccontextmanager
 async def opened(
-    log: MemoryLog | None = None,
-    world: Laboratory | None = None,
+    log: Log | None = None,
+    world: World | None = None,
     shards: int = 4,
     counters: int = 0,
+    policy: CheckpointPolicy | None = None,
+    cache: PageCache | None = None,
 ) -> AsyncIterator[Database]:
     """A database that is open inside the block, and closed after it.
 
     With `counters`, that many are there; on a log that has them already, leave it 0.
     """
-    database = Database(log or MemoryLog(), world or Laboratory(), shards=shards)
+    database = Database(
+        log or MemoryLog(), world or Laboratory(), shards=shards, policy=policy, cache=cache
+    )
     # Where the clock jumps, this is how a deadlock shows; it is too long for any other clock.
     with trio.fail_after(10_000):
         async with trio.open_nursery() as nursery:

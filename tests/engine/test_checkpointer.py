@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from qserver.engine.checkpointer import CheckpointerStatistics, CheckpointPolicy
 from qserver.engine.database import Database, State
 from qserver.errors import LogFailed, OutcomeUnknown
 from qserver.limits import CHECKPOINT_RETRY_SECONDS
-from tests.engine import counters
+from tests.engine import counters, fakes
 from tests.engine.fakes import HeldLog, Laboratory, Observed, until_restarted
 
 NEVER = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)
@@ -60,16 +60,10 @@ class SlowLog(MemoryLog):
         await super().forget(version, pages)
 
 
-@asynccontextmanager
-async def opened(
+def opened(
     log: Log, policy: CheckpointPolicy, world: Laboratory | None = None, shards: int = 2
-) -> AsyncIterator[Database]:
-    database = Database(log, world or Laboratory(), shards=shards, policy=policy)
-    with trio.fail_after(10_000):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(database.run)
-            yield database
-            nursery.cancel_scope.cancel()
+) -> AbstractAsyncContextManager[Database]:
+    return fakes.opened(log, world, shards, policy=policy)
 
 
 def statistics(database: Database) -> CheckpointerStatistics:

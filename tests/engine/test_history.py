@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +32,19 @@ from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.snapshot_changes import snapshot_changes
 from tests.durability.histories import entries_of
-from tests.engine import counters
+from tests.engine import counters, fakes
 from tests.engine.fakes import Laboratory, until_restarted
 
 OFTEN = CheckpointPolicy(log_bytes=200, seconds=1e9, history=3600.0)
 
 
-@asynccontextmanager
-async def opened(
+def opened(
     log: Log,
     world: Laboratory,
     policy: CheckpointPolicy = OFTEN,
     cache: PageCache | None = None,
-) -> AsyncIterator[Database]:
-    database = Database(log, world, shards=2, policy=policy, cache=cache)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(database.run)
-        yield database
-        nursery.cancel_scope.cancel()
+) -> AbstractAsyncContextManager[Database]:
+    return fakes.opened(log, world, 2, policy=policy, cache=cache)
 
 
 def contents(snapshot: Snapshot) -> dict[str, Any]:

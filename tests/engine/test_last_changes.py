@@ -8,17 +8,16 @@ from random import Random
 
 import msgspec
 import pytest
-import trio
 
 from qserver.durability.checkpoint import decode_checkpoint
 from qserver.durability.memory import MemoryLog
 from qserver.durability.seal import sealed, unsealed
-from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import HistoryTooOld, SerializationFailure
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import Moment
+from tests.engine import fakes
 
 
 @asynccontextmanager
@@ -27,11 +26,8 @@ async def opened(log: MemoryLog, clock: list[float]) -> AsyncIterator[SqlDatabas
         raise AssertionError(text) from error
 
     world = OrdinaryWorld(lambda: clock[0], Random(0), report)
-    database = Database(log, world)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(database.run)
+    async with fakes.opened(log, world) as database:
         yield SqlDatabase(database, world)
-        nursery.cancel_scope.cancel()
 
 
 def changes(snapshot: Snapshot) -> dict[str, Moment]:

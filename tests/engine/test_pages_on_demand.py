@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from random import Random
 
 import pytest
@@ -20,21 +20,16 @@ from qserver.engine.world import OrdinaryWorld
 from qserver.errors import DataCorrupted, LogFailed, OutOfMemory, PageUnreadable
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from tests.engine import counters
+from tests.engine import counters, fakes
 
 ROWS = 2000
 POLICY = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)
 
 
-@asynccontextmanager
-async def opened(log: MemoryLog, cache: PageCache | None = None) -> AsyncIterator[Database]:
+def opened(log: MemoryLog, cache: PageCache | None = None) -> AbstractAsyncContextManager[Database]:
+    # The laboratory keeps all messages, and the pages that they hold.
     world = OrdinaryWorld(lambda: 1000.0, Random(0), lambda text, error: None)
-    database = Database(log, world, shards=2, policy=POLICY, cache=cache)
-    with trio.fail_after(10_000):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(database.run)
-            yield database
-            nursery.cancel_scope.cancel()
+    return fakes.opened(log, world, 2, policy=POLICY, cache=cache)
 
 
 async def a_log() -> MemoryLog:

@@ -16,6 +16,7 @@ from qserver.engine.world import OrdinaryWorld
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.btree import LEAVES_OF_RUN, UNREAD_COSTS, children_of
 from qserver.storage.page import Tree
+from tests.engine import fakes
 
 ROWS = 6000
 LOADS_AT_ONCE = 4 * LEAVES_OF_RUN // UNREAD_COSTS + 3
@@ -25,11 +26,8 @@ LOADS_AT_ONCE = 4 * LEAVES_OF_RUN // UNREAD_COSTS + 3
 @asynccontextmanager
 async def opened(log: MemoryLog, cache: PageCache) -> AsyncIterator[tuple[Database, SqlDatabase]]:
     world = OrdinaryWorld(lambda: 1000.0, Random(0), lambda text, error: None)
-    database = Database(log, world, shards=1, cache=cache)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(database.run)
+    async with fakes.opened(log, world, shards=1, cache=cache) as database:
         yield database, SqlDatabase(database, world)
-        nursery.cancel_scope.cancel()
 
 
 class LoadsOfSteps(trio.abc.Instrument):
