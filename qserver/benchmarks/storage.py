@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from pyrsistent import PMap, pmap
 
-from qserver.storage.btree import Change, apply, difference, get, pages
+from qserver.storage.btree import EntryChange, apply, difference, get, pages
 from qserver.storage.conflict import stale_read
 from qserver.storage.page import EMPTY, Key, Tree, Value
 from qserver.storage.pieces import at_once
@@ -308,7 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n{show(block)}")
 
 
-def _differences(old: Tree, new: Tree) -> list[Change]:
+def _differences(old: Tree, new: Tree) -> list[EntryChange]:
     return list(difference(old, new))
 
 

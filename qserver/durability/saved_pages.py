@@ -250,7 +250,7 @@ class SavedPages:
         return f"{self.count} saved pages of version {self.version}"
 
 
-class CheckpointRow(msgspec.Struct):
+class NewCheckpoint(msgspec.Struct):
     """The row of a checkpoint in the log, and its effects."""
 
     kept: KeptCheckpoint
@@ -270,7 +270,7 @@ class Save:
         """Pages that are new since the last checkpoint."""
         failures = saved.numbers_of_failures()
         self.died = Died(list(failures), [])
-        self.row: CheckpointRow | None = None
+        self.row: NewCheckpoint | None = None
         self._known = saved.count + len(failures)
         self._saved = saved
         self._kept: set[int] = set()
@@ -336,7 +336,7 @@ class Save:
         first = before.last_page if before else 0
         after = before.version if before else -1
         pages = [page for page in self.died.pages + ahead.pages if page.number > first]
-        self.row = CheckpointRow(new, gone, Dead(after, version, dead, pages), after)
+        self.row = NewCheckpoint(new, gone, Dead(after, version, dead, pages), after)
         parts = CheckpointParts(
             encode_outline(new),
             encode_numbers(version, gone),

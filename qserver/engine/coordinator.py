@@ -52,9 +52,10 @@ from qserver.engine.messages import (
     Decide,
     ExclusiveCommit,
     Failed,
-    Installed,
+    FromShard,
     Own,
     Prepare,
+    ToShard,
     Voted,
 )
 from qserver.engine.snapshot_source import SnapshotSource
@@ -80,8 +81,6 @@ from qserver.storage.writes import (
 )
 from qserver.values.relations import Definition
 
-ToShard: TypeAlias = Prepare | Decide | Own
-FromShard: TypeAlias = Voted | Installed
 ToCoordinator: TypeAlias = Commit | ExclusiveCommit | Rest
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
 

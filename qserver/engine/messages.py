@@ -120,6 +120,10 @@ class Installed(msgspec.Struct, frozen=True, eq=False):
     roots: Roots
 
 
+ToShard: TypeAlias = Prepare | Decide | Own
+FromShard: TypeAlias = Voted | Installed
+
+
 class Append(msgspec.Struct, frozen=True, eq=False):
     """A round for the log, and the answers to release when it is durable."""
 

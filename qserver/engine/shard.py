@@ -18,13 +18,13 @@ again from the log.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
 from qserver.durability.pauses import in_steps
 from qserver.engine.mailbox import Mailbox
-from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
+from qserver.engine.messages import Decide, FromShard, Installed, Own, Prepare, ToShard, Voted
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
 from qserver.storage.page import EMPTY
@@ -39,9 +39,6 @@ from qserver.storage.writes import (
     merge_writes,
     merge_writes_in_pieces,
 )
-
-ToShard: TypeAlias = Prepare | Decide | Own
-FromShard: TypeAlias = Voted | Installed
 
 ACCEPTED: Final = "an accepted transaction"
 UNDECIDED: Final = "an undecided transaction"

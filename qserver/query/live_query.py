@@ -35,7 +35,7 @@ from qserver.sql.execution import Rows
 from qserver.sql.live import check_live, linear_scan
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.plan import Scan
-from qserver.storage.btree import Change
+from qserver.storage.btree import EntryChange
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import differs
 from qserver.storage.footprint import Footprint, FootprintReader, changes_between
@@ -352,7 +352,7 @@ def _both(tree: int, key: Key, base: Snapshot, now: Snapshot) -> tuple[Value | N
 
 def _tree_changes(
     tree: int, footprint: Footprint, base: Snapshot, now: Snapshot
-) -> Iterator[list[Change]]:
+) -> Iterator[list[EntryChange]]:
     """Yield the changes of one tree in a footprint, in pieces."""
     keys = footprint.keys.get(tree)
     if keys:

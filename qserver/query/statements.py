@@ -53,9 +53,7 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import TEXT, SqlType
 
-Steps: TypeAlias = StatementSteps
-
-Controls: TypeAlias = Callable[[ast.TransactionControl], Steps]
+Controls: TypeAlias = Callable[[ast.TransactionControl], StatementSteps]
 """What is done for SAVEPOINT, ROLLBACK TO and the like."""
 
 NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
@@ -165,7 +163,7 @@ class StatementRun:
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(self._noted(text, perform(work, parsed.statement)), self.context)
 
-    def _noted(self, text: str, steps: Steps) -> Steps:
+    def _noted(self, text: str, steps: StatementSteps) -> StatementSteps:
         """Run the steps of a definition, and record its text if it changed anything."""
         transaction = self.transaction
         before, moved = dict(transaction.catalog_changes), transaction.rewritten
@@ -180,7 +178,7 @@ class StatementRun:
             transaction.definitions += (Definitions(text, names, rewritten),)
         return affected
 
-    def run_plan(self, plan: Plan, slots: Any) -> Steps:
+    def run_plan(self, plan: Plan, slots: Any) -> StatementSteps:
         transaction = self.transaction
         if transaction.catalog is transaction.snapshot.catalog:
             transaction.names_seen.update(plan.names)
@@ -188,7 +186,7 @@ class StatementRun:
         steps = plan.compiled.run(reader, slots, self.context)
         return self._watched(steps) if plan.watched else steps
 
-    def _watched(self, steps: Steps) -> Steps:
+    def _watched(self, steps: StatementSteps) -> StatementSteps:
         """Run the steps of a statement, then enforce foreign keys."""
         journal: Journal = []
         self.transaction.journal = journal
@@ -205,7 +203,7 @@ class StatementRun:
         name: tuple[str, ...],
         statement: ast.Statement,
         values: Sequence[tuple[SqlType, Any]],
-    ) -> Steps:
+    ) -> StatementSteps:
         """Run a statement of the engine's own, as part of another, with values as parameters."""
         types = tuple([sql_type for sql_type, _ in values])
         transaction = self.transaction
@@ -274,7 +272,9 @@ class StatementRun:
     def check(self, statement: ast.Statement) -> Generator[Step, Any, None]:
         yield from self._plan(statement, ())
 
-    def run(self, statement: ast.Statement, literals: Sequence[Any]) -> Generator[Step, Any, Steps]:
+    def run(
+        self, statement: ast.Statement, literals: Sequence[Any]
+    ) -> Generator[Step, Any, StatementSteps]:
         plan = yield from self._plan(statement, literals)
         return plan.compiled.run(self.transaction, literals, self.context)
 
@@ -314,7 +314,7 @@ class StatementRun:
         steps = self._explain(node, literals, given)
         return Cursor(steps, self.context, heading=Heading(("QUERY PLAN",), (TEXT,)))
 
-    def _explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> Steps:
+    def _explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> StatementSteps:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
             yield [("Utility Statement",)]
             return 0

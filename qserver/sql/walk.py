@@ -20,7 +20,7 @@ from qserver.sql import expressions, plan
 from qserver.sql.expressions import And, Apply, Column, Expression
 from qserver.sql.plan import Plan
 
-Change: TypeAlias = Callable[[Any], Any]
+Rewrite: TypeAlias = Callable[[Any], Any]
 
 _PLANS = frozenset(get_args(Plan))
 _PARTS = frozenset(
@@ -132,7 +132,7 @@ def output_sources(node: Plan) -> tuple[int, ...]:
             return (node.source,)
 
 
-def with_parts(node: Any, change: Change) -> Any:
+def with_parts(node: Any, change: Rewrite) -> Any:
     """Apply `change` to the parts directly below a node; return the same node if none changes."""
     changes = {}
     for name in _field_names(type(node)):
@@ -152,7 +152,7 @@ def with_parts(node: Any, change: Change) -> Any:
     return replace(node, **changes)
 
 
-def _changed_items(items: tuple[Any, ...], change: Change) -> tuple[Any, ...]:
+def _changed_items(items: tuple[Any, ...], change: Rewrite) -> tuple[Any, ...]:
     changed = []
     is_same = True
     for old in items:
@@ -167,7 +167,7 @@ def _changed_items(items: tuple[Any, ...], change: Change) -> tuple[Any, ...]:
     return items if is_same else tuple(changed)
 
 
-def rebuilt(node: Any, change: Change) -> Any:
+def rebuilt(node: Any, change: Rewrite) -> Any:
     """Apply `change` to every part, from the leaves up; unchanged parts are shared."""
 
     def visit(part: Any) -> Any:
@@ -176,7 +176,7 @@ def rebuilt(node: Any, change: Change) -> Any:
     return visit(node)
 
 
-def rewritten(node: Any, change: Change) -> Any:
+def rewritten(node: Any, change: Rewrite) -> Any:
     """Apply `change` from the top down; where it returns None, rewrite the node's parts."""
 
     def visit(part: Any) -> Any:

@@ -49,7 +49,7 @@ from qserver.storage.page import (
     same_page,
 )
 
-Change: TypeAlias = tuple[Key, Value | None, Value | None]
+EntryChange: TypeAlias = tuple[Key, Value | None, Value | None]
 
 LEAVES_OF_RUN: Final = 32
 """Leaves whose values form one run of `value_runs`."""
@@ -326,7 +326,7 @@ def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
 
 def difference(
     old: Tree, new: Tree, low: Key | None = None, high: Key | None = None
-) -> Iterator[Change]:
+) -> Iterator[EntryChange]:
     """Yield keys in low <= key < high whose entry is not the same object, with both values.
 
     Keys ascend. Both trees are opened level by level. Pages of one height in both frontiers hold

@@ -264,10 +264,10 @@ def _at(rows: list[Value], places: list[int]) -> list[Value]:
     return [rows[place] for place in places]
 
 
-Part: TypeAlias = Chunk | list[Value]
+ScanPart: TypeAlias = Chunk | list[Value]
 
 
-def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Part]:
+def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[ScanPart]:
     """Yield the values of a range in order: chunks, and runs of values where there are few."""
     if tree.height > 1:
         assert type(tree) is Branch

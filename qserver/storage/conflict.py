@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from qserver.storage.btree import Change, difference, get
+from qserver.storage.btree import EntryChange, difference, get
 from qserver.storage.page import EMPTY, Key, Tree, Value
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part
@@ -73,7 +73,9 @@ def is_unchanged(part: Part, each: Range, roots: Mapping[Range, Tree]) -> bool:
     return before == (roots.get(each, EMPTY),)
 
 
-def _changes(base: Snapshot, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
+def _changes(
+    base: Snapshot, each: Range, now: Tree, scanned: ScannedRange
+) -> Iterator[EntryChange]:
     """Yield what has changed in a range since it was scanned, however it was cut then."""
     low, high = each.clipped(scanned.low, scanned.high)
     for before, first, last in base.trees.tree(each.tree).pieces(low, high):

@@ -26,8 +26,8 @@ from qserver.storage.conflict import (
     stale_read,
     writes_overlap,
 )
-from qserver.storage.page import EMPTY, Key, Tree
-from qserver.storage.ranges import Range
+from qserver.storage.page import EMPTY, Key
+from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.transaction import ScannedRange
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, count_changes
@@ -39,7 +39,6 @@ SCANS_AT_ONCE: Final = 512
 """Scans that are checked for changes before others run."""
 
 Each = TypeVar("Each")
-Roots: TypeAlias = Mapping[Range, Tree]
 Scan: TypeAlias = tuple[Range, ScannedRange]
 RangeWrites: TypeAlias = Mapping[Range, TreeWrites]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from qserver.limits import LIVE_KEYS_MAX, LIVE_RANGES_MAX
-from qserver.storage.btree import Change, cuts, difference
+from qserver.storage.btree import EntryChange, cuts, difference
 from qserver.storage.page import Key, Value
 from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
@@ -115,14 +115,14 @@ class FootprintReader(Transaction):
 
 def changes_between(
     before: Snapshot, now: Snapshot, tree: int, low: Key | None, high: Key | None
-) -> Iterator[list[Change]]:
+) -> Iterator[list[EntryChange]]:
     """Yield the entries of a range that two snapshots do not share; see `tree_changes`."""
     return tree_changes(before.trees.tree(tree), now.trees.tree(tree), low, high)
 
 
 def tree_changes(
     old: RangedTree, new: RangedTree, low: Key | None, high: Key | None
-) -> Iterator[list[Change]]:
+) -> Iterator[list[EntryChange]]:
     """Yield the entries of a range that two trees do not share, a few thousand keys at a time.
 
     Entries with equal values may be among them.

@@ -30,7 +30,7 @@ from qserver.storage.btree import (
     value_runs,
 )
 from qserver.storage.catalog import Catalog
-from qserver.storage.columns import Part, chunks
+from qserver.storage.columns import ScanPart, chunks
 from qserver.storage.page import Key, Value
 from qserver.storage.ranges import Range, Trees
 from qserver.storage.writes import Moment
@@ -127,7 +127,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         low: Key | None = None,
         high: Key | None = None,
         predicate: Predicate | None = None,
-    ) -> Iterator[Part]:
+    ) -> Iterator[ScanPart]:
         """Yield the same values in the same order, as chunks where there are enough."""
         for root in self.trees.tree(tree).roots_between(low, high):
             yield from chunks(root, low, high)

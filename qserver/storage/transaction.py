@@ -24,7 +24,7 @@ import msgspec
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
 from qserver.storage.btree import load_at, pages
 from qserver.storage.catalog import Catalog
-from qserver.storage.columns import Part, chunks, pieces
+from qserver.storage.columns import ScanPart, chunks, pieces
 from qserver.storage.key_order import KeyOrder
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Page, Predicate, Snapshot
@@ -228,7 +228,7 @@ class Transaction:
         low: Key | None = None,
         high: Key | None = None,
         predicate: Predicate | None = None,
-    ) -> Iterator[Part]:
+    ) -> Iterator[ScanPart]:
         """Yield the same values as `scan_values`, as chunks where the overlay changes nothing.
 
         The whole range counts as read.
@@ -240,7 +240,7 @@ class Transaction:
             return self._chunks_around(scanned, own)
         return self.snapshot.scan_chunks(tree, low, high)
 
-    def _chunks_around(self, scanned: ScannedRange, own: TreeWrites) -> Iterator[Part]:
+    def _chunks_around(self, scanned: ScannedRange, own: TreeWrites) -> Iterator[ScanPart]:
         """Yield the pages that the overlay changes as rows, the others as chunks."""
         order = sorted(own)
         tree = self.snapshot.trees.tree(scanned.tree)

@@ -30,8 +30,8 @@ from qserver.query.bulk import BulkInsert, OnConflict
 from qserver.query.idempotency import mismatch
 from qserver.query.results import Answered, Options
 from qserver.web import shapes
-from qserver.web.bulk_array import JsonArray
-from qserver.web.bulk_rows import Csv, JsonLines
+from qserver.web.bulk_array import JsonArrayDecoder
+from qserver.web.bulk_rows import CsvDecoder, JsonLinesDecoder
 from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
 from qserver.web.idempotency import REPLAYED, name_of_answer
@@ -48,10 +48,10 @@ PIECE_BYTES: Final = 128 * 1024
 GATHER_SECONDS: Final = 0.05
 """How long lines that have arrived wait for others, to be decoded with them."""
 
-_KINDS: Final[Mapping[bytes, type[JsonLines | Csv]]] = {
-    b"application/x-ndjson": JsonLines,
-    b"application/jsonl": JsonLines,
-    b"text/csv": Csv,
+_KINDS: Final[Mapping[bytes, type[JsonLinesDecoder | CsvDecoder]]] = {
+    b"application/x-ndjson": JsonLinesDecoder,
+    b"application/jsonl": JsonLinesDecoder,
+    b"text/csv": CsvDecoder,
 }
 """The decoders of media types; others are JSON."""
 
@@ -72,7 +72,7 @@ class BulkEndpoint(Endpoint):
 class BulkOptions(NamedTuple):
     """The options in the head of a request."""
 
-    kind: type[JsonLines | Csv | JsonArray]
+    kind: type[JsonLinesDecoder | CsvDecoder | JsonArrayDecoder]
     on_conflict: OnConflict
     only: tuple[str, ...] | None
     database: str | None
@@ -115,9 +115,9 @@ class BulkCall(KeyedCall):
             raise InvalidRequest(f"on_conflict is one of {', '.join(CHOICES)}, not {on_conflict!r}")
         only = names_of(given["columns"]) if "columns" in given else None
         media_type = endpoint.content_type.partition(b";")[0].strip().lower()
-        kind = _KINDS.get(media_type, JsonArray)
+        kind = _KINDS.get(media_type, JsonArrayDecoder)
         _check_parameters(endpoint.content_type)
-        if kind is JsonArray:
+        if kind is JsonArrayDecoder:
             instead = "application/x-ndjson, text/csv or application/json"
             check_media_type(endpoint.content_type, JSON_TYPES, instead)
         database = given.get("database", endpoint.database)
@@ -137,7 +137,7 @@ class BulkCall(KeyedCall):
                 known = sql.stored_answer(transaction.transaction, name)
                 if known is not None:
                     return await _repeated(known, body)
-            texts = bulk.kind is Csv
+            texts = bulk.kind is CsvDecoder
             insert = BulkInsert(
                 sql, transaction, self.endpoint.table, bulk.on_conflict, options, texts=texts
             )
@@ -262,7 +262,7 @@ async def _repeated(known: StoredAnswer, body: BodyPieces) -> Answered:
 async def _add_all(
     insert: BulkInsert,
     body: BodyPieces,
-    decoder: JsonLines | Csv | JsonArray,
+    decoder: JsonLinesDecoder | CsvDecoder | JsonArrayDecoder,
     still_allowed: Callable[[], Awaitable[None]],
 ) -> None:
     """Insert rows as they arrive, one piece of the body at a time."""

@@ -53,7 +53,7 @@ _many: Final[msgspec.json.Decoder[list[dict[str, Any]]]] = decoder_of(list[dict[
 _one: Final[msgspec.json.Decoder[dict[str, Any]]] = decoder_of(dict[str, Any])
 
 
-class JsonArray:
+class JsonArrayDecoder:
     def __init__(self, only: tuple[str, ...] | None) -> None:
         self._batches = ObjectBatches(only)
         self._awaits = "["

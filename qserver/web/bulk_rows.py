@@ -81,7 +81,7 @@ class ObjectBatches:
         return refused_row(self._count + 1, reason)
 
 
-class JsonLines:
+class JsonLinesDecoder:
     def __init__(self, only: tuple[str, ...] | None) -> None:
         self._batches = ObjectBatches(only)
         self._begun: list[bytes] = []
@@ -127,7 +127,7 @@ class JsonLines:
         raise AssertionError("each line alone is a JSON object, and all together are not")
 
 
-class Csv:
+class CsvDecoder:
     def __init__(self, only: tuple[str, ...] | None) -> None:
         self._only = only
         self._decode = getincrementaldecoder("utf-8-sig")("strict").decode

@@ -12,7 +12,7 @@ from qserver.durability import loading, recovery
 from qserver.engine import coordinator, shard
 from qserver.engine.messages import Installed, Own
 from qserver.storage import conflict, ranges, routing
-from qserver.storage.btree import Change, difference, key_at, pages_backward, split
+from qserver.storage.btree import EntryChange, difference, key_at, pages_backward, split
 from qserver.storage.page import Key, Tree
 from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees
@@ -96,7 +96,9 @@ def _clip_behind_the_bound(original: Any) -> Any:
 
 
 def _compare_with_the_first_root(original: Any) -> Any:
-    def changes(base: Snapshot, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
+    def changes(
+        base: Snapshot, each: Range, now: Tree, scanned: ScannedRange
+    ) -> Iterator[EntryChange]:
         low, high = each.clipped(scanned.low, scanned.high)
         for before, first, last in list(base.trees.tree(each.tree).pieces(low, high))[:1]:
             yield from difference(before, now, first, last)

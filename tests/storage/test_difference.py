@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 
 from qserver.storage import btree
-from qserver.storage.btree import Change
+from qserver.storage.btree import EntryChange
 from qserver.storage.page import EMPTY, Key, Leaf, Tree
 from tests.storage.trees import (
     Changes,
@@ -31,7 +31,7 @@ from tests.storage.trees import (
 
 def brute_force(
     old: Model, new: Model, low: Key | None = None, high: Key | None = None
-) -> list[Change]:
+) -> list[EntryChange]:
     return [
         (key, old.get(key), new.get(key))
         for key in within({**old, **new}, low, high)

@@ -17,12 +17,11 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.sql.execution import Rows
 from qserver.values.jsonb import jsonb_of
 from qserver.values.types import BYTEA, DOUBLE, JSON, JSONB, NUMERIC, TEXT, Kind, SqlType, array_of
-from qserver.web.bulk_array import JsonArray as Array
-from qserver.web.bulk_rows import Batches, Csv, JsonLines
+from qserver.web.bulk_array import JsonArrayDecoder
+from qserver.web.bulk_rows import Batches, CsvDecoder, JsonLinesDecoder
 from qserver.web.requests import decode_value
 from qserver.web.rows import RowEncoder
-from qserver.web.streams import CsvLines, Form, JsonArray
-from qserver.web.streams import JsonLines as Lines
+from qserver.web.streams import CsvLines, Form, JsonArray, JsonLines
 from tests.sql.databases import opened_sql
 from tests.values.strategies import ALL_TYPES, arrays, stored, structures
 
@@ -41,15 +40,15 @@ VALUES: dict[SqlType, st.SearchStrategy[Any]] = {
     array_of(BYTEA): arrays(st.binary(max_size=3)),
 }
 ROWS = st.lists(st.tuples(*[st.none() | VALUES[each] for each in TYPES]), min_size=1, max_size=3)
-FORMS: tuple[Form, ...] = (CsvLines, Lines, JsonArray)
+FORMS: tuple[Form, ...] = (CsvLines, JsonLines, JsonArray)
 
 
 def batches(form: Form, body: bytes) -> Batches:
     if form is CsvLines:
-        return Csv(None).feed(body, last=True)
-    if form is Lines:
-        return JsonLines(None).feed(body, last=True)
-    return Array(None).feed(body, last=True)
+        return CsvDecoder(None).feed(body, last=True)
+    if form is JsonLines:
+        return JsonLinesDecoder(None).feed(body, last=True)
+    return JsonArrayDecoder(None).feed(body, last=True)
 
 
 async def put(database: SqlDatabase, table: str, form: Form, body: bytes) -> None:

@@ -16,8 +16,8 @@ from qserver.errors import InvalidRequest
 from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX
 from qserver.web import bulk_rows
 from qserver.web.bulk import PIECE_BYTES
-from qserver.web.bulk_array import DEPTH, JsonArray
-from qserver.web.bulk_rows import CELLS_AT_ONCE, RECORD_LENGTH_SHORT, Csv, JsonLines
+from qserver.web.bulk_array import DEPTH, JsonArrayDecoder
+from qserver.web.bulk_rows import CELLS_AT_ONCE, RECORD_LENGTH_SHORT, CsvDecoder, JsonLinesDecoder
 
 NAMES = ("a", "b", "c")
 TEXTS = st.text(alphabet='x",\n\r ü\\', max_size=6)
@@ -26,7 +26,7 @@ CUTS = st.lists(st.integers(0, 200), max_size=6)
 
 
 def decoded(
-    decoder: Csv | JsonLines | JsonArray,
+    decoder: CsvDecoder | JsonLinesDecoder | JsonArrayDecoder,
     body: bytes,
     cuts: list[int],
     found: list[tuple[int, Any]] | None = None,
@@ -62,15 +62,15 @@ def as_csv(table: list[tuple[str | None, ...]]) -> bytes:
 @given(TABLES, CUTS)
 def test_csv_in_pieces_is_the_table(table: list[tuple[str | None, ...]], cuts: list[int]) -> None:
     rows = [dict(zip(NAMES, row, strict=True)) for row in table]
-    assert decoded(Csv(None), as_csv(table), cuts) == list(enumerate(rows, 1))
+    assert decoded(CsvDecoder(None), as_csv(table), cuts) == list(enumerate(rows, 1))
     some = [{"c": row["c"], "a": row["a"]} for row in rows]
-    assert decoded(Csv(("c", "a")), as_csv(table), cuts) == list(enumerate(some, 1))
+    assert decoded(CsvDecoder(("c", "a")), as_csv(table), cuts) == list(enumerate(some, 1))
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(NAMES), TEXTS | st.none() | st.integers())), CUTS)
 def test_lines_in_pieces_are_the_objects(rows: list[dict[str, Any]], cuts: list[int]) -> None:
     body = "\n\n".join([json.dumps(row, ensure_ascii=False) for row in rows]).encode()
-    assert decoded(JsonLines(None), body, cuts) == list(enumerate(rows, 1))
+    assert decoded(JsonLinesDecoder(None), body, cuts) == list(enumerate(rows, 1))
 
 
 @given(st.text(alphabet='x",\n', max_size=12), CUTS)
@@ -79,7 +79,7 @@ def test_what_csv_refuses_does_not_depend_on_the_pieces(text: str, cuts: list[in
 
     def outcome(cuts: list[int]) -> Any:
         try:
-            return decoded(Csv(None), body, cuts)
+            return decoded(CsvDecoder(None), body, cuts)
         except InvalidRequest as error:
             return error.row, error.message
 
@@ -93,7 +93,7 @@ def test_a_long_record_means_what_a_short_one_does(text: str, cuts: list[int], h
     def outcome() -> Any:
         found: list[Any] = []
         try:
-            return decoded(Csv(None), body, cuts, found), None
+            return decoded(CsvDecoder(None), body, cuts, found), None
         except InvalidRequest as error:
             return found, error.row
 
@@ -108,7 +108,7 @@ def test_a_long_record_is_taken_a_few_cells_at_a_time() -> None:
     names = ",".join(f"column_{n}" for n in range(BULK_COLUMNS_MAX))
     cells = ",".join(["12345"] * BULK_COLUMNS_MAX)
     body = f"{names}\n{cells}\n{cells},1\n".encode()
-    decoder, steps, rows = Csv(None), 0, 0
+    decoder, steps, rows = CsvDecoder(None), 0, 0
     with pytest.raises(InvalidRequest, match=f"row 2 has more than {BULK_COLUMNS_MAX} cells") as no:
         for at in range(0, len(body), RECORD_LENGTH_SHORT // 4):
             for batch in decoder.feed(body[at : at + RECORD_LENGTH_SHORT // 4]):
@@ -123,17 +123,17 @@ def test_a_header_of_too_many_cells_is_refused(pieces: int) -> None:
     body = ",".join(f"c{n}" for n in range(BULK_COLUMNS_MAX + 1)).encode() + b"\n"
     cuts = [len(body) * piece // pieces for piece in range(pieces)]
     with pytest.raises(InvalidRequest, match=f"has more than {BULK_COLUMNS_MAX} cells"):
-        decoded(Csv(("c1",)), body, cuts)
+        decoded(CsvDecoder(("c1",)), body, cuts)
 
 
 def test_a_long_cell_passes() -> None:
     cell = "x" * (csv.field_size_limit() // 8)
-    assert decoded(Csv(None), f"a\n{cell}\n".encode(), []) == [(1, {"a": cell})]
+    assert decoded(CsvDecoder(None), f"a\n{cell}\n".encode(), []) == [(1, {"a": cell})]
 
 
 def test_a_nul_is_no_text() -> None:
     with pytest.raises(InvalidRequest, match="NUL"):
-        decoded(Csv(None), b"a\nx\0y\n", [])
+        decoded(CsvDecoder(None), b"a\nx\0y\n", [])
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -148,14 +148,14 @@ def test_an_array_in_pieces_is_its_objects(
     rows: list[dict[str, Any]], cuts: list[int], wide: bool
 ) -> None:
     body = json.dumps(rows, ensure_ascii=False, indent=2 if wide else None).encode()
-    assert decoded(JsonArray(None), body, cuts) == list(enumerate(rows, 1))
+    assert decoded(JsonArrayDecoder(None), body, cuts) == list(enumerate(rows, 1))
 
 
 @given(st.text(alphabet='{}[]",:1 a', max_size=14), CUTS)
 def test_what_an_array_refuses_does_not_depend_on_the_pieces(text: str, cuts: list[int]) -> None:
     def outcome(cuts: list[int]) -> Any:
         try:
-            return decoded(JsonArray(None), b'[{"a":1},' + text.encode(), cuts)
+            return decoded(JsonArrayDecoder(None), b'[{"a":1},' + text.encode(), cuts)
         except InvalidRequest:
             return "refused"
 
@@ -177,7 +177,7 @@ def test_deep_objects_of_an_array_pass(depth: int) -> None:
         deep = [deep]
     rows = [{"a": 1}, {"a": deep}, {"a": 3}]
     body = json.dumps(rows).encode()
-    assert decoded(JsonArray(None), body, [20, 40]) == list(enumerate(rows, 1))
+    assert decoded(JsonArrayDecoder(None), body, [20, 40]) == list(enumerate(rows, 1))
 
 
 def test_what_is_too_deep_or_wrong_in_an_array_is_named() -> None:
@@ -194,16 +194,18 @@ def test_what_is_too_deep_or_wrong_in_an_array_is_named() -> None:
         b'{"a": \xff}',
     ):
         with pytest.raises(InvalidRequest) as caught:
-            decoded(JsonArray(None), b'[{"a": 1},\n{"a": 2}, %b]' % wrong, [])
+            decoded(JsonArrayDecoder(None), b'[{"a": 1},\n{"a": 2}, %b]' % wrong, [])
         assert caught.value.row == 3, wrong
 
 
-@pytest.mark.parametrize("kind", [Csv, JsonLines, JsonArray])
+@pytest.mark.parametrize("kind", [CsvDecoder, JsonLinesDecoder, JsonArrayDecoder])
 def test_a_row_without_end_is_refused_before_it_fills_the_memory(kind: Any) -> None:
     decoder = kind(None)
-    begin = {Csv: b'a\n1\n"', JsonLines: b'{"a": 1}\n{"a": "', JsonArray: b'[{"a": 1}, {"a": "'}[
-        kind
-    ]
+    begin = {
+        CsvDecoder: b'a\n1\n"',
+        JsonLinesDecoder: b'{"a": 1}\n{"a": "',
+        JsonArrayDecoder: b'[{"a": 1}, {"a": "',
+    }[kind]
     assert [len(batch.rows) for batch in decoder.feed(begin)][-1:] == [1]
     piece, sent = b"x" * 500_000, 0
     with pytest.raises(InvalidRequest, match="longer than") as caught:
@@ -214,13 +216,13 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(kind: Any) -> N
     assert caught.value.row == 2
 
 
-@pytest.mark.parametrize("kind", [Csv, JsonLines, JsonArray])
+@pytest.mark.parametrize("kind", [CsvDecoder, JsonLinesDecoder, JsonArrayDecoder])
 def test_a_row_that_is_too_long_is_refused_though_it_ends(kind: Any) -> None:
     value = b"x" * (BULK_ROW_BYTES_MAX + 2 * PIECE_BYTES)
     body = {
-        Csv: b"a\n1\n%b\n",
-        JsonLines: b'{"a": 1}\n{"a": "%b"}\n',
-        JsonArray: b'[{"a": 1}, {"a": "%b"}]',
+        CsvDecoder: b"a\n1\n%b\n",
+        JsonLinesDecoder: b'{"a": 1}\n{"a": "%b"}\n',
+        JsonArrayDecoder: b'[{"a": 1}, {"a": "%b"}]',
     }[kind] % value
     with pytest.raises(InvalidRequest, match="longer than") as caught:
         decoded(kind(None), body, list(range(0, len(body), PIECE_BYTES)))
@@ -231,7 +233,7 @@ def test_a_row_that_is_too_long_is_refused_though_it_ends(kind: Any) -> None:
 @pytest.mark.parametrize("cut", range(12))
 def test_a_row_of_csv_that_is_no_text_is_refused_with_its_number(wrong: bytes, cut: int) -> None:
     found: list[Any] = []
-    decoder = Csv(None)
+    decoder = CsvDecoder(None)
     body = b"a\n1\n2\nx%b\n4\n" % wrong
     with pytest.raises(InvalidRequest, match=r"row 3 (is not UTF-8|has a NUL)") as caught:
         for piece, last in ((body[:cut], False), (body[cut:], True)):
@@ -240,11 +242,15 @@ def test_a_row_of_csv_that_is_no_text_is_refused_with_its_number(wrong: bytes, c
     assert caught.value.row == 3
     assert found == [("1",), ("2",)]
     with pytest.raises(InvalidRequest, match="the header of the CSV"):
-        list(Csv(None).feed(b"a%b\n1\n" % wrong))
+        list(CsvDecoder(None).feed(b"a%b\n1\n" % wrong))
 
 
-@pytest.mark.parametrize("kind", [Csv, JsonLines, JsonArray])
+@pytest.mark.parametrize("kind", [CsvDecoder, JsonLinesDecoder, JsonArrayDecoder])
 def test_a_mark_of_byte_order_is_not_part_of_the_first_row(kind: Any) -> None:
-    body = {Csv: "a\n1\n", JsonLines: '{"a": "1"}', JsonArray: ' [{"a": "1"}] '}[kind]
+    body = {
+        CsvDecoder: "a\n1\n",
+        JsonLinesDecoder: '{"a": "1"}',
+        JsonArrayDecoder: ' [{"a": "1"}] ',
+    }[kind]
     for cuts in ([], [1], [2, 3]):
         assert decoded(kind(None), body.encode("utf-8-sig"), cuts) == [(1, {"a": "1"})]
