@@ -3,6 +3,10 @@
     GROUP BY a, ROLLUP (b, c)     keys a b c     sets (a b c) (a b) (a)
 
 Every item is a list of sets, a plain expression one set of one key; several items are multiplied.
+
+Equal expressions are one key. But with sets, each item of the select list that is named by number
+or name is a key of its own: in SELECT a, a … GROUP BY ROLLUP (1, 2) the second is NULL where the
+first is not. Elsewhere in the query, `a` is the first of such items.
 """
 
 from __future__ import annotations
@@ -37,9 +41,14 @@ class GroupBy:
         self.keys: list[Expression] = []
         self._alike = Alike(scope.literals)
         self.sets: tuple[GroupingSet, ...] | None = None
+        self.of_outputs: dict[int, int] = {}
+        """With sets, the key of each item of the select list that is one."""
+        self._has_sets = False
+        self._has_twins = False
 
     def bind(self, items: Sequence[ast.Expression | ast.GroupingSets], distinct: bool) -> None:
         sets: list[GroupingSet] = [()]
+        self._has_sets = any(isinstance(item, ast.GroupingSets) for item in items)
         for item in items:
             choices = self._sets(item)
             if len(sets) * len(choices) > SETS_MAX:
@@ -49,9 +58,20 @@ class GroupBy:
                 )
             sets = [_united(one, other) for one in sets for other in choices]
         self.scope.binding.budget.spend(len(sets) * STEPS_OF_SET)
-        has_sets = any(isinstance(item, ast.GroupingSets) for item in items)
-        if has_sets:
+        if self._has_twins:
+            sets = self._in_order_of_outputs(sets)
+        if self._has_sets:
             self.sets = _distinct(sets) if distinct else tuple(sets)
+
+    def _in_order_of_outputs(self, sets: list[GroupingSet]) -> list[GroupingSet]:
+        """Move the keys of earlier items of the select list forward, where equal ones are found."""
+        outputs = {key: output for output, key in self.of_outputs.items()}
+        last = len(self.outputs)
+        order = sorted(range(len(self.keys)), key=lambda key: (outputs.get(key, last), key))
+        moved = {before: now for now, before in enumerate(order)}
+        self.keys = [self.keys[before] for before in order]
+        self.of_outputs = {output: moved[key] for output, key in self.of_outputs.items()}
+        return [tuple([moved[key] for key in each]) for each in sets]
 
     def _sets(self, item: ast.Expression | ast.GroupingSets) -> list[GroupingSet]:
         if not isinstance(item, ast.GroupingSets):
@@ -92,8 +112,16 @@ class GroupBy:
     def _key(self, node: ast.Expression) -> int:
         found = find_output(self.scope, self.outputs, node, Clause.GROUP_BY)
         if isinstance(found, int):
+            if found in self.of_outputs:
+                return self.of_outputs[found]
             expression = typed(self.scope, self.outputs[found])
             self._refuse_later_things(expression)
+            if self._has_sets:
+                if not isinstance(expression, CONSTANTS):
+                    self._has_twins |= self._alike.position(expression, self.keys) is not None
+                self.of_outputs[found] = len(self.keys)
+                self.keys.append(expression)
+                return self.of_outputs[found]
         else:
             expression = found
         if isinstance(expression, CONSTANTS):

@@ -13,7 +13,7 @@ named; they become keys, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from qserver.errors import GroupingError
@@ -47,11 +47,13 @@ class Grouping:
         scope: Scope,
         keys: Sequence[Expression],
         sets: tuple[tuple[int, ...], ...] | None,
+        of_outputs: Mapping[int, int],
     ) -> None:
         self.scope = scope
         self.level = scope.level
         self.keys = list(keys)
         self.sets = sets
+        self._of_outputs = of_outputs
         self.source = scope.binding.new_source()
         self._alike = Alike(scope.literals)
         self._subqueries = 0
@@ -86,6 +88,14 @@ class Grouping:
     def grouped(self, expression: Any) -> Any:
         """Rewrite the expression over keys and aggregates."""
         return rewritten(expression, self._change)
+
+    def output(self, at: int | None, expression: Expression) -> Expression:
+        """Rewrite an item of the select list, or what refers to it, which may be a key itself."""
+        key = None if at is None else self._of_outputs.get(at)
+        if key is not None and self.keys[key].type == expression.type:
+            return self._key(key)
+        found: Expression = self.grouped(expression)
+        return found
 
     def _change(self, node: Any) -> Any:
         kind = type(node)

@@ -161,7 +161,8 @@ class _Select:
     ) -> tuple[Plan, list[Expression], list[FunctionScan]]:
         """Return the plan up to HAVING, and everything later in terms of it."""
         level = self.level
-        grouping = Grouping(self.scope, self.group_by.keys, self.group_by.sets)
+        keyed = self.group_by
+        grouping = Grouping(self.scope, keyed.keys, keyed.sets, keyed.of_outputs)
         grouping.add_dependent(
             [
                 *expressions,
@@ -172,12 +173,13 @@ class _Select:
                 *late,
             ]
         )
-        expressions = [grouping.grouped(each) for each in expressions]
+        expressions = [grouping.output(at, each) for at, each in enumerate(expressions)]
         having = None if self.having is None else grouping.grouped(self.having)
         self.order = [
-            OrderKey(key.item, key.output, grouping.grouped(key.expression)) for key in self.order
+            OrderKey(key.item, key.output, grouping.output(key.output, key.expression))
+            for key in self.order
         ]
-        self.on = [(at, grouping.grouped(each)) for at, each in self.on]
+        self.on = [(at, grouping.output(at, each)) for at, each in self.on]
         level.windows = [grouping.grouped(each) for each in level.windows]
         late = [grouping.grouped(each) for each in late]
         plan = grouping.plan(plan)

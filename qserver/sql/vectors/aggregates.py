@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from qserver.sql.functions.aggregates.basic import AVERAGED
 from qserver.sql.functions.numbers.numeric_math import exact_add
 from qserver.sql.vectors.grouping import Groups
 from qserver.sql.vectors.operations import Refused, full
@@ -140,6 +141,8 @@ def _float_sums(
 ) -> list[float]:
     """Return the states with the values added one after the other, as row code adds them."""
     before = [0.0 if state is None else state[call.state] or 0.0 for state in states]
+    if call.name == "avg" and not (_are_averaged(values) and _are_averaged(np.array(before))):
+        raise Refused  # row code watches for the overflow that PostgreSQL has
     if groups is None:
         sums = np.add.accumulate(np.concatenate((before, values)))[-1:]
     else:
@@ -154,6 +157,10 @@ def _float_sums(
         raise Refused  # 0 or -0: that depends on the first
     found: list[float] = sums.tolist()
     return found
+
+
+def _are_averaged(values: Array) -> bool:
+    return not len(values) or bool(values.min() >= -AVERAGED and values.max() <= AVERAGED)
 
 
 # --- extremes and truths -------------------------------------------------------------------------

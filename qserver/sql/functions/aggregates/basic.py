@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from math import isfinite, isinf, nan
 from typing import Final, TypeVar
 
 from qserver.limits import TEXT_RESULT_LENGTH_MAX
@@ -147,13 +148,35 @@ def _averages() -> Iterator[Aggregate]:
             "avg",
             (each,),
             DOUBLE,
-            ("0.0", "0"),
-            f"{{s0}} = ({{v}} if -{_LARGEST} <= ({{v}} := {{s0}} + {{0}}) <= {_LARGEST}"
-            " else checked_sum({v}, {s0}, {0})); {s1} += 1",
+            ("0.0", "0", "0.0"),
+            f"{{s2}} = ({{s2}} if -{AVERAGED} <= ({{v}} := {{s0}} + {{0}}) <= {AVERAGED}"
+            f" and -{AVERAGED} <= {{0}} <= {AVERAGED}"
+            " else deviation({v}, {s0}, {0}, {s1}, {s2})); {s0} = {v}; {s1} += 1",
             "({s0} / {s1} if {s1} else None)",
-            {"checked_sum": float_math.checked_sum},
+            {"deviation": _deviation},
             ordered=True,
         )
+
+
+AVERAGED: Final = 1e140
+"""Values and sums of avg up to here cannot make the sum of squares of deviations overflow."""
+
+
+def _deviation(total: float, before: float, value: float, count: int, squares: float) -> float:
+    """Add a value to the sum of squares of deviations, as PostgreSQL does for avg, too.
+
+    An average that could be told is refused if this sum overflows. Smaller values, which leave it
+    out, add too little to matter.
+    """
+    if not count:
+        return squares if isfinite(value) else nan
+    distance = value * (count + 1) - total
+    squares += distance * distance / ((count + 1) * count)
+    if isinf(total) or isinf(squares):
+        if not isinf(before) and not isinf(value):
+            float_math.overflow()
+        return nan
+    return squares
 
 
 def average(total: int | Decimal, count: int) -> Decimal:

@@ -202,3 +202,27 @@ def run(aggregate: Aggregate, rows: list[tuple[Any, ...]], finish_each: bool = F
         if finish_each:
             eval(finish, names)
     return eval(finish, names)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1e300", "1e300"], "1e+300"),
+        (["Infinity", "1e300", "2e300"], "Infinity"),
+        (["NaN", "1e300", "2e300"], "NaN"),
+        (["1e153", "2e153", "-3e153"], "-1.2404714227978357e+137"),
+        (["1e300", "2e300"], None),
+        (["2e300", "-2e300"], None),
+        (["1e300", "-1"], None),
+        (["1e300", "2e300", "NaN"], None),
+        (["1e154", "-1e154", "1e154", "-1e154", "-1e154"], None),
+    ],
+)
+def test_an_average_is_refused_where_the_squares_of_deviations_overflow(
+    values: Texts, expected: str | None
+) -> None:
+    if expected is not None:
+        assert aggregated("avg", (DOUBLE, values)) == expected
+        return
+    with pytest.raises(NumericValueOutOfRange, match="overflow"):
+        aggregated("avg", (DOUBLE, values))
