@@ -324,18 +324,15 @@ class Keys:
             _check_narrower(key, changed)
             if not changed.opens_everything:
                 await self._check_not_last(key)
-            writes = [
-                Statement(
-                    "update keys set name = $2, scopes = $3, databases = $4, statements = $5"
-                    " where id = $1",
-                    [key.id, changed.name, changed.scopes, changed.databases, changed.statements],
-                )
-            ]
+            update = Statement(
+                "update keys set name = $2, scopes = $3, databases = $4, statements = $5"
+                " where id = $1",
+                [key.id, changed.name, changed.scopes, changed.databases, changed.statements],
+            )
             before = read_statements(key.statements or "{}")
-            if found is not None:
-                ends = await self._ends_of_sessions(key, lost_parameters(before, found))
-                writes += ends
-            await self._store.write(*writes)
+            lost = frozenset() if found is None else lost_parameters(before, found)
+            ends = await self._ends_of_sessions(key, lost)
+            await self._store.write(update, *ends)
             if found is not None and lacks_one_of(found, before):
                 self._ended(key.id)
         return self._record(changed, names)

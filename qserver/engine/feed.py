@@ -5,7 +5,8 @@
 
 The feed computes the changes of a version once, and encodes them once per filter, for all readers.
 It fills the window only while it has readers. A version that the window lacks comes from the
-caller's `CatchUp`, which replays records of the log onto an older snapshot.
+caller's `CatchUp`, which replays records of the log onto an older snapshot. The window is bounded
+in versions, changes and bytes. A long version is encoded by each reader for itself, in parts.
 
 A reader asks for versions by number, so it skips none and repeats none, whichever source they come
 from.
@@ -24,7 +25,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing
+from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 import trio
@@ -35,11 +38,13 @@ from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.yielding import TimeSlice, yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
+from qserver.storage.page import Value
 from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Definitions, Transaction
-from qserver.storage.writes import Writes, count_changes
+from qserver.storage.writes import TreeWrites, Writes, count_changes
 from qserver.values.relations import Definition
+from qserver.values.sizes import size_of_all
 
 Encoded = TypeVar("Encoded")
 
@@ -48,6 +53,18 @@ FILTERS_KEPT_MAX: Final = 8
 
 CHANGES_MADE_AT_ONCE: Final = 250
 """Changes of a version that are made and encoded without yielding: about a millisecond."""
+
+WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Bytes of rows in the window, about."""
+
+VERSION_BYTES_LONG: Final = 1024 * 1024
+"""A version with more bytes of rows, or of events, is long."""
+
+ROWS_MEASURED: Final = 1000
+"""Rows of a tree that are measured, at even distances; all others count like them."""
+
+ROW_BYTES: Final = 100
+"""What a row counts besides its long values."""
 
 RUN_VERSIONS_FIRST: Final = 8
 """Versions in the first run that is rebuilt for a reader; each further run is twice as long."""
@@ -65,6 +82,10 @@ class FeedVersion:
         "_encoded",
         "_lock",
         "_making",
+        "bytes",
+        "is_long",
+        "measured",
+        "readers",
         "record_bytes",
         "size",
         "time",
@@ -85,6 +106,14 @@ class FeedVersion:
         self.record_bytes = record_bytes
         self.time = snapshot.time
         self.size = 1 + count_changes(writes) + len(catalog_changes)
+        self.bytes = sum(map(_bytes_of, writes.values()))
+        """Bytes of its rows: first an estimate, of those after the change."""
+        self.is_long = self.bytes > VERSION_BYTES_LONG
+        """Whether its events are too long to be kept for other readers."""
+        self.measured: Callable[[FeedVersion, int], None] | None = None
+        """Called with the bytes that it has more than estimated."""
+        self.readers = 0
+        """Those that are encoding it in parts."""
         made = Transaction(before)
         made.writes, made.catalog = writes, snapshot.catalog
         made.catalog_changes, made.definitions = catalog_changes, tuple(definitions)
@@ -105,18 +134,35 @@ class FeedVersion:
                         self._note(await in_steps(self._net_changes(self._making), yield_to_others))
         return self._changes
 
-    @staticmethod
-    def _net_changes(made: Transaction) -> Generator[None, None, Changes]:
-        return net_changes(made, lambda row: None)
+    def _net_changes(self, made: Transaction) -> Generator[None, None, Changes]:
+        size = 0
+
+        def hold(row: Value) -> None:
+            nonlocal size
+            size += ROW_BYTES + size_of_all(row)
+
+        found = yield from net_changes(made, hold)
+        more = size - self.bytes
+        if more > 0:
+            self.bytes = size
+            self.is_long = size > VERSION_BYTES_LONG
+            if self.measured is not None:
+                self.measured(self, more)
+        return found
 
     def _note(self, found: Changes) -> None:
         self._changes = with_statements(found, self._definitions)
         self._making = None  # the snapshots are no longer needed
 
     async def encoded(
-        self, key: Hashable, encode: Callable[[Changes], Generator[None, None, Encoded]]
+        self, key: Hashable | None, encode: Callable[[Changes], Generator[None, None, Encoded]]
     ) -> Encoded:
-        """Return the result of the steps of `encode`; cached per key."""
+        """Return the result of the steps of `encode`; cached per key, if that is not None."""
+        if key is None:
+            changes = await self.changes()
+            if self.size <= CHANGES_MADE_AT_ONCE:
+                return at_once(encode(changes))
+            return await in_steps(encode(changes), yield_to_others)
         if key not in self._encoded:
             changes = await self.changes()
             if self.size <= CHANGES_MADE_AT_ONCE:
@@ -140,7 +186,7 @@ class CatchUp(Protocol):
 class Run:
     """Rebuilt versions in a row, and what readers have made of them."""
 
-    __slots__ = ("_lock", "_made", "first", "last", "versions")
+    __slots__ = ("__weakref__", "_lock", "_made", "first", "last", "versions")
 
     def __init__(self, versions: Sequence[FeedVersion]) -> None:
         self.versions = versions
@@ -177,6 +223,8 @@ class SharedCatchUp:
     def __init__(self, catch_up: CatchUp) -> None:
         self._catch_up = catch_up
         self._runs: list[Run] = []
+        self._long: WeakValueDictionary[int, Run] = WeakValueDictionary()
+        """Long runs, each as long as a reader has it."""
         self._readers = 0
         self._lock = trio.Lock()
 
@@ -213,7 +261,8 @@ class SharedCatchUp:
             if run.first <= version <= run.last:
                 self._runs.append(self._runs.pop(index))  # the one unused for longest goes first
                 return run
-        return None
+        long = (run for run in self._long.values() if run.first <= version <= run.last)
+        return next(long, None)
 
     async def _make(self, version: int, most: int) -> Run | None:
         versions: list[FeedVersion] = []
@@ -222,7 +271,7 @@ class SharedCatchUp:
             async for fed in rebuilt:
                 await fed.changes()
                 versions.append(fed)
-                size += fed.record_bytes
+                size += max(fed.record_bytes, fed.bytes)
                 if len(versions) >= most or size >= RUN_BYTES:
                     break
                 await time_slice.yield_if_used_up()
@@ -232,6 +281,8 @@ class SharedCatchUp:
         if size <= 2 * RUN_BYTES:
             self._runs.append(run)
             del self._runs[:-RUNS_KEPT_MAX]
+        else:
+            self._long[run.first] = run
         return run
 
     def __repr__(self) -> str:
@@ -265,6 +316,12 @@ class LaggingReader:
             shared.close()
 
 
+def _bytes_of(changes: TreeWrites) -> int:
+    step = 1 + len(changes) // ROWS_MEASURED
+    rows = [row for row in islice(changes.values(), 0, None, step) if row is not None]
+    return len(changes) * ROW_BYTES + step * sum(map(size_of_all, rows))
+
+
 def _keep(made: dict[Hashable, object], key: Hashable, found: object) -> None:
     if len(made) >= FILTERS_KEPT_MAX:
         made.clear()
@@ -282,7 +339,7 @@ class Feed:
     def __init__(self, snapshots: SnapshotSource) -> None:
         self._snapshots = snapshots
         self._window: deque[FeedVersion] = deque()
-        self._size = 0
+        self._size = self._bytes = 0
         self._readers = 0
         self._grown = trio.Event()
         self.shared: dict[Hashable, Any] = {}
@@ -298,12 +355,26 @@ class Feed:
         if self._window and self._window[-1].version + 1 != fed.version:
             self._clear()  # versions in between came into the log when a generation ended
         self._window.append(fed)
+        fed.measured = self._measured
         self._size += fed.size
-        while len(self._window) > FEED_VERSIONS_MAX or (
-            self._size > FEED_CHANGES_MAX and len(self._window) > 1
-        ):
-            self._size -= self._window.popleft().size
+        self._bytes += fed.bytes
+        self._trim()
         self._tell()
+
+    def _measured(self, fed: FeedVersion, more: int) -> None:
+        if self.find(fed.version) is fed:
+            self._bytes += more
+            self._trim()
+
+    def _trim(self) -> None:
+        while len(self._window) > 1 and (
+            len(self._window) > FEED_VERSIONS_MAX
+            or self._size > FEED_CHANGES_MAX
+            or self._bytes > WINDOW_BYTES_MAX
+        ):
+            oldest = self._window.popleft()
+            self._size -= oldest.size
+            self._bytes -= oldest.bytes
 
     def restarting(self, durable: Snapshot) -> None:
         """Nothing to do: catch-up fills the gap that a missed version leaves."""
@@ -317,7 +388,7 @@ class Feed:
 
     def _clear(self) -> None:
         self._window.clear()
-        self._size = 0
+        self._size = self._bytes = 0
 
     # --- for readers ---
 

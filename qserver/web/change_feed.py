@@ -26,6 +26,7 @@ from qserver.errors import (
 )
 from qserver.http1 import Answer, IncomingBody, Response
 from qserver.limits import (
+    ANSWER_PART_BYTES,
     FEED_LIMIT_DEFAULT,
     FEED_LIMIT_MAX,
     FEED_WAIT_MS_MAX,
@@ -123,16 +124,18 @@ class ChangesCall(KeyedCall):
             if self.endpoint.streams:
                 await before(deadline, _check_kept, database, options.since)
                 return None
-            return await some_changes(
-                database.feed,
-                database.catch_up,
-                options.since,
-                options.wanted,
-                options.limit,
-                options.wait_seconds,
-                reader,
-                self._check_of(opened, reader),
-            )
+            with service.memory.growing() as hold:
+                return await some_changes(
+                    database.feed,
+                    database.catch_up,
+                    options.since,
+                    options.wanted,
+                    options.limit,
+                    options.wait_seconds,
+                    reader,
+                    self._check_of(opened, reader),
+                    hold,
+                )
         except HistoryTooOld as error:
             error.is_gone = True
             raise
@@ -155,6 +158,8 @@ class ChangesCall(KeyedCall):
     def _answered(self, body: bytes | None) -> Response:
         if body is not None:
             self.release()
+            if len(body) > ANSWER_PART_BYTES:
+                return self._in_parts(body)
             return self.answer(200, self.headers(), body)
         out = self.headers(
             (
@@ -169,6 +174,21 @@ class ChangesCall(KeyedCall):
             self.count(200)
 
         return self.answer_in_parts(out, AnswerParts(self._events(), ended), live=True)
+
+    def _in_parts(self, body: bytes) -> Response:
+        """A long answer. It counts as used memory until it has been sent."""
+        pool = self.endpoint.service.memory
+        pool.take(len(body))
+
+        async def parts() -> AsyncGenerator[bytes, None]:
+            for start in range(0, len(body), ANSWER_PART_BYTES):
+                yield body[start : start + ANSWER_PART_BYTES]
+
+        async def ended() -> None:
+            pool.give_back(len(body))
+            self.count(200)
+
+        return self.answer_in_parts(self.headers(), AnswerParts(parts(), ended))
 
     async def _events(self) -> AsyncGenerator[bytes, None]:
         opened, reader, options = self._opened, self._reader, self._options

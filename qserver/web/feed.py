@@ -9,12 +9,14 @@ Only whole versions are sent, in commit order. A version is encoded once per fil
 with that filter send the same bytes. A reader pauses after each part, longer if there are many
 readers, and then sends all versions that have come meanwhile. So a hundred readers cost little
 beside the commits. One that catches up pauses for a shorter time.
+
+A long version is sent in parts, which each reader encodes for itself: nobody holds all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -22,8 +24,10 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.engine.feed import CatchUp, Feed, FeedVersion, LaggingReader
-from qserver.engine.yielding import TimeSlice
+from qserver.engine.feed import VERSION_BYTES_LONG, CatchUp, Feed, FeedVersion, LaggingReader, Run
+from qserver.engine.yielding import TimeSlice, yield_to_others
+from qserver.errors import OutOfMemory
+from qserver.http1 import Hold, hold_anything
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_ANSWER_BYTES_MAX,
@@ -33,7 +37,7 @@ from qserver.limits import (
     FEED_PAUSE_SECONDS_MAX,
 )
 from qserver.query.memory_pool import MemoryPool
-from qserver.storage.changes import Changes
+from qserver.storage.changes import Change, Changes
 from qserver.web.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
 from qserver.web.json_values import encode_json
 from qserver.web.readers import Reader
@@ -50,34 +54,69 @@ class TableFilter(msgspec.Struct, frozen=True):
         return self.tables is None or table in self.tables
 
 
-class VersionLines(msgspec.Struct, frozen=True):
-    """The changes of a version that pass a filter, each as JSON, and all of them as events."""
-
-    lines: list[bytes]
-    events: bytes
-
-
 async def lines_of(
-    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
-) -> VersionLines:
-    """Return the encoded changes of a version; encoded once per filter, for all readers."""
+    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder, *, kept: bool = True
+) -> list[bytes]:
+    """Return the encoded changes of a version that pass a filter; `kept` for other readers."""
 
-    def encode(changes: Changes) -> Generator[None, None, VersionLines]:
-        time = datetime.fromtimestamp(version.time, UTC).isoformat().replace("+00:00", "Z")
-        head = b'{"version":%d,"time":"%b",' % (version.version, time.encode())
+    def encode(changes: Changes) -> Generator[None, None, list[bytes]]:
+        head = _head_of(version)
         lines = []
         for count, change in enumerate(changes, 1):
             if count % CHANGES_ENCODED_AT_ONCE == 0:
                 yield
-            table = change.table if isinstance(change.table, str) else ".".join(change.table.path)
+            table = _table_of(change)
             if wanted.wants(table):
                 lines.append(head + encode_json(encoder.encoded(change))[1:])
-        events = b"".join([b"event: change\ndata: %b\n\n" % line for line in lines])
-        if lines:
-            events += version_event(version.version)
-        return VersionLines(lines, events)
+        return lines
 
-    return await version.encoded(wanted, encode)
+    return await version.encoded(wanted if kept and not version.is_long else None, encode)
+
+
+async def events_of(
+    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
+) -> bytes | None:
+    """Return the events of a version that pass a filter; None if it is long."""
+    if version.is_long:
+        return None
+    lines = await lines_of(version, wanted, encoder, kept=False)
+    events = b"".join([_CHANGE % line for line in lines])
+    if len(events) > VERSION_BYTES_LONG:
+        version.is_long = True
+        return None
+    return events + version_event(version.version) if lines else b""
+
+
+async def parts_of_long(
+    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a long version in parts; the last ends with that of the version."""
+    head, part, size, is_empty = _head_of(version), list[bytes](), 0, True
+    for count, change in enumerate(await version.changes(), 1):
+        if count % CHANGES_ENCODED_AT_ONCE == 0:
+            await yield_to_others()
+        if wanted.wants(_table_of(change)):
+            is_empty = False
+            part.append(_CHANGE % (head + encode_json(encoder.encoded(change))[1:]))
+            size += len(part[-1])
+            if size > ANSWER_PART_BYTES:
+                yield b"".join(part)
+                part.clear()
+                size = 0
+    if not is_empty:
+        yield b"".join(part) + version_event(version.version)
+
+
+_CHANGE: Final = b"event: change\ndata: %b\n\n"
+
+
+def _head_of(version: FeedVersion) -> bytes:
+    time = datetime.fromtimestamp(version.time, UTC).isoformat().replace("+00:00", "Z")
+    return b'{"version":%d,"time":"%b",' % (version.version, time.encode())
+
+
+def _table_of(change: Change) -> str:
+    return change.table if isinstance(change.table, str) else ".".join(change.table.path)
 
 
 def version_event(version: int) -> bytes:
@@ -93,11 +132,13 @@ async def some_changes(
     wait_seconds: float,
     reader: Reader,
     still_allowed: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    hold: Hold = hold_anything,
 ) -> bytes:
     """Return the body of an answer: versions after `since`, until there are `limit` changes.
 
     If there is none yet, wait for the first. A version larger than the limit comes whole.
-    `still_allowed` runs after each wait; its exception ends the call.
+    `still_allowed` runs after each wait; its exception ends the call. `hold` gets the bytes that
+    the answer takes.
     """
     lines: list[bytes] = []
     encoder, time_slice = ChangeEncoder(), TimeSlice()
@@ -115,12 +156,14 @@ async def some_changes(
                     await still_allowed()
                     continue
                 version = await anext(versions)
-                more = (await lines_of(version, wanted, encoder)).lines
+                more = await lines_of(version, wanted, encoder)
                 await time_slice.yield_if_used_up()
                 if lines and len(lines) + len(more) > limit:
                     break
                 lines += more
-                size += sum(map(len, more))
+                found = sum(map(len, more))
+                hold(found)
+                size += found
                 since = version.version
     finally:
         feed.close()
@@ -142,7 +185,8 @@ class EventBuffer:
 
     def __init__(self, first: int = 0) -> None:
         self.first = first
-        self.events: list[bytes] = []
+        self.events: list[bytes | None] = []
+        """Those of each version; None for a long one."""
         self._joined: tuple[int, int, int, bytes] = (0, 0, 0, b"")
 
     @property
@@ -152,7 +196,7 @@ class EventBuffer:
     def behind(self, since: int) -> tuple[int, bytes]:
         """Return events after `since`, and the version up to which they go.
 
-        If the next version is not among them, return `since` and nothing.
+        If the next version is not among them, or is long, return `since` and nothing.
         """
         last = self.last
         if not self.first <= since + 1 <= last:
@@ -161,17 +205,22 @@ class EventBuffer:
             events: list[bytes] = []
             size, reached = 0, since
             while reached < last and size < ANSWER_PART_BYTES:
+                following = self.events[reached + 1 - self.first]
+                if following is None:
+                    break
                 reached += 1
-                events.append(self.events[reached - self.first])
-                size += len(events[-1])
+                events.append(following)
+                size += len(following)
             self._joined = (since, last, reached, b"".join(events))
         return self._joined[2:]
 
 
 class Tail:
-    """The events of the versions in the window that pass one filter."""
+    """The events of the versions in the window that pass one filter; the `pool` holds them."""
 
-    def __init__(self, feed: Feed, wanted: TableFilter) -> None:
+    def __init__(self, feed: Feed, wanted: TableFilter, pool: MemoryPool) -> None:
+        self._pool = pool
+        self._held = 0
         self._feed = feed
         self._wanted = wanted
         self._encoder = ChangeEncoder()
@@ -185,7 +234,23 @@ class Tail:
         if since >= buffer.last or not buffer.events:  # there is more, or the window moved on
             async with self._lock:
                 await self._extend(buffer)
+                self._charge()
         return buffer.behind(since)
+
+    def _charge(self) -> None:
+        size = sum([len(each) for each in self._buffer.events if each is not None])
+        self._pool.give_back(self._held)
+        self._held = 0
+        try:
+            self._pool.take(size)
+        except OutOfMemory:
+            self._buffer.events.clear()
+            raise
+        self._held = size
+
+    def close(self) -> None:
+        self._buffer.events.clear()
+        self._charge()
 
     async def _extend(self, buffer: EventBuffer) -> None:
         """Encode new versions, and drop those that have left the window."""
@@ -195,7 +260,7 @@ class Tail:
             events.clear()
             buffer.first = oldest
         while (version := feed.find(buffer.last + 1)) is not None:
-            events.append((await lines_of(version, self._wanted, self._encoder)).events)
+            events.append(await events_of(version, self._wanted, self._encoder))
         forgotten = feed.oldest - buffer.first
         if forgotten > 0:
             del events[:forgotten]
@@ -234,7 +299,9 @@ class FeedParts:
         self._since = since
         self._wanted = wanted
         self._reader = reader
+        self._encoder = ChangeEncoder()
         self._lagging: LaggingReader | None = None
+        self._run: Run | None = None
 
     async def events(
         self, still_allowed: Callable[[], Awaitable[None]]
@@ -243,24 +310,33 @@ class FeedParts:
         feed, reader = self._feed, self._reader
         told = since = self._since
         feed.open()
-        tail: Tail = feed.shared.setdefault(self._wanted, Tail(feed, self._wanted))
+        tail: Tail = feed.shared.setdefault(self._wanted, Tail(feed, self._wanted, self._pool))
         try:
             tail.readers += 1
             while True:
-                part = b""
-                if feed.find(since + 1) is not None:
+                part, before, long = b"", since, feed.find(since + 1)
+                if long is not None:
                     self._lag_no_more()
                     since, part = await tail.behind(since)
                 elif since < feed.newest():
-                    since, part = await self._caught_up(since)
+                    since, part, long = await self._caught_up(since)
                 elif not reader.is_silent:
                     self._lag_no_more()
                     await reader.wait(partial(feed.wait, since + 1))
                 await still_allowed()
-                if part:
+                if since == before and long is not None and long.is_long:
+                    async with aclosing(self._parts_of(long)) as parts:
+                        async for part in parts:
+                            with self._pool.holding(len(part)):
+                                yield part
+                            told, reader.sent_at = long.version, trio.current_time()
+                            await still_allowed()
+                    since = long.version
+                elif part:
                     with self._pool.holding(len(part)):
                         yield part
                     told, reader.sent_at = since, trio.current_time()
+                if part:
                     if since >= feed.newest():
                         await trio.sleep(_pause(reader.beside))
                     elif self._lagging is not None:
@@ -273,26 +349,55 @@ class FeedParts:
             tail.readers -= 1
             if not tail.readers:
                 feed.shared.pop(self._wanted, None)
+                tail.close()
             feed.close()
 
-    async def _caught_up(self, since: int) -> tuple[int, bytes]:
-        """Return a piece of a run of older versions; readers with the same filter share it."""
+    async def _parts_of(self, version: FeedVersion) -> AsyncGenerator[bytes, None]:
+        """Yield the events of a long version. Its rows count as held until they have been sent."""
+        await version.changes()
+        with _held(version, self._pool):
+            async with aclosing(parts_of_long(version, self._wanted, self._encoder)) as parts:
+                async for part in parts:
+                    yield part
+
+    async def _caught_up(self, since: int) -> tuple[int, bytes, FeedVersion | None]:
+        """Return a piece of a run of older versions; readers with the same filter share it.
+
+        If the next version is long, return that, and nothing.
+        """
         if self._lagging is None:
             self._lagging = self._feed.shared_catch_up(self._catch_up).open()
         run = await self._lagging.run_after(since)
         if run is None:  # the database restarts, and does not know what is durable
-            return since, b""
-        return (await run.made(self._wanted, self._buffer_of)).behind(since)
+            return since, b"", None
+        self._run = run  # others may reuse it meanwhile
+        reached, part = (await run.made(self._wanted, self._buffer_of)).behind(since)
+        return reached, part, run.after(since)[0] if reached == since else None
 
     async def _buffer_of(self, versions: Sequence[FeedVersion]) -> EventBuffer:
         buffer = EventBuffer(versions[0].version)
         encoder, time_slice = ChangeEncoder(), TimeSlice()
         for version in versions:
-            buffer.events.append((await lines_of(version, self._wanted, encoder)).events)
+            buffer.events.append(await events_of(version, self._wanted, encoder))
             await time_slice.yield_if_used_up()
         return buffer
 
     def _lag_no_more(self) -> None:
-        lagging, self._lagging = self._lagging, None
+        lagging, self._lagging, self._run = self._lagging, None, None
         if lagging is not None:
             lagging.close()
+
+
+@contextmanager
+def _held(version: FeedVersion, pool: MemoryPool) -> Iterator[None]:
+    """Count the rows of a long version as held by its readers, once for all of them."""
+    size = version.bytes
+    if not version.readers:
+        pool.take(size)
+    version.readers += 1
+    try:
+        yield
+    finally:
+        version.readers -= 1
+        if not version.readers:
+            pool.give_back(size)

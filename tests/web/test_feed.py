@@ -14,7 +14,9 @@ import trio
 import trio.lowlevel
 
 from qserver.engine import feed as engine_feed
-from qserver.engine.feed import Feed
+from qserver.engine.feed import VERSION_BYTES_LONG, WINDOW_BYTES_MAX, Feed
+from qserver.errors import OutOfMemory
+from qserver.limits import ANSWER_PART_BYTES
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.changes import net_changes
@@ -150,17 +152,27 @@ async def allowed() -> None:
     await trio.lowlevel.checkpoint()
 
 
+POOL = MemoryPool()
+
+
 def stream(
-    feed: Feed, past: NotedPast, since: int, wanted: TableFilter = ALL
+    feed: Feed,
+    past: NotedPast,
+    since: int,
+    wanted: TableFilter = ALL,
+    pool: MemoryPool = POOL,
 ) -> AsyncGenerator[bytes, None]:
     reader = Readers("feeds", lambda: 1).open("o")
-    return FeedParts(feed, past, since, wanted, reader, MemoryPool()).events(allowed)
+    return FeedParts(feed, past, since, wanted, reader, pool).events(allowed)
 
 
+@pytest.mark.parametrize("long_bytes", [VERSION_BYTES_LONG, 150, 0])
 async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, long_bytes: int
 ) -> None:
     monkeypatch.setattr(web_feed, "FEED_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(web_feed, "ANSWER_PART_BYTES", 150)
+    monkeypatch.setattr(engine_feed, "VERSION_BYTES_LONG", long_bytes)
     chance = Random(3)
     async with fed() as (database, feed, past):
         monkeypatch.setattr(engine_feed, "FEED_VERSIONS_MAX", 3)  # slow readers need the past
@@ -187,6 +199,7 @@ async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
             since, versions = 2, list[int]()
             seen: dict[int, list[Any]] = {}
             while since < 122 or not done.is_set() or since < last[0]:
+                seen.pop(since + 1, None)  # a version that was cut off comes again
                 async with aclosing(stream(feed, past, since)) as parts:
                     for _ in range(own.randrange(1, 9)):
                         with trio.move_on_after(1.0) as scope:
@@ -213,6 +226,52 @@ async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
                 nursery.start_soon(write)
         assert past.reads >= 1
         assert feed.statistics().readers == 0 and feed.statistics().versions == 0
+
+
+async def test_long_rows_leave_the_window_soon_and_every_reader_gets_them() -> None:
+    async with fed() as (database, feed, past):
+        since, pool = feed.newest(), MemoryPool()
+        long = [f"{number:03}" + "x" * 500_000 for number in range(40)]
+        seen: list[Any] = []
+        async with aclosing(stream(feed, past, since, ALL, pool)) as parts:
+            for text in long:
+                await database.execute("INSERT INTO b VALUES ($1)", [text])
+                seen += parsed([await anext(parts)])
+                assert sum(len(each.get("after", {})["x"]) for _, each in seen[-2:-1]) == len(text)
+            assert feed.statistics().versions * len(long[0]) <= WINDOW_BYTES_MAX
+            assert pool.held <= 2 * WINDOW_BYTES_MAX
+            for text in long:
+                await database.execute("DELETE FROM b WHERE x = $1", [text])
+                seen += parsed([await anext(parts)])
+            assert feed.statistics().versions * len(long[0]) <= WINDOW_BYTES_MAX
+        assert [each["after"]["x"] for kind, each in seen[:80] if kind == "change"] == long
+        assert [each["before"]["x"] for kind, each in seen[80:] if kind == "change"] == long
+        assert pool.held == 0
+
+
+@pytest.mark.parametrize("catches_up", [True, False])
+async def test_a_long_version_is_sent_in_parts(catches_up: bool) -> None:
+    async with fed() as (database, feed, past):
+        since, pool = feed.newest(), MemoryPool()
+        if not catches_up:
+            feed.open()
+        await database.execute("INSERT INTO a SELECT i, i FROM generate_series(1, 30000) i")
+        found: list[bytes] = []
+        async with aclosing(stream(feed, past, since, ALL, pool)) as parts:
+            async for part in parts:
+                found.append(part)
+                assert 0 < pool.held < 20_000_000
+                if b"event: version" in part:
+                    break
+        assert max(map(len, found)) < 2 * ANSWER_PART_BYTES and len(found) > 5
+        events = parsed(found)
+        assert [each["key"]["id"] for _, each in events[:-1]] == list(range(1, 30001))
+        assert events[-1] == ("version", {"version": since + 1})
+        assert pool.held == 0
+        with pytest.raises(OutOfMemory):
+            small = MemoryPool(1_000_000)
+            await anext(stream(feed, past, since, ALL, small))
+        assert small.held == 0
 
 
 async def test_a_version_is_encoded_once_for_each_filter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,9 +360,9 @@ async def test_readers_that_catch_up_take_turns_and_share_what_was_encoded(
         looked: list[int] = []
         original = web_feed.lines_of
 
-        async def counted(version: Any, *given: Any) -> Any:
+        async def counted(version: Any, *given: Any, **more: Any) -> Any:
             looked.append(version.version)
-            return await original(version, *given)
+            return await original(version, *given, **more)
 
         monkeypatch.setattr(web_feed, "lines_of", counted)
 
