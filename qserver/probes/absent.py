@@ -21,7 +21,7 @@ class Absent:
 
 
 ABSENT: Final = (
-    Absent("copy", "statements", "COPY; INSERT of many rows is quick.", "COPY t FROM STDIN"),
+    Absent("copy", "statements", "COPY; rows come and go in bulk instead.", "COPY t FROM STDIN"),
     Absent(
         "prepare",
         "statements",
@@ -34,7 +34,12 @@ ABSENT: Final = (
         "Cursors; results can be streamed instead.",
         "DECLARE c CURSOR FOR SELECT 1",
     ),
-    Absent("listen_notify", "statements", "LISTEN and NOTIFY.", "LISTEN news"),
+    Absent(
+        "listen_notify",
+        "statements",
+        "LISTEN and NOTIFY; live queries and the feed of changes tell instead.",
+        "LISTEN news",
+    ),
     Absent("lock_table", "statements", "LOCK: there are no locks.", "LOCK TABLE t"),
     Absent(
         "stored_procedures",
@@ -63,11 +68,6 @@ ABSENT: Final = (
         "GRANT SELECT ON t TO public",
     ),
     Absent("replication", "durability", "Copies of a database on other machines."),
-    Absent(
-        "interactive_transactions",
-        "transactions",
-        "Transactions that stay open between requests; a request carries a whole one.",
-    ),
     Absent("weaker_isolation", "isolation", "READ COMMITTED and its kin: all is serializable."),
     Absent("type_geometric", "types", "Geometric, network, range, bit string and XML types."),
     Absent("text_search", "types", "Text search with tsvector and tsquery."),

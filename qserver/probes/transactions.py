@@ -267,6 +267,27 @@ async def bound_on_changes(run: Run) -> None:
     await run.perform(gives("SELECT count(*) FROM t", "3"))
 
 
+async def bound_to_a_version(run: Run) -> None:
+    """With if_version, a request is refused if a table that it touches has changed since."""
+    await run.perform(*COUNTER, does("CREATE TABLE other (a INTEGER)"))
+    read = (await run.database.execute("SELECT n FROM counter")).version
+    await run.perform(changes("INSERT INTO other VALUES (1)", 1))
+    increment = [Statement("UPDATE counter SET n = n + 1")]
+    done = await run.database.transaction(increment, if_version=read)
+    run.check("another table has changed", done.version > read, f"version {done.version}")
+    for what, statements in (
+        ("the table has changed: UPDATE", increment),
+        ("the table has changed: SELECT", [Statement("SELECT n FROM counter")]),
+    ):
+        try:
+            await run.database.transaction(statements, if_version=read)
+        except SerializationFailure as error:
+            run.check(what, not error.retryable, error.message)
+        else:
+            run.check(what, False, "no error")
+    await run.perform(gives("SELECT n FROM counter", "1"))
+
+
 async def known_results(run: Run) -> None:
     """That a result still holds is known without running the query, until its table changes."""
     await run.perform(*COUNTER, does("CREATE TABLE other (a INTEGER)"))
@@ -282,7 +303,7 @@ async def known_results(run: Run) -> None:
         return "known" if found is None else f"n = {found.results[0].rows[0][0]}"
 
     outcomes = [await read(), await read()]
-    await run.perform(changes("INSERT INTO other VALUES (1)", 1))
+    await run.perform(changes("INSERT INTO other VALUES (1)", 1), does("DROP TABLE other"))
     outcomes.append(await read())
     await run.perform(changes("UPDATE counter SET n = 1", 1))
     outcomes.append(await read())
@@ -373,6 +394,12 @@ PROBES: Final = (
         CATEGORY,
         "A request that would change more rows than it allows itself changes none.",
         bound_on_changes,
+    ),
+    Probe(
+        "if_version",
+        CATEGORY,
+        "A request runs only if no table that it touches has changed since a version.",
+        bound_to_a_version,
     ),
     Probe(
         "transaction_control_refused",
