@@ -33,6 +33,7 @@ from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.catalogue import ROUTES
 from qserver.web.exposition import server_text
 from qserver.web.metrics import Metrics
+from qserver.web.shapes import NamedQueryRequest, QueryRequest, TransactionRequest
 from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY
@@ -477,6 +478,15 @@ def test_every_metric_that_is_named_is_exported(page: str) -> None:
 def test_a_metric_that_does_not_exist_is_found() -> None:
     text = "`qserver_restarts_total` `qserver_crashes_total` `qserver_catalog.definitions`"
     assert unknown_metrics(text) == ["qserver_crashes_total"]
+
+
+def test_every_option_of_a_query_and_a_transaction_is_in_the_docs() -> None:
+    fields = {name.strip("`") for name in table("docs/http.md", "field")}
+    taken = {*QueryRequest.__struct_fields__, *NamedQueryRequest.__struct_fields__}
+    assert fields == taken
+    section = text_of("docs/http.md").split("\n## Transactions")[1].split("```")[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    assert set(TransactionRequest.__struct_fields__) <= named
 
 
 def test_every_route_is_in_the_docs() -> None:

@@ -86,5 +86,5 @@ def too_long(size: int) -> ProgramLimitExceeded:
 def only_reads() -> InvalidRequest:
     return InvalidRequest(
         "a request that only reads takes no Idempotency-Key",
-        hint="Send it without: it may be repeated as often as you like.",
+        hint="Send it without: it changes no row and no definition.",
     )

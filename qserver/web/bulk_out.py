@@ -89,8 +89,13 @@ class RowsOutCall(ReadCall):
         return text
 
     def known(self, error: Exception) -> QserverError:
+        """The error, with a position in `where`, if there: the rest of the text is not theirs."""
         known = super().known(error)
-        if known.position is not None and self._where_at:  # the caller knows only this part
+        if known.position is None:
+            return known
+        if "where" not in self._given:
+            known.position = None
+        elif self._where_at:
             position = known.position - self._where_at
             known.position = position if 0 < position <= len(self._given["where"]) + 1 else None
         return known

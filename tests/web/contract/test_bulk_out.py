@@ -155,6 +155,8 @@ def test_positions_are_those_of_the_expression(shop: Client) -> None:
     assert found["position"] == 12
     assert error_of(get(shop, CSV, where="id = = 1"), 400)["position"] == 6
     assert error_of(get(shop, CSV, order="nothing", where="true"), 200)["position"] is None
+    assert error_of(get(shop, CSV, order="nothing"), 200)["position"] is None
+    assert error_of(get(shop, CSV, columns="nothing"), 200)["position"] is None
 
 
 def test_who_may_have_the_rows(shop: Client, organization: Client, anonymous: Client) -> None:
