@@ -208,13 +208,17 @@ def _is_literal(outcome: Outcome, step: Step) -> bool:
     return at is not None and READ_LATER.match(step.sql, at - 1) is None
 
 
+CONSTRAINTS: Final = ("23", "44")
+"""Those of tables, and of views."""
+
+
 def _first_violation(difference: Difference) -> bool:
     """Different errors of a change, at least one of them of a constraint."""
     codes = [difference.expected.error or "", difference.found.error or ""]
     return (
         CHANGES_ROWS.search(difference.step.sql) is not None
-        and all(code.startswith((*DATA_EXCEPTIONS, "23")) for code in codes)
-        and any(code.startswith("23") for code in codes)
+        and all(code.startswith((*DATA_EXCEPTIONS, *CONSTRAINTS)) for code in codes)
+        and any(code.startswith(CONSTRAINTS) for code in codes)
     )
 
 

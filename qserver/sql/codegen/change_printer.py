@@ -119,9 +119,10 @@ class ChangePrinter:
         new = self.source.fresh("r")
         line(f"{new} = {self._new_row(statement.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
-        self.check(statement.table, statement.values, statement.checks, new, inner)
+        self.check_table(statement.table, statement.values, statement.checks, new, inner)
         self.count_written(statement.values, statement.plan, new)
         if statement.on_conflict is None:
+            self._check_views(statement.checks, new, inner, inserts=True)
             self.done(inner)
             if self.fresh_rows:
                 self._insert_with_others(new)
@@ -199,6 +200,7 @@ class ChangePrinter:
         self.pace_change()
         line(f"{old} = find_row_in_the_way(transaction, {self.table}, {new}, {arbiters})")
         with self.source.block(f"if {old} is None:"):
+            self._check_views(statement.checks, new, rows, inserts=True)
             line(f"transaction.insert({self.table}, {new})")
             if action.values:
                 line(f"{self.touched}.add({self.key(statement.table, new)})")
@@ -391,18 +393,53 @@ class ChangePrinter:
         new: str,
         rows: RowVariables,
     ) -> None:
-        """Print the NOT NULL checks of nullable values, and the CHECKs."""
+        """Print the NOT NULL checks of nullable values, the CHECKs, and those of views."""
+        self.check_table(table, values, checks, new, rows)
+        self._check_views(checks, new, rows)
+
+    def check_table(
+        self,
+        table: Table,
+        values: tuple[Expression, ...],
+        checks: tuple[plan.CheckedExpression, ...],
+        new: str,
+        rows: RowVariables,
+    ) -> None:
         doubtful = self._doubtful(table, values, new)
         if doubtful:
             with self.source.block(f"if {doubtful}:"):
-                self.source.line(f"refuse_null({self.table}, {new})")
+                self._refuse(f"refuse_null({self.table}, {new})", self.fresh_rows)
+        self.source.name("fail_check", fail_check)
         for check in checks:
-            self.source.name("fail_check", fail_check)
-            self.source.name("fail_view", fail_view)
-            fail = "fail_view" if check.of_view else "fail_check"
-            with self.source.block(f"if {self.printer.falsity(check.expression, rows)}:"):
-                name = self.source.known(check.name, "name")
-                self.source.line(f"{fail}({self.table}, {name}, {new})")
+            if not check.of_view:
+                self._check(check, "fail_check", new, rows, self.fresh_rows)
+
+    def _check_views(
+        self,
+        checks: tuple[plan.CheckedExpression, ...],
+        new: str,
+        rows: RowVariables,
+        inserts: bool = False,
+    ) -> None:
+        """Print the checks of views. They do not see a new row, but what refuses it comes first."""
+        self.source.name("fail_view", fail_view)
+        before = f"[*{self.fresh_rows or '()'}, {new}]" if inserts else ""
+        for check in checks:
+            if check.of_view:
+                self._check(check, "fail_view", new, rows, before)
+
+    def _check(
+        self, check: plan.CheckedExpression, fail: str, new: str, rows: RowVariables, before: str
+    ) -> None:
+        with self.source.block(f"if {self.printer.falsity(check.expression, rows)}:"):
+            name = self.source.known(check.name, "name")
+            self._refuse(f"{fail}({self.table}, {name}, {new})", before)
+
+    def _refuse(self, raising: str, before: str) -> None:
+        """Print the error of a row, after the insertion of rows that may be refused first."""
+        if before:
+            self.source.line(f"transaction.insert_many({self.table}, {before})")
+        self.source.line(raising)
 
     def _doubtful(self, table: Table, values: tuple[Expression, ...], new: str) -> str:
         """Return the condition that a row has NULL in a column that is NOT NULL; "" for never."""
