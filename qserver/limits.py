@@ -358,7 +358,7 @@ STALL_SECONDS_MAX = 30.0
 # --- the HTTP server -----------------------------------------------------------------------------
 
 CONNECTIONS_REFUSED_MAX = 64
-"""Connections past `CONNECTIONS_MAX` which are told so at once; further ones are closed unheard."""
+"""Connections past `CONNECTIONS_MAX` that are answered with an error; further ones are closed."""
 
 CONNECTIONS_BACKLOG_MAX = 1024
 """Connections that the kernel holds until they are accepted."""

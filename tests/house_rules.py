@@ -129,9 +129,7 @@ CIRCLES: Final = frozenset(
         ),
         frozenset({"qserver.query.request", "qserver.query.sequence_values"}),
         frozenset(f"simulations.{name}" for name in ("channels", "observations", "world")),
-        frozenset(
-            f"qserver.http1.{name}" for name in ("connection", "context", "incoming", "parts")
-        ),
+        frozenset(f"qserver.http1.{name}" for name in ("connection", "incoming", "parts")),
     }
 )
 

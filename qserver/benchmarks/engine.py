@@ -127,7 +127,7 @@ class Counters:
                 self._sum += increments
                 commits += 1
 
-        conflicts, retries, turns = self._counts()
+        conflicts, retries, exclusive = self._counts()
         gc.collect()
         gc.freeze()
         wall, cpu = time.perf_counter(), time.process_time()
@@ -147,7 +147,7 @@ class Counters:
             cpu,
             after[0] - conflicts,
             after[1] - retries,
-            after[2] - turns,
+            after[2] - exclusive,
         )
 
     def _counts(self) -> tuple[int, int, int]:
@@ -264,14 +264,14 @@ def _aim(cell: Cell, aim: int | None) -> str:
 
 HEADER: Final = (
     f"{'clients':>8}{'keys':>9}{'per CPU s':>12}{'per s':>12}{'conflicts per commit':>22}"
-    f"{'retries':>9}{'turns':>8}   sum of all counters"
+    f"{'retries':>9}{'exclusive':>11}   sum of all counters"
 )
 
 
 def _line(cell: Cell) -> str:
     return (
         f"{cell.clients:8,}{cell.keys:9,}{cell.per_cpu_second:12,.0f}{cell.per_second:12,.0f}"
-        f"{cell.conflicts_per_commit:22.3f}{cell.retries:9,}{cell.exclusive:8,}"
+        f"{cell.conflicts_per_commit:22.3f}{cell.retries:9,}{cell.exclusive:11,}"
         "   is what was acknowledged"
     )
 

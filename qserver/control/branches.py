@@ -126,7 +126,7 @@ class Branches:
     async def empty(self, database_id: str) -> None:
         """Forget everything of a deleted database that no branch needs, with its history.
 
-        It is closed first, as one that is removed: its users are told, and none goes on.
+        The database is closed first, like one that is removed, so nobody uses it any more.
         """
         await self._databases.close(database_id)
         self._databases.keep_history(database_id, 0.0)

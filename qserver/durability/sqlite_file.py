@@ -187,11 +187,11 @@ class SqliteFile:
 
     @property
     def has_to_rest(self) -> bool:
-        """Whether `rest` should be called soon: what it does has become much."""
+        """Whether `rest` should be called soon: the log has become long."""
         return self._unmoved >= WAL_PAGES_MOVED
 
     def rest(self) -> None:
-        """Do what no commit has to wait for: move the mark, and a log that has become long."""
+        """Move the mark, and a log that has become long; no commit has to wait for either."""
         self.move_mark()
         if self.has_to_rest and self.is_open:
             self._unmoved = 0

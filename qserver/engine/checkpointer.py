@@ -239,7 +239,7 @@ class Checkpointer:
         return self.saved
 
     async def _end_doubt(self) -> None:
-        """Read what became of the last change, if it failed or was cancelled."""
+        """Ask the log for the outcome of the last change, if that failed or was cancelled."""
         async with self._changing:
             if self.saved.doubt is not None:
                 outlines = await self.log.load_outlines()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import trio
 
@@ -15,11 +15,16 @@ from qserver.http1.heads import Heads
 from qserver.http1.options import ServerOptions
 from qserver.http1.reactor import Batch, NoBatch, Reactor
 
-if TYPE_CHECKING:
-    from qserver.http1.connection import Connection
-
 SWEEPS_PER_TIMEOUT = 8
 SWEEP_SECONDS_MAX = 1.0
+
+
+class OpenConnection(Protocol):
+    """What the server as a whole asks of each connection."""
+
+    def end_if_idle(self) -> None: ...
+
+    def end_if_late(self, now: float) -> None: ...
 
 
 class ServerContext:
@@ -40,14 +45,14 @@ class ServerContext:
         self.heads = Heads(application, options)
         self.reactor = Reactor(batch or NoBatch()) if Reactor.available() else None
         self.draining = False
-        self.connections: set[Connection] = set()
+        self.connections: set[OpenConnection] = set()
         self._empty = trio.Event()
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: OpenConnection) -> None:
         self.connections.add(connection)
         self.counters.connections_open += 1
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: OpenConnection) -> None:
         self.connections.discard(connection)
         self.counters.connections_open -= 1
         if self.draining and not self.connections:

@@ -22,7 +22,7 @@ a key on one shard, 1 client +[\d,]+ +[\d,]+
 a key on each of 4 shards, 1 client +[\d,]+ +[\d,]+
 
 short work: each client increments one random key in a loop
- clients +keys +per CPU s +per s  conflicts per commit  retries   turns   sum of all counters
+ clients +keys +per CPU s +per s  conflicts per commit  retries  exclusive   sum of all counters
        1 +1 +[\d,]+ +[\d,]+ +0\.000        0       0   is what was acknowledged
        8 +1 +[\d,]+ +[\d,]+ +0\.\d{3} +\d+       0   is what was acknowledged
        1 +3 +[\d,]+ +[\d,]+ +0\.000        0       0   is what was acknowledged
@@ -32,7 +32,7 @@ short work: each client increments one random key in a loop
 8 clients on 3 keys keep \d+ % of the rate on 200 keys \(aim: at least 50 %\)
 
 long work: the same, but it yields once between reading and writing
- clients +keys +per CPU s +per s  conflicts per commit  retries   turns   sum of all counters
+ clients +keys +per CPU s +per s  conflicts per commit  retries  exclusive   sum of all counters
        4 +1 +[\d,]+ +[\d,]+ +\d+\.\d{3} +\d+ +\d+   is what was acknowledged
        4 +50 +[\d,]+ +[\d,]+ +\d+\.\d{3} +\d+ +\d+   is what was acknowledged
 """

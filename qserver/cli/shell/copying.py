@@ -3,8 +3,8 @@
     \\copy books from 'books.csv'
     \\copy books (id, title) to 'books.data' ndjson
 
-Both stream. What comes in is one transaction: if a row is wrong, its number is told and nothing is
-inserted. What goes out is written beside the file, which appears when it is complete.
+Both stream. What comes in is one transaction: a bad row ends it, with its number in the error, and
+nothing is inserted. What goes out is written beside the file, which appears when it is complete.
 """
 
 from __future__ import annotations

@@ -62,26 +62,28 @@ def _recursion(pipeline: Pipeline, table: plan.CommonTable, rows: RowVariables) 
     found = pipeline.source.fresh("rows")
     line(f"{found} = []")
 
-    def keep(turn: str) -> None:
-        line(f"{found} += {turn}")
-        line(f"context.charge_memory(len({turn}), 4)")
+    def keep(rows_made: str) -> None:
+        line(f"{found} += {rows_made}")
+        line(f"context.charge_memory(len({rows_made}), 4)")
 
-    _print_turns(pipeline, table, rows, keep)
+    _print_iterations(pipeline, table, rows, keep)
     line(f"{name} = {found}")
 
 
 def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: RowVariables) -> None:
     """Print a recursion that yields rows on demand: its reader may stop early."""
     source, name = pipeline.source, f"table{table.number}"
-    made = source.fresh("turns")
+    made = source.fresh("iterations")
     with source.block(f"def {made}():"):
         own = pipeline.inside_a_function()
         with pipeline.printer.without_yielding():
-            _print_turns(own, table, rows, lambda turn: source.line(f"yield from {turn}"))
+            _print_iterations(
+                own, table, rows, lambda rows_made: source.line(f"yield from {rows_made}")
+            )
     source.line(f"{name} = {made}()")
 
 
-def _print_turns(
+def _print_iterations(
     pipeline: Pipeline, table: plan.CommonTable, rows: RowVariables, give: Callable[[str], None]
 ) -> None:
     """Print the iterations, each over the rows of the last one, until one adds none."""

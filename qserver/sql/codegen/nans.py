@@ -1,7 +1,7 @@
-"""NaN where values are told apart by a set or a dict.
+"""NaN in sets and dicts.
 
-For SQL a NaN equals any other. Python holds two of them for different unless they are one object,
-so what goes into a set has the same object for all of them, in arrays, records and rows too.
+In SQL a NaN equals any other. In Python two of them are different unless they are one object, so
+all that go into a set become the same object, in arrays, records and rows too.
 """
 
 from __future__ import annotations
