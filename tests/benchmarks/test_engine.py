@@ -23,12 +23,12 @@ a key on each of 4 shards, 1 client +[\d,]+ +[\d,]+
 
 short work: each client increments one random key in a loop
  clients +keys +per CPU s +per s  conflicts per commit  retries  exclusive   sum of all counters
-       1 +1 +[\d,]+ +[\d,]+ +0\.000        0       0   is what was acknowledged
-       8 +1 +[\d,]+ +[\d,]+ +0\.\d{3} +\d+       0   is what was acknowledged
-       1 +3 +[\d,]+ +[\d,]+ +0\.000        0       0   is what was acknowledged
-       8 +3 +[\d,]+ +[\d,]+ +0\.\d{3} +\d+       0   is what was acknowledged
-       1 +200 +[\d,]+ +[\d,]+ +0\.000        0       0   is what was acknowledged
-       8 +200 +[\d,]+ +[\d,]+ +0\.\d{3} +\d+       0   is what was acknowledged
+       1 +1 +[\d,]+ +[\d,]+ +0\.000        0          0   is what was acknowledged
+       8 +1 +[\d,]+ +[\d,]+ +0\.\d{3} +\d+          0   is what was acknowledged
+       1 +3 +[\d,]+ +[\d,]+ +0\.000        0          0   is what was acknowledged
+       8 +3 +[\d,]+ +[\d,]+ +0\.\d{3} +\d+          0   is what was acknowledged
+       1 +200 +[\d,]+ +[\d,]+ +0\.000        0          0   is what was acknowledged
+       8 +200 +[\d,]+ +[\d,]+ +0\.\d{3} +\d+          0   is what was acknowledged
 8 clients on 3 keys keep \d+ % of the rate on 200 keys \(aim: at least 50 %\)
 
 long work: the same, but it yields once between reading and writing
