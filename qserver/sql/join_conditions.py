@@ -7,6 +7,8 @@ the right side, and the residual is the rest.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from qserver.sql.expressions import Apply, Expression
 from qserver.sql.plan import Join
 from qserver.sql.walk import (
@@ -36,8 +38,15 @@ def residual(node: Join) -> Expression | None:
 def divided(node: Join) -> tuple[tuple[KeyPair, ...], Expression | None]:
     """Return the keys and the residual of a hash join."""
     left, right = frozenset(output_sources(node.left)), frozenset(output_sources(node.right))
+    return divided_between(conjuncts(node.condition), left, right)
+
+
+def divided_between(
+    conditions: Iterable[Expression], left: frozenset[int], right: frozenset[int]
+) -> tuple[tuple[KeyPair, ...], Expression | None]:
+    """Return the keys and the residual of a hash join of these sources."""
     keys, rest = [], []
-    for condition in conjuncts(node.condition):
+    for condition in conditions:
         pair = _pair(condition, left, right)
         if pair is None:
             rest.append(condition)

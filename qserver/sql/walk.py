@@ -35,39 +35,45 @@ _NO_PARTS = frozenset({"bool", "int", "float", "str", "SqlType", "Table", "Funct
 """Types of fields, as they are written, that hold no parts."""
 
 
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    """Return the fields that may hold parts."""
-    names = _FIELD_NAMES.get(kind)
-    if names is None:
+class _FieldNames(dict[type, tuple[str, ...]]):
+    """Knows the fields of each kind of node that may hold parts."""
+
+    def __missing__(self, kind: type[Any]) -> tuple[str, ...]:
         names = tuple(
             each.name
             for each in fields(kind)
             if each.name not in ("table", "columns") and each.type not in _NO_PARTS
         )
-        _FIELD_NAMES[kind] = names
-    return names
+        self[kind] = names
+        return names
 
 
-_FIELD_NAMES: dict[type, tuple[str, ...]] = {}
+_FIELD_NAMES = _FieldNames()
 
 
 def parts(node: Any) -> list[Any]:
     """Return the nodes directly below a node: expressions, plans, sort keys, calls."""
     found: list[Any] = []
-    for name in _field_names(type(node)):
-        value = getattr(node, name)
-        if type(value) in _PARTS:
-            found.append(value)
-        elif type(value) is tuple:
-            _gather(value, found)
+    _add_parts(node, found)
     return found
+
+
+def _add_parts(node: Any, found: list[Any]) -> None:
+    for name in _FIELD_NAMES[type(node)]:
+        value = getattr(node, name)
+        kind = type(value)
+        if kind in _PARTS:
+            found.append(value)
+        elif kind is tuple and value:
+            _gather(value, found)
 
 
 def _gather(items: tuple[Any, ...], found: list[Any]) -> None:
     for each in items:
-        if type(each) in _PARTS:
+        kind = type(each)
+        if kind in _PARTS:
             found.append(each)
-        elif type(each) is tuple:
+        elif kind is tuple:
             _gather(each, found)
 
 
@@ -77,7 +83,7 @@ def everything(node: Any) -> Iterator[Any]:
     while waiting:
         current = waiting.pop()
         yield current
-        waiting += parts(current)
+        _add_parts(current, waiting)
 
 
 def is_plan(node: Any) -> bool:
@@ -135,11 +141,12 @@ def output_sources(node: Plan) -> tuple[int, ...]:
 def with_parts(node: Any, change: Rewrite) -> Any:
     """Apply `change` to the parts directly below a node; return the same node if none changes."""
     changes = {}
-    for name in _field_names(type(node)):
+    for name in _FIELD_NAMES[type(node)]:
         old = getattr(node, name)
-        if type(old) in _PARTS:
+        kind = type(old)
+        if kind in _PARTS:
             new = change(old)
-        elif type(old) is tuple and old:
+        elif kind is tuple and old:
             new = _changed_items(old, change)
         else:
             continue

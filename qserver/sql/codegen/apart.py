@@ -10,10 +10,10 @@ function gets all its free names as arguments: rows, slots, sets.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import re
 from collections.abc import Iterable, Sequence
+from symtable import symtable
 from typing import Final
 
 from qserver.sql.codegen.source import Source
@@ -69,11 +69,10 @@ class Apart:
         """Add a function with these lines and return its call."""
         name = self._source.fresh("apart")
         body = "\n".join(["    " + line for line in lines])
-        tree = ast.parse(f"def {name}():\n{body}\n")
         known = self._source.namespace
         given = sorted(
             each
-            for each in _free_names(tree)
+            for each in _free_names(f"def {name}():\n{body}\n")
             if each not in known and each not in self._names and each not in _BUILTINS
         )
         given = [each for each in given if each != "NO_CHOICE"]
@@ -130,12 +129,12 @@ def _pieces(codes: Sequence[str]) -> list[list[str]]:
     return pieces
 
 
-def _free_names(tree: ast.AST) -> set[str]:
-    read: set[str] = set()
-    made: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
-        elif isinstance(node, ast.arg):
-            made.add(node.arg)
-    return read - made
+def _free_names(text: str) -> set[str]:
+    """Return the names that a function reads and does not make."""
+    found: set[str] = set()
+    waiting = symtable(text, "<apart>", "exec").get_children()
+    while waiting:
+        scope = waiting.pop()
+        found.update(each.get_name() for each in scope.get_symbols() if each.is_global())
+        waiting += scope.get_children()
+    return found

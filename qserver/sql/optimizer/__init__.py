@@ -35,7 +35,7 @@ from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
 from qserver.sql.optimizer.vectorization import vectorization
 from qserver.sql.plan import Plan
 from qserver.sql.step_budget import StepBudget
-from qserver.sql.walk import is_plan, rebuilt
+from qserver.sql.walk import is_plan, with_parts
 
 Rule: TypeAlias = Callable[[Plan, RowCount], Plan]
 
@@ -61,34 +61,67 @@ def optimize(
     budget: StepBudget | None = None,
 ) -> Any:
     """Optimize the plan of a bound statement and those of its subqueries, inner ones first."""
-    budget = budget or StepBudget.boundless()
+    trees = _Trees(row_count, budget or StepBudget.boundless())
     for rule in rules:
-        statement = rebuilt(statement, _applied_to_plans(rule, row_count, budget))
+        statement = trees.optimized(statement, rule)
     return statement
 
 
-def _applied_to_plans(rule: Rule, row_count: RowCount, budget: StepBudget) -> Callable[[Any], Any]:
-    """Return the function that applies a rule to the plans of a statement, subquery or CTE."""
-    spend = budget.spend
+class _Trees:
+    """Finds the trees of a statement, and applies rules to them.
 
-    def optimized(node: Any) -> Any:
-        spend()
-        changes = {}
-        for name in _plan_fields(type(node)):
-            held = getattr(node, name)
-            if is_plan(held):
-                changes[name] = rule(held, row_count)
-        return replace(node, **changes) if changes else node
+    Most expressions hold no subquery. Where one rule finds none the next ones do not look again: a
+    statement of thousands of items is searched once, and not once for each rule.
+    """
 
-    return optimized
+    def __init__(self, row_count: RowCount, budget: StepBudget) -> None:
+        self._row_count = row_count
+        self._spend = budget.spend
+        self._without: dict[int, tuple[Any, int]] = {}
+        """Nodes that hold no tree, by identity, and the steps that it took to see that."""
+        self._steps = 0
+        self._found = 0
+
+    def optimized(self, statement: Any, rule: Rule) -> Any:
+        """Return the statement with all its trees as the rule makes them."""
+        without = self._without
+
+        def visit(part: Any) -> Any:
+            known = without.get(id(part))
+            if known is not None:
+                self._step(known[1])
+                return part
+            steps, found = self._steps, self._found
+            below = with_parts(part, visit)
+            self._step(1)
+            changes = {}
+            for name in _PLAN_FIELDS[type(below)]:
+                held = getattr(below, name)
+                if is_plan(held):
+                    changes[name] = rule(held, self._row_count)
+            if changes:
+                self._found += 1
+                return replace(below, **changes)
+            if found == self._found:
+                without[id(below)] = below, self._steps - steps
+            return below
+
+        return visit(statement)
+
+    def _step(self, steps: int) -> None:
+        """Spend what a search takes, even of what was searched before: steps tell how large a
+        statement is."""
+        self._steps += steps
+        self._spend(steps)
 
 
-def _plan_fields(kind: type[Any]) -> tuple[str, ...]:
-    names = _PLAN_FIELDS.get(kind)
-    if names is None:
+class _PlanFields(dict[type, tuple[str, ...]]):
+    """Knows the fields of each kind of node that may hold trees."""
+
+    def __missing__(self, kind: type[Any]) -> tuple[str, ...]:
         names = tuple(each.name for each in fields(kind) if each.name in ("plan", "recursive"))
-        _PLAN_FIELDS[kind] = names
-    return names
+        self[kind] = names
+        return names
 
 
-_PLAN_FIELDS: dict[type, tuple[str, ...]] = {}
+_PLAN_FIELDS = _PlanFields()

@@ -10,32 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Cast, Column, Elements, Expression, InList, IsNull
-from qserver.sql.join_conditions import divided
+from qserver.sql.join_conditions import KeyPair, divided
 from qserver.sql.plan import Plan
 from qserver.sql.walk import conjuncts, tree_rebuilt
 from qserver.values.schema import Table
 
 RowCount: TypeAlias = Callable[[Table], int]
+RowsOf: TypeAlias = Callable[[Plan], float]
+Scans: TypeAlias = dict[int, plan.Scan]
+"""The scans below a node, by the source that each produces."""
 
 EQUAL, COMPARED, OTHER = 0.1, 0.33, 0.5
 
 
 def estimate(node: Plan, row_count: RowCount) -> float:
     """Estimate the rows of a plan; at least one."""
-    return max(1.0, _ESTIMATES[type(node)](node, row_count))
+
+    def rows_of(each: Plan) -> float:
+        return max(1.0, _ESTIMATES[type(each)](each, row_count, rows_of))
+
+    return rows_of(node)
 
 
 def with_estimates(node: Plan, row_count: RowCount) -> Plan:
     """Return the plan with the estimate in each node, for EXPLAIN."""
+    known: dict[int, float] = {}  # of the nodes below, by identity
+
+    def rows_of(each: Plan) -> float:
+        return known[id(each)] if id(each) in known else estimate(each, row_count)
 
     def noted(each: Any) -> Any:
-        if type(each) in _ESTIMATES:
-            return replace(each, rows=round(estimate(each, row_count), 1))
-        return each
+        if type(each) not in _ESTIMATES:
+            return each
+        rows = max(1.0, _ESTIMATES[type(each)](each, row_count, rows_of))
+        result = replace(each, rows=round(rows, 1))
+        known[id(result)] = rows
+        return result
 
     result: Plan = tree_rebuilt(node, noted)
     return result
@@ -62,7 +76,7 @@ def _count(items: tuple[Expression, ...]) -> int:
     return sum(10 if isinstance(item, Elements) else 1 for item in items)
 
 
-def _scan(node: plan.Scan, row_count: RowCount) -> float:
+def _scan(node: plan.Scan, row_count: RowCount, rows_of: RowsOf) -> float:
     rows = float(row_count(node.table))
     keys = node.access.range
     equal = len(keys.equal) + bool(keys.choices)
@@ -93,41 +107,62 @@ def _pins_key(node: plan.Scan) -> bool:
     return pinned.issuperset(node.table.primary_key)
 
 
-def _join(node: plan.Join, row_count: RowCount) -> float:
-    left, right = estimate(node.left, row_count), estimate(node.right, row_count)
+def _join(node: plan.Join, row_count: RowCount, rows_of: RowsOf) -> float:
+    left, right = rows_of(node.left), rows_of(node.right)
     if node.kind in ("semi", "anti"):
         return left * OTHER
-    rows = joined_rows(node, left, right, row_count)
+    pairs, rest = divided(node) if node.method == "hash" else ((), node.condition)
+    sides = (
+        (Side(left, scans_below(node.left)), Side(right, scans_below(node.right)))
+        if pairs
+        else (Side(left, {}), Side(right, {}))
+    )
+    rows = joined_rows(pairs, rest, sides, row_count)
     return max(left, rows) if node.kind in ("left", "full") else rows
 
 
-def joined_rows(node: plan.Join, left: float, right: float, row_count: RowCount) -> float:
-    """Estimate the pairs of rows that a join finds, from the rows of its sides."""
-    pairs, rest = divided(node) if node.method == "hash" else ((), node.condition)
-    rows = left * right * selectivity(rest)
+class Side(NamedTuple):
+    """One side of a join: its rows, and the scans that its columns come from."""
+
+    rows: float
+    scans: Scans
+
+
+def joined_rows(
+    pairs: tuple[KeyPair, ...],
+    rest: Expression | None,
+    sides: tuple[Side, Side],
+    row_count: RowCount,
+) -> float:
+    """Estimate the pairs of rows that a join finds by its keys and the residual condition."""
+    left, right = sides
+    rows = left.rows * right.rows * selectivity(rest)
     if not pairs:
         return rows
     left_keys, right_keys = zip(*pairs, strict=True)
     distinct, others = max(
-        _unique_key(node.left, left_keys, row_count), _unique_key(node.right, right_keys, row_count)
+        _unique_key(left.scans, left_keys, row_count),
+        _unique_key(right.scans, right_keys, row_count),
     )
     if not distinct:
         sizes = (
-            _table_rows(node.left, left_keys[0], left, row_count),
-            _table_rows(node.right, right_keys[0], right, row_count),
+            _table_rows(left, left_keys[0], row_count),
+            _table_rows(right, right_keys[0], row_count),
         )
         distinct = max(1 / EQUAL, min(sizes))
     return rows / distinct * EQUAL**others
 
 
-def _unique_key(node: Plan, keys: tuple[Expression, ...], row_count: RowCount) -> tuple[float, int]:
+def _unique_key(
+    scans: Scans, keys: tuple[Expression, ...], row_count: RowCount
+) -> tuple[float, int]:
     """Return the rows of the largest table whose unique key is among the keys, or 0, and how many
     keys do not belong to it.
     """
     columns = [_column(key) for key in keys]
     best = 0.0, 0
     for source in {column.source for column in columns if column is not None}:
-        scan = _scan_of(node, source)
+        scan = scans.get(source)
         if scan is None:
             continue
         positions = [
@@ -143,11 +178,11 @@ def _unique_key(node: Plan, keys: tuple[Expression, ...], row_count: RowCount) -
     return best
 
 
-def _table_rows(node: Plan, key: Expression, rows: float, row_count: RowCount) -> float:
+def _table_rows(side: Side, key: Expression, row_count: RowCount) -> float:
     """Return the rows of the table that a key is a column of; those of its side for another key."""
     column = _column(key)
-    scan = None if column is None else _scan_of(node, column.source)
-    return rows if scan is None else float(row_count(scan.table))
+    scan = None if column is None else side.scans.get(column.source)
+    return side.rows if scan is None else float(row_count(scan.table))
 
 
 def _column(key: Expression) -> Column | None:
@@ -157,50 +192,52 @@ def _column(key: Expression) -> Column | None:
     return key if isinstance(key, Column) else None
 
 
-def _scan_of(node: Any, source: int) -> plan.Scan | None:
-    """Return the scan of a source that a plan passes on."""
-    if isinstance(node, plan.Scan):
-        return node if node.source == source else None
-    for name in ("left", "right", "input"):
-        below = getattr(node, name, None)
-        found = None if below is None else _scan_of(below, source)
-        if found is not None:
-            return found
-    return None
+def scans_below(node: Plan) -> Scans:
+    """Return the scans of a plan's own tree, by their sources."""
+    found: Scans = {}
+    waiting: list[Any] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, plan.Scan):
+            found[each.source] = each
+            continue
+        for name in ("left", "right", "input"):
+            below = getattr(each, name, None)
+            if below is not None:
+                waiting.append(below)
+    return found
 
 
-def _aggregate(node: plan.Aggregate, row_count: RowCount) -> float:
+def _aggregate(node: plan.Aggregate, row_count: RowCount, rows_of: RowsOf) -> float:
     if not node.keys:
         return 1.0
-    return estimate(node.input, row_count) * EQUAL
+    return rows_of(node.input) * EQUAL
 
 
-def _limited(node: plan.Limit | plan.TopN, row_count: RowCount) -> float:
+def _limited(node: plan.Limit | plan.TopN, row_count: RowCount, rows_of: RowsOf) -> float:
     limit = getattr(node.limit, "value", None)
-    rows = estimate(node.input, row_count)
+    rows = rows_of(node.input)
     return min(rows, float(limit)) if isinstance(limit, int) else rows * EQUAL
 
 
-def _same(node: Any, row_count: RowCount) -> float:
-    return estimate(node.input, row_count)
+def _same(node: Any, row_count: RowCount, rows_of: RowsOf) -> float:
+    return rows_of(node.input)
 
 
-def _set_operation(node: plan.SetOperation, row_count: RowCount) -> float:
-    left = estimate(node.left, row_count)
-    return left + estimate(node.right, row_count) if node.kind == "union" else left
+def _set_operation(node: plan.SetOperation, row_count: RowCount, rows_of: RowsOf) -> float:
+    left = rows_of(node.left)
+    return left + rows_of(node.right) if node.kind == "union" else left
 
 
-_ESTIMATES: dict[type, Callable[[Any, RowCount], float]] = {
+_ESTIMATES: dict[type, Callable[[Any, RowCount, RowsOf], float]] = {
     plan.Scan: _scan,
-    plan.OneRow: lambda node, row_count: 1.0,
-    plan.Count: lambda node, row_count: 1.0,
-    plan.Values: lambda node, row_count: float(len(node.items)),
-    plan.FunctionScan: lambda node, row_count: 100.0,
-    plan.CommonTableScan: lambda node, row_count: 100.0,
+    plan.OneRow: lambda node, row_count, rows_of: 1.0,
+    plan.Count: lambda node, row_count, rows_of: 1.0,
+    plan.Values: lambda node, row_count, rows_of: float(len(node.items)),
+    plan.FunctionScan: lambda node, row_count, rows_of: 100.0,
+    plan.CommonTableScan: lambda node, row_count, rows_of: 100.0,
     plan.Join: _join,
-    plan.Filter: lambda node, row_count: (
-        estimate(node.input, row_count) * selectivity(node.condition)
-    ),
+    plan.Filter: lambda node, row_count, rows_of: rows_of(node.input) * selectivity(node.condition),
     plan.Project: _same,
     plan.Window: _same,
     plan.Sort: _same,

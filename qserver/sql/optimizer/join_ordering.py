@@ -15,9 +15,9 @@ from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.expressions import Expression
-from qserver.sql.join_conditions import hash_keys, is_equality
+from qserver.sql.join_conditions import divided_between, hash_keys, is_equality
 from qserver.sql.optimizer.access_path_selection import best_access
-from qserver.sql.optimizer.estimate import RowCount, estimate, joined_rows
+from qserver.sql.optimizer.estimate import RowCount, Side, estimate, joined_rows, scans_below
 from qserver.sql.plan import Plan
 from qserver.sql.walk import (
     conjunction,
@@ -72,50 +72,24 @@ def _ordered_cluster(node: plan.Join, row_count: RowCount) -> Plan:
     sizes = [estimate(relation, row_count) for relation in relations]
     waiting = list(range(len(relations)))
     named = [sources_named(condition) for condition in conditions]
-    made = frozenset(each for relation in relations for each in output_sources(relation))
+    owned = [frozenset(output_sources(relation)) for relation in relations]
+    scanned = [scans_below(relation) for relation in relations]
+    made = frozenset().union(*owned)
 
     def is_alone(at: int) -> bool:
-        own = frozenset(output_sources(relations[at]))
-        return not any(names & own and names & made - own for names in named)
+        return not any(names & owned[at] and names & made - owned[at] for names in named)
 
     first = min(waiting, key=lambda at: (is_alone(at), sizes[at]))
     waiting.remove(first)
     joined, size = relations[first], sizes[first]
-    there = frozenset(output_sources(joined))
+    there = owned[first]
+    scans = dict(scanned[first])
     left_over = list(range(len(conditions)))
-    while waiting:
-        best, best_size = _next_relation(
-            waiting, relations, sizes, joined, size, conditions, named, left_over, row_count
-        )
-        waiting.remove(best)
-        there |= frozenset(output_sources(relations[best]))
-        usable = [at for at in left_over if named[at] & made <= there]
-        left_over = [at for at in left_over if at not in usable]
-        condition = conjunction(conditions[at] for at in usable)
-        joined = with_method(
-            plan.Join("inner", joined, relations[best], condition), row_count, size
-        )
-        size = best_size
-    rest = conjunction(conditions[at] for at in left_over)
-    return joined if rest is None else plan.Filter(joined, rest)
 
-
-def _next_relation(
-    waiting: list[int],
-    relations: list[Plan],
-    sizes: list[float],
-    joined: Plan,
-    size: float,
-    conditions: list[Expression],
-    named: list[frozenset[int]],
-    left_over: list[int],
-    row_count: RowCount,
-) -> tuple[int, float]:
-    """Return the relation to join next, and the estimated rows after it."""
-    best: tuple[bool, bool, float, int] | None = None
-    there = frozenset(output_sources(joined))
-    for at in waiting:
-        own = frozenset(output_sources(relations[at]))
+    def rows_after(at: int) -> tuple[bool, bool, float, int]:
+        """Return how well a relation comes next: less is better, and the last but one item is the
+        estimated rows."""
+        own = owned[at]
         ties = [
             conditions[each]
             for each in left_over
@@ -123,13 +97,25 @@ def _next_relation(
         ]
         rows, equal = size * sizes[at], any(is_equality(tie) for tie in ties)
         if ties:
-            join = plan.Join("inner", joined, relations[at], conjunction(ties), method="hash")
-            rows = joined_rows(join, size, sizes[at], row_count)
-        candidate = (not equal, not ties, rows, at)
-        if best is None or candidate < best:
-            best = candidate
-    assert best is not None
-    return best[3], max(1.0, best[2])
+            keys, rest = divided_between(ties, there, own)
+            sides = Side(size, scans), Side(sizes[at], scanned[at])
+            rows = joined_rows(keys, rest, sides, row_count)
+        return not equal, not ties, rows, at
+
+    while waiting:
+        _, _, best_size, best = min(map(rows_after, waiting))
+        waiting.remove(best)
+        there |= owned[best]
+        scans |= scanned[best]
+        usable = [at for at in left_over if named[at] & made <= there]
+        left_over = [at for at in left_over if at not in usable]
+        condition = conjunction(conditions[at] for at in usable)
+        joined = with_method(
+            plan.Join("inner", joined, relations[best], condition), row_count, size
+        )
+        size = max(1.0, best_size)
+    rest = conjunction(conditions[at] for at in left_over)
+    return joined if rest is None else plan.Filter(joined, rest)
 
 
 def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = None) -> plan.Join:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -15,8 +16,13 @@ from qserver.web.service import Service
 
 class DescriptionRoutes:
     def __init__(self, service: Service) -> None:
-        self._openapi = describe(ROUTES, service.settings)
+        self._settings = service.settings
         self._page = (files("qserver.web") / "docs.html").read_bytes()
+
+    @cached_property
+    def _openapi(self) -> dict[str, Any]:
+        """Made for the first caller: a server starts sooner, and most are never asked."""
+        return describe(ROUTES, self._settings)
 
     async def get(self, admission: Admission) -> shapes.Banner:
         routes = [shapes.BannerRoute(each.method, each.path, each.purpose) for each in ROUTES]
