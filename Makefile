@@ -50,7 +50,8 @@ install: $(INSTALLED) ## make .venv and install qserver and its tools, at the pi
 serve: install ## run the server (ARGS="--port 8080")
 	@$(BIN)/qserver serve $(ARGS)
 
-test: lint pytest ## everything that must hold before a commit: lint, types, tests
+test: install ## everything that must hold before a commit: lint, types, tests
+	@$(MAKE) --jobs 2 lint pytest
 
 lint: install ## ruff (rules, format) and mypy --strict
 	@$(BIN)/ruff check --quiet $(CODE)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qserver.sql.functions import all_functions
+from tests.house_rules import nodes_of
 
 ROOT = Path(__file__).parent.parent
 TREES = ("qserver", "simulations", "tests", "docs")
@@ -57,14 +58,15 @@ def names_of_the_tree() -> Names:
         if path.name == "test_docs.py":  # it names what does not exist
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        nodes = list(ast.walk(tree))
+        nodes = nodes_of(tree)
         words.update(path.relative_to(ROOT).with_suffix("").parts, words_of(nodes))
         place = path.parent.name if path.stem == "__init__" else path.stem
         defined = modules.setdefault(place, set())
         defined.update(*map(names_bound, tree.body))
         for node in nodes:
             if isinstance(node, ast.ClassDef):
-                attributes = {name for part in ast.walk(node) for name in attributes_of(part)}
+                parts = (part for part in nodes_of(node) if isinstance(part, BINDING))
+                attributes = {name for part in parts for name in attributes_of(part)}
                 own.setdefault(node.name, set()).update(attributes)
                 bases.setdefault(node.name, set()).update(map(base_name, node.bases))
                 defined |= attributes  # `mailbox.take` is what a mailbox does
@@ -83,9 +85,24 @@ def base_name(base: ast.expr) -> str:
     return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
 
 
+NAMED = (
+    *(ast.Constant, ast.Name, ast.Attribute, ast.arg, ast.keyword, ast.alias, ast.ImportFrom),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+)
+"""The nodes that have words in them."""
+
+BINDING = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
+    *(ast.Assign, ast.AnnAssign, ast.If, ast.Try, ast.Attribute),
+)
+"""The nodes that may add to a class."""
+
+
 def words_of(nodes: Sequence[ast.AST]) -> Iterator[str]:
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
+        if not isinstance(node, NAMED):
+            continue
         match node:
             case ast.Constant(value=str(text)) if id(node) not in docstrings:
                 yield from re.findall(r"\w+", text)
