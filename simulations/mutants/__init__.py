@@ -14,6 +14,7 @@ from simulations.mutants import (
     bounds,
     bulk,
     checkpoints,
+    failing_work,
     feeds,
     footprints,
     live,
@@ -31,7 +32,6 @@ from simulations.mutants import (
     sql,
     sql_changes,
     trees,
-    turns,
 )
 from simulations.mutants.mutant import (
     Catch,
@@ -68,7 +68,7 @@ MUTANTS: Final = (
     *trees.MUTANTS,
     *recovered.MUTANTS,
     *bounds.MUTANTS,
-    *turns.MUTANTS,
+    *failing_work.MUTANTS,
     *sql_changes.MUTANTS,
     *places.MUTANTS,
     *pages.MUTANTS,

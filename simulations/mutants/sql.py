@@ -41,12 +41,12 @@ def _depend_on_no_definition(original: Any) -> Any:
 
 
 def _forget_free_keys(original: Any) -> Any:
-    def insert_many(self: Transaction, *arguments: Any) -> None:
+    def insert(self: Transaction, *arguments: Any) -> None:
         kept = {shard: dict(seen) for shard, seen in self.keys.items()}
         original(self, *arguments)
         self.keys = kept
 
-    return insert_many
+    return insert
 
 
 def _refer_without_footprint(original: Any) -> Any:
@@ -177,7 +177,10 @@ MUTANTS: Final = (
         "that the keys of new rows are free holds for the snapshot that was read, and is not part"
         " of the footprint",
         ("sql_keys",),
-        ((Transaction, "insert_many", _forget_free_keys),),
+        (
+            (Transaction, "insert", _forget_free_keys),
+            (Transaction, "insert_many", _forget_free_keys),
+        ),
     ),
     Mutant(
         "refer_without_footprint",

@@ -11,6 +11,7 @@ from typing import Final
 from simulations.workloads.bank import Bank
 from simulations.workloads.blind_writes import BlindWrites
 from simulations.workloads.definitions import Definitions
+from simulations.workloads.exclusive_commits import ExclusiveCommits
 from simulations.workloads.hot_key import HotKey
 from simulations.workloads.list_append import ListAppend
 from simulations.workloads.numbers import Numbers
@@ -36,7 +37,6 @@ from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.sql_sequences import SqlSequences
 from simulations.workloads.sql_upserts import SqlUpserts
-from simulations.workloads.turns import Turns
 from simulations.workloads.unique_keys import UniqueKeys
 from simulations.workloads.workload import Workload
 from simulations.workloads.write_skew import WriteSkew
@@ -69,7 +69,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlOnce,
         SqlOwners,
         BlindWrites,
-        Turns,
+        ExclusiveCommits,
         SqlLive,
         SqlOpen,
         SqlHistory,

@@ -1,4 +1,4 @@
-"""Turns: long work on one hot row, until it gets an exclusive commit, where things go wrong.
+"""Exclusive commits: long work on one hot row that gets one, where things go wrong.
 
 A request that has conflicted too often gets an exclusive commit, and no other commits until it is
 returned. Meanwhile work raises, its deadline passes, or its client leaves; the same happens to
@@ -24,8 +24,8 @@ STEP_SECONDS: Final = 0.01
 """How long a step of long work takes."""
 
 
-class Turns(Workload):
-    name = "turns"
+class ExclusiveCommits(Workload):
+    name = "exclusive_commits"
 
     async def setup(self, service: Service) -> None:
         def work(transaction: Transaction) -> None:

@@ -129,25 +129,25 @@ MUTANTS: Final = (
     Mutant(
         "keep_the_exclusive_commit_after_an_error",
         "an exclusive commit is not returned when the work raises in it",
-        ("turns",),
+        ("exclusive_commits",),
         ((gateway.Gateway, "_commit_exclusively", _keep_turn_on(CheckViolation)),),
     ),
     Mutant(
         "keep_the_exclusive_commit_after_a_deadline",
         "an exclusive commit is not returned when the deadline passes in it",
-        ("turns",),
+        ("exclusive_commits",),
         ((gateway.Gateway, "_commit_exclusively", _keep_turn_on(QueryCanceled)),),
     ),
     Mutant(
         "keep_the_exclusive_commit_of_who_left",
         "an exclusive commit is not returned when the client leaves in it",
-        ("turns",),
+        ("exclusive_commits",),
         ((gateway.Gateway, "_commit_exclusively", _keep_turn_on(GeneratorExit)),),
     ),
     Mutant(
         "commit_what_failed_in_an_exclusive_commit",
         "what work wrote before it raised in an exclusive commit is committed",
-        ("turns",),
+        ("exclusive_commits",),
         (
             (gateway.Gateway, "_run", _commit_what_failed),
             (gateway.Gateway, "_commit", _tell_what_failed),
@@ -156,13 +156,13 @@ MUTANTS: Final = (
     Mutant(
         "keep_what_was_written_before_it_failed_again",
         "what work wrote before it raised, where it was run again, is installed with the others'",
-        ("turns",),
+        ("exclusive_commits",),
         ((coordinator.Coordinator, "run_work", _keep_what_was_written_again),),
     ),
     Mutant(
         "gather_who_gave_up",
         "who gives up waiting for what is durable is remembered for ever",
-        ("turns",),
+        ("exclusive_commits",),
         ((versions.Versions, "wait_durable", _gather_who_gave_up),),
     ),
     Mutant(
