@@ -242,7 +242,7 @@ class Shell:
                 self.leave_transaction()
                 error.hint = "It was rolled back."
             elif error.code in (TRANSACTION_GONE, _CONFLICT):
-                self._forget_transaction()
+                self._tell_gone(error)
             raise
         self._forget_transaction()
         self._note("COMMIT\n")
@@ -288,6 +288,12 @@ class Shell:
                 "it is not known whether the transaction was committed", hint=_ASK_AGAIN
             )
 
+    def _tell_gone(self, error: QserverError) -> None:
+        """The transaction has ended, and nothing of it was applied, unless a COMMIT was lost."""
+        if error.code == TRANSACTION_GONE and not self._is_in_doubt:
+            self._say("The transaction is gone: nothing of it was applied.\n")
+        self._forget_transaction()
+
     def _forget_transaction(self) -> None:
         self._transaction, self._has_failed, self._is_in_doubt = None, False, False
 
@@ -317,8 +323,7 @@ class Shell:
             self._run_one(statement)
         except QserverError as error:
             if error.code == TRANSACTION_GONE:
-                self._forget_transaction()
-                self._say("The transaction is gone: nothing of it was applied.\n")
+                self._tell_gone(error)
             elif not error.code.startswith(("QS", "08")):  # those ran no statement
                 self._has_failed = True
             raise

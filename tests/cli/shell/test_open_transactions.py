@@ -116,6 +116,7 @@ def test_a_commit_that_fails_for_good_ends_the_transaction(
         assert not person.shell.in_transaction
         assert rolled_back(server) is deleted
         assert ("It was rolled back." in said) is deleted and "Send ROLLBACK" not in said
+        assert ("nothing of it was applied" in said) is ("QS030" in said)
 
 
 def test_the_prompt_shows_that_a_transaction_has_failed(server: FakeServer) -> None:
