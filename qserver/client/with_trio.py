@@ -181,9 +181,22 @@ class TrioClient(Caller[httpx.AsyncClient]):
     async def _call_once(self, request: Request) -> JsonObject:
         kept = self.cache.find(request)
         with trouble_named(self.url):
-            answer = await self._http.request(**_asynchronous(request.arguments_with(kept)))
+            answer = await self._http.send(self._made(request.arguments_with(kept)))
         status, headers, body = answer.status_code, answer.headers, answer.content
         return self.cache.answer(request, kept, status, headers, body)
+
+    def _made(self, arguments: dict[str, Any]) -> httpx.Request:
+        """Make a request whose body is sent in pieces, if it has pieces.
+
+        httpx would put a generator around them, and nobody closes it if the server answers early.
+        """
+        content = arguments["content"]
+        if content is None or isinstance(content, bytes):
+            return self._http.build_request(**arguments)
+        pieces = _Pieces(iter(content))
+        made = self._http.build_request(**{**arguments, "content": pieces})
+        made.stream = pieces
+        return made
 
     async def _pause_after(self, error: QserverError, request: Request, trials: Trials) -> None:
         """Wait until the request may be sent again, or raise its error."""
@@ -273,15 +286,7 @@ class TrioStream(StreamedResult):
             await _unwind(answer, self._pieces)
 
 
-def _asynchronous(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The request, with the pieces of its body as this flavour of httpx takes them."""
-    content = arguments["content"]
-    if content is None or isinstance(content, bytes):
-        return arguments
-    return {**arguments, "content": _Pieces(iter(content))}
-
-
-class _Pieces:
+class _Pieces(httpx.AsyncByteStream):
     """Pieces one after the other; others run in between. Not a generator: nothing needs a close."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
