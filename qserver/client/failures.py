@@ -66,6 +66,15 @@ def error_from(
     return error
 
 
+def ended_by(error: QserverError) -> bool:
+    """Whether a commit that failed so has ended its transaction, or may have."""
+    return error.applied is Applied.UNKNOWN or error.code in _ENDINGS
+
+
+_ENDINGS: Final = frozenset({"40001", "QS030"})
+"""A conflict, and a transaction that is gone."""
+
+
 def unexpected_answer(status: int, body: bytes) -> UnexpectedAnswer:
     shown = body[:_SHOWN_BYTES_MAX].decode("utf-8", "replace").strip()
     return UnexpectedAnswer(

@@ -16,6 +16,7 @@ from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.bulk import Format
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
+from qserver.client.failures import ended_by
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
@@ -339,11 +340,13 @@ class Transaction:
     def __exit__(self, kind: object, *_: object) -> None:
         if self._is_over:
             return
-        if kind is None:
-            self.commit()
-        else:
-            with suppress(QserverError):  # the exception of the block matters
-                self.roll_back()
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            if not self._is_over:
+                with suppress(QserverError):  # the exception of the block, or the commit, matters
+                    self.roll_back()
 
     def query(self, sql: Text, params: Parameters | None = None, **options: Any) -> Result:
         return self._client.query(sql, params, **options, transaction=self.id)
@@ -360,8 +363,13 @@ class Transaction:
         return self._client.show_transaction(self.id)
 
     def commit(self) -> JsonObject:
+        try:
+            done = self._client.commit_transaction(self.id)
+        except QserverError as error:
+            self._is_over = ended_by(error)
+            raise
         self._is_over = True
-        return self._client.commit_transaction(self.id)
+        return done
 
     def roll_back(self) -> None:
         self._is_over = True

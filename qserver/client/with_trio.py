@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import wraps
-from typing import Any, BinaryIO, Concatenate, ParamSpec, Self, cast
+from typing import Any, BinaryIO, Concatenate, Final, ParamSpec, Self, cast
 
 import httpx
 import trio
@@ -16,6 +16,7 @@ from qserver.client.answers import Result, Row, TransactionResult, success_of
 from qserver.client.bulk import Format
 from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
+from qserver.client.failures import ended_by
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
 from qserver.client.requests import Parameters, Request, Statement, Text
@@ -24,6 +25,9 @@ from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
 
 Arguments = ParamSpec("Arguments")
+
+ROLL_BACK_SECONDS: Final = 1.0
+"""How long a block that is cancelled waits for its rollback; else the server ends it when idle."""
 
 
 def _awaited(
@@ -418,11 +422,14 @@ class TrioTransaction:
     async def __aexit__(self, kind: object, *_: object) -> None:
         if self._is_over:
             return
-        if kind is None:
-            await self.commit()
-        else:
-            with suppress(QserverError):  # the exception of the block matters
-                await self.roll_back()
+        try:
+            if kind is None:
+                await self.commit()
+        finally:
+            if not self._is_over:
+                # The exception of the block, or the commit, matters; it may be a cancellation.
+                with trio.move_on_after(ROLL_BACK_SECONDS, shield=True), suppress(QserverError):
+                    await self.roll_back()
 
     async def query(self, sql: Text, params: Parameters | None = None, **options: Any) -> Result:
         return await self._client.query(sql, params, **options, transaction=self.id)
@@ -441,8 +448,13 @@ class TrioTransaction:
         return await self._client.show_transaction(self.id)
 
     async def commit(self) -> JsonObject:
+        try:
+            done = await self._client.commit_transaction(self.id)
+        except QserverError as error:
+            self._is_over = ended_by(error)
+            raise
         self._is_over = True
-        return await self._client.commit_transaction(self.id)
+        return done
 
     async def roll_back(self) -> None:
         self._is_over = True

@@ -259,3 +259,42 @@ async def test_pages_of_changes_and_open_transactions_can_be_looked_at(server: F
     record = {"id": "txn_1", "state": "failed"}
     server.route("GET", "/v1/transaction/txn_1", Answer({"success": True, "transaction": record}))
     assert await both(server, "show_transaction", "txn_1") == [record, record]
+
+
+OPENED = Answer({"success": True, "transaction": {"id": "txn_1"}}, status=201)
+ENDINGS = [
+    (error("25P02", "in_failed_sql_transaction", "aborted"), True),
+    (BUSY, True),
+    (error("40001", "serialization_failure", "conflict"), False),
+    (BROKEN, False),
+]
+
+
+@pytest.mark.parametrize(("commit", "rolled_back"), ENDINGS)
+async def test_a_block_leaves_no_transaction_open(
+    server: FakeServer, commit: Answer, rolled_back: bool
+) -> None:
+    server.route("POST", "/v1/transaction/open", OPENED)
+    server.route("POST", "/v1/transaction/txn_1/commit", commit)
+    server.route("DELETE", "/v1/transaction/txn_1", Answer(status=204))
+    methods = ["POST", "POST", *["DELETE"] * rolled_back]
+    with Client(server.url, KEY) as client, pytest.raises(QserverError), client.begin():
+        pass
+    assert [each.method for each in server.requests] == methods
+    server.requests.clear()
+    async with TrioClient(server.url, KEY) as waiting:
+        with pytest.raises(QserverError):
+            async with waiting.begin():
+                pass
+    assert [each.method for each in server.requests] == methods
+
+
+async def test_a_block_that_is_cancelled_rolls_back(server: FakeServer) -> None:
+    server.route("POST", "/v1/transaction/open", OPENED)
+    server.route("DELETE", "/v1/transaction/txn_1", Answer(status=204))
+    async with TrioClient(server.url, KEY) as waiting:
+        with trio.CancelScope() as scope:
+            async with waiting.begin():
+                scope.cancel()
+                await trio.sleep_forever()
+    assert [each.method for each in server.requests] == ["POST", "DELETE"]
