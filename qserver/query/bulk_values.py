@@ -18,11 +18,16 @@ from functools import lru_cache
 from typing import Any, Final
 
 from qserver.errors import CharacterNotInRepertoire, InvalidTextRepresentation
+from qserver.limits import STEPS_AT_ONCE_MAX
+from qserver.sql.functions.costs import refuse_steps
 from qserver.sql.parameters import json_of
 from qserver.sql.value_rows import Row, kind_of
 from qserver.values.types import Kind, SqlType
 
 Writer = Callable[[Any], str]
+
+ELEMENTS_MAX: Final = STEPS_AT_ONCE_MAX
+"""Elements of an array. A longer text than theirs is not read at once, either."""
 
 _NUMBERS: Final = frozenset(
     (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
@@ -39,10 +44,12 @@ def column_of(column: Row, sql_type: SqlType, texts: bool) -> tuple[str, Row]:
     target = sql_type.kind
     if kind == "s" and target not in _NOT_AS_TEXT:
         return "s", _checked(column)
+    if target in _NUMBERS and kind == "N":
+        kind, column = "n", tuple([each if each is None else Decimal(each) for each in column])
+    if target is Kind.NUMERIC and kind == "n":  # it has no negative zero
+        column = tuple([each if each or each is None else abs(each) for each in column])
     if target in _NUMBERS and kind in "iln":
         return kind, column
-    if target in _NUMBERS and kind == "N":
-        return "n", tuple([each if each is None else Decimal(each) for each in column])
     if target is Kind.BOOLEAN and kind == "t":
         return kind, column
     write = _writer(sql_type)
@@ -61,10 +68,35 @@ def _checked(column: Row) -> Row:
 def _writer(sql_type: SqlType) -> Writer:
     """The function from a JSON value, not null, to the text that the type reads."""
     if sql_type.element is not None:
-        return array_writer(_writer(sql_type.element))
+        return bounded(array_writer(_writer(sql_type.element)), sql_type)
     if sql_type.kind is Kind.BYTEA:
         return _bytes_text
     return json_of if sql_type.kind in (Kind.JSON, Kind.JSONB) else _text_of
+
+
+def bounded(write: Writer, sql_type: SqlType) -> Writer:
+    """Refuses a list whose text would be refused before making it: nobody else runs meanwhile."""
+
+    def write_short(value: Any) -> str:
+        count = _count(value)
+        if count > ELEMENTS_MAX:
+            raise refuse_steps(f"a conversion to {sql_type}", count)
+        return write(value)
+
+    return write_short
+
+
+def _count(value: Any) -> int:
+    """Return the number of elements of a list, or more than there may be."""
+    if type(value) is not list:
+        return 0
+    count = len(value)
+    if count <= ELEMENTS_MAX and list in set(map(type, value)):
+        for each in value:
+            count += _count(each)
+            if count > ELEMENTS_MAX:
+                break
+    return count
 
 
 def array_writer(write: Writer) -> Writer:

@@ -105,7 +105,8 @@ class JsonLinesDecoder:
             self._is_first, lines = False, lines.removeprefix(BOM)
         if is_long:  # the first line, and no other
             line, _, lines = lines.partition(b"\n")
-            yield from self._batches.of_long(line)
+            if not line.isspace():
+                yield from self._batches.of_long(line)
         try:
             objects = _objects.decode_lines(lines)
         except NOT_JSON:

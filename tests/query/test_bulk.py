@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
-from qserver.errors import OutOfMemory, SerializationFailure, UniqueViolation
+from qserver.errors import (
+    OutOfMemory,
+    ProgramLimitExceeded,
+    SerializationFailure,
+    UniqueViolation,
+)
 from qserver.query.bulk import Batch, BulkInsert
-from qserver.query.bulk_values import array_writer
+from qserver.query.bulk_values import ELEMENTS_MAX, array_writer, bounded, column_of
 from qserver.query.results import Options
+from qserver.values.types import DOUBLE, INTEGER, NUMERIC, array_of
 from tests.sql.databases import opened_sql
 
 
@@ -56,3 +65,26 @@ def test_lists_become_texts_of_arrays() -> None:
     write = array_writer(str)
     assert write([1, None, ['a"b\\', 2]]) == '{"1",NULL,{"a\\"b\\\\","2"}}'
     assert write("{1}") == "{1}"
+
+
+def test_a_list_that_would_be_refused_is_not_written() -> None:
+    def write(value: Any) -> str:
+        written.append(value)
+        return ""
+
+    written: list[Any] = []
+    writer = bounded(write, array_of(INTEGER))
+    for value in ([1] * (ELEMENTS_MAX + 1), [[1] * (ELEMENTS_MAX // 2)] * 2):
+        with pytest.raises(ProgramLimitExceeded):
+            writer(value)
+    assert written == []
+    for short in ([1] * ELEMENTS_MAX, [[1, 2], [3, 4]], "{1,2}", 7):
+        writer(short)
+    assert len(written) == 4
+
+
+def test_numeric_has_no_negative_zero() -> None:
+    numbers = (Decimal("-0.0"), None, Decimal("-1.5"))
+    assert list(map(str, column_of(numbers, NUMERIC, False)[1])) == ["0.0", "None", "-1.5"]
+    assert list(map(str, column_of((Decimal("-0.0"), 7), NUMERIC, False)[1])) == ["0.0", "7"]
+    assert str(column_of(numbers, DOUBLE, False)[1][0]) == "-0.0"

@@ -254,3 +254,11 @@ def test_a_mark_of_byte_order_is_not_part_of_the_first_row(kind: Any) -> None:
     }[kind]
     for cuts in ([], [1], [2, 3]):
         assert decoded(kind(None), body.encode("utf-8-sig"), cuts) == [(1, {"a": "1"})]
+
+
+def test_a_long_line_of_spaces_is_no_row() -> None:
+    body = b'{"a": 1}\n' + b" " * 200_000 + b'\n{"a": 2}\n'
+    assert decoded(JsonLinesDecoder(None), body, [100_000, 180_000]) == [
+        (1, {"a": 1}),
+        (2, {"a": 2}),
+    ]

@@ -31,6 +31,9 @@ ROWS_COMPARED_AT_ONCE = 32
 
 ROWS_OF_PAGE = 1024
 
+READ_AGAIN_BYTES_MAX = 64 * 1024
+"""Bytes of a row of literals that are read again, to find the bad one."""
+
 
 def row_limit(value: int | None) -> int:
     """Return the number of LIMIT; NULL is no limit."""
@@ -212,11 +215,24 @@ def made_slots(
 
 
 def unreadable(
-    rows: Sequence[Sequence[Any]], row: Sequence[Any], readers: Mapping[int, Callable[[Any], Any]]
+    rows: Sequence[Sequence[Any]],
+    row: Sequence[Any],
+    readers: Mapping[int, Callable[[Any], Any]],
+    error: QserverError,
 ) -> int:
-    """Return the number, counted through all rows, of the value of this row that cannot be read."""
+    """Return the number, counted through all rows, of the value of this row that cannot be read.
+
+    Values are read again, except long ones: nobody else runs meanwhile.
+    """
     before = next(at for at, each in enumerate(rows) if each is row) * len(row)
+    sizes = {column: size_of(row[column]) for column in readers}
+    if isinstance(error, ProgramLimitExceeded):
+        return before + max(sizes, key=sizes.__getitem__, default=0)
+    left = READ_AGAIN_BYTES_MAX
     for column, read in readers.items():
+        left -= sizes[column]
+        if left < 0:
+            break
         try:
             if row[column] is not None:
                 read(row[column])

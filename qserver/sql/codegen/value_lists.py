@@ -87,5 +87,6 @@ def _say_which_value(pipeline: Pipeline, node: plan.Values, given: str) -> None:
     pipeline.source.name("unreadable", unreadable)
     with pipeline.source.block("except QserverError as error:"):
         pipeline.source.line(f"error.literal = {node.slot}")
-        pipeline.source.line(f"error.item = unreadable(slots[{node.slot}], {given}, {known})")
+        arguments = f"slots[{node.slot}], {given}, {known}, error"
+        pipeline.source.line(f"error.item = unreadable({arguments})")
         pipeline.source.line("raise")
