@@ -529,7 +529,7 @@ STORED_BYTES_PRO = 100 * 1024 * 1024 * 1024
 BRANCH_SECONDS = 3600
 """How long a branch lives that a transaction has left, unless somebody keeps it."""
 
-SPACE_LOOK_SECONDS = 1.0
+SPACE_POLL_SECONDS = 1.0
 """How often files are measured: an organization goes past its bound for that long."""
 
 DISK_FREE_BYTES_MIN = 256 * 1024 * 1024

@@ -53,7 +53,7 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.query.storage_quota import StorageQuota
 from qserver.storage.transaction import Transaction
 
-OPENING_LOOK_SECONDS = 0.1
+OPENING_POLL_SECONDS = 0.1
 """How often a caller that waits for an opening checks the database for trouble."""
 
 
@@ -416,7 +416,7 @@ async def _until_open(database: Database) -> None:
     """Return when the database has recovered. Recovery may take long; trouble ends the wait."""
     while True:
         try:
-            await database.wait_durable_snapshot(trio.current_time() + OPENING_LOOK_SECONDS)
+            await database.wait_durable_snapshot(trio.current_time() + OPENING_POLL_SECONDS)
             return
         except QueryCanceled:
             if database.trouble is not None:

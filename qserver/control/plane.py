@@ -44,7 +44,7 @@ from qserver.errors import InvalidRequest, QserverError, first_of
 from qserver.limits import (
     SIGNUPS_MAX,
     SIGNUPS_OF_ADDRESS_MAX,
-    SPACE_LOOK_SECONDS,
+    SPACE_POLL_SECONDS,
     SWEEP_SECONDS,
 )
 
@@ -132,7 +132,7 @@ class ControlPlane:
                 await self._store.open(control.sql)
                 task_status.started(await self._prepare())
                 nursery.start_soon(self.open_transactions.run)
-                nursery.start_soon(self._look_for_ever)
+                nursery.start_soon(self._measure_for_ever)
                 await self._sweep_for_ever()
             finally:
                 self._background_tasks.end()
@@ -152,11 +152,11 @@ class ControlPlane:
             except QserverError as error:
                 self._world.report("the sweep of the control database failed", error)
 
-    async def _look_for_ever(self) -> None:
+    async def _measure_for_ever(self) -> None:
         while True:
-            await trio.sleep(SPACE_LOOK_SECONDS)
+            await trio.sleep(SPACE_POLL_SECONDS)
             try:
-                await self.space.look()
+                await self.space.measure()
             except (QserverError, OSError) as error:
                 self._world.report("files could not be measured", error)
 

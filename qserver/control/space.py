@@ -65,9 +65,9 @@ class Space:
         self._disk_full: DiskFull | None = None
         self.disk_free: int | None = None
 
-    async def look(self) -> None:
+    async def measure(self) -> None:
         """Measure the files in use, and set the quotas."""
-        self._look_at_disk()
+        self._measure_disk()
         measured = 0
         for opened in self._databases.all_open():
             organization = await self._owner_of(opened.id)
@@ -85,7 +85,7 @@ class Space:
                 opened.database.save_soon()
                 await self._databases.shrink(opened.id)
 
-    def _look_at_disk(self) -> None:
+    def _measure_disk(self) -> None:
         disk = self._databases.disk()
         self.disk_free = None if disk is None else disk.free
         self._disk_full = None
@@ -116,7 +116,7 @@ class Space:
 
     async def check_room(self, organization_id: str) -> None:
         """Raise DiskFull if the organization may store no more."""
-        self._look_at_disk()
+        self._measure_disk()
         full = self._disk_full or self._full(await self._known(organization_id))
         if full is not None:
             raise full

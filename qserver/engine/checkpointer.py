@@ -43,7 +43,7 @@ from qserver.storage.snapshot import Snapshot
 
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 
-ROOM_LOOK_SECONDS: Final = 0.01
+ROOM_POLL_SECONDS: Final = 0.01
 """How often a commit that waits for room looks whether there is some."""
 
 PAGES_IN_A_HURRY: Final = 16
@@ -173,7 +173,7 @@ class Checkpointer:
                     hint="Make room on the disk; the database goes on by itself.",
                 )
             self.cache.save_some()
-            await trio.sleep(ROOM_LOOK_SECONDS)
+            await trio.sleep(ROOM_POLL_SECONDS)
 
     async def save_now(self, *, hurry: bool = False) -> None:
         """Return when a checkpoint has everything durable now; raise LogFailed if it fails.

@@ -26,7 +26,7 @@ from qserver.http1.head import Head
 if TYPE_CHECKING:
     from qserver.http1.connection import Connection
 
-LOOK_SECONDS_MIN, LOOK_SECONDS_MAX = 0.01, 1.0
+POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.01, 1.0
 """Between two checks whether a client that has ended its side is gone."""
 
 COPIED_BYTES_MAX: Final = 64 * 1024
@@ -111,12 +111,12 @@ class PartsSender:
 
     async def _until_gone(self) -> None:
         """After the client has ended its side: wait until it is gone, which may never happen."""
-        transport, pause = self._connection.transport, LOOK_SECONDS_MIN
+        transport, pause = self._connection.transport, POLL_SECONDS_MIN
         if not transport.has_left():
             self._send_zero()
         while not transport.has_left():
             await trio.sleep(pause)
-            pause = min(2 * pause, LOOK_SECONDS_MAX)
+            pause = min(2 * pause, POLL_SECONDS_MAX)
 
     def _send_zero(self) -> None:
         if self._sending or self._framing is not Framing.CHUNKS:

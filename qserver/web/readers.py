@@ -18,7 +18,7 @@ import trio
 from qserver.errors import DatabaseUnavailable, TooManyOpen
 from qserver.limits import KEEP_ALIVE_SECONDS, LIVE_QUERIES_MAX
 
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """Between two looks at the control plane."""
 
 
@@ -112,7 +112,7 @@ class Readers:
         """Wake readers after each change of the control plane, and silent ones; until cancelled."""
         seen = self._control_version()
         while True:
-            await trio.sleep(LOOK_SECONDS)
+            await trio.sleep(POLL_SECONDS)
             before, seen = seen, self._control_version()
             for reader in self._all:
                 if seen != before or reader.is_silent:

@@ -48,7 +48,7 @@ from qserver.web.storage_test import storage_test
 from qserver.workloads.bench_lock import Bench
 
 BEARER: Final = b"bearer "
-STORAGE_LOOK_SECONDS: Final = 1.0
+STORAGE_POLL_SECONDS: Final = 1.0
 """The minimum interval between two storage tests, however often /health is called."""
 logger: Final = logging.getLogger("qserver")
 
@@ -210,7 +210,7 @@ class Service:
                 self._storage = "ok"
             except StorageTestFailed as error:
                 self._storage = error.message
-            self._storage_again = trio.current_time() + STORAGE_LOOK_SECONDS
+            self._storage_again = trio.current_time() + STORAGE_POLL_SECONDS
         return self._storage
 
     def internal_error(self, error: Exception, request_id: str = "") -> QserverError:

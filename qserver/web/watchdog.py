@@ -79,7 +79,7 @@ class Watchdog:
         self._loop_thread = threading.get_ident()
         file = self._open_evidence()
         self._note_beat(file)
-        thread = threading.Thread(target=self._look_for_ever, args=(file,), daemon=True)
+        thread = threading.Thread(target=self._watch_for_ever, args=(file,), daemon=True)
         thread.start()
         try:
             async with trio.open_nursery() as nursery:
@@ -127,7 +127,7 @@ class Watchdog:
 
     # --- in the watchdog's thread ---
 
-    def _look_for_ever(self, file: IO[str]) -> None:
+    def _watch_for_ever(self, file: IO[str]) -> None:
         looked = time.monotonic()
         while not self._stopped.wait(BEAT_SECONDS):
             before, looked = looked, time.monotonic()

@@ -42,7 +42,7 @@ async def fill(opened: Opened, grant: Grant, database: str = "main") -> int:
             start += 100
         elif (await opened.plane.organizations.overview(grant)).use.stored_bytes >= MOST:
             return start - 1  # also when the write-ahead log is empty
-        await opened.plane.space.look()
+        await opened.plane.space.measure()
     raise AssertionError("it never came to an end")
 
 
@@ -55,7 +55,7 @@ async def goes_on(
             await opened.run(grant, sql, database)
             return True
         except DiskFull:
-            await opened.plane.space.look()
+            await opened.plane.space.measure()
             await trio.sleep(0.01)
             with await opened.plane.database(grant, database) as used:
                 await used.database.checkpoint()
@@ -120,11 +120,11 @@ async def test_bytes_of_closed_databases_count_and_a_deleted_one_does_not(tmp_pa
     async with opened_plane(folder, tiers=TIERS) as opened:
         grant = await opened.plane.authenticate(secret)
         await opened.run(grant, "select 1")
-        await opened.plane.space.look()
+        await opened.plane.space.measure()
         with pytest.raises(DiskFull):
             await opened.run(grant, TABLE)
         await opened.plane.records.delete(grant, "big")
-        await opened.plane.space.look()
+        await opened.plane.space.measure()
         await opened.run(grant, TABLE)
 
 
@@ -144,10 +144,10 @@ async def test_on_a_disk_that_is_almost_full_nobody_stores_more(tmp_path: Path) 
     async with opened_plane(folder) as opened:
         await opened.run(opened.grant, TABLE)
         folder.free = DISK_FREE_BYTES_MIN - 1
-        await opened.plane.space.look()
+        await opened.plane.space.measure()
         with pytest.raises(DiskFull, match="almost full"):
             await opened.run(opened.grant, "insert into t values (1, 'x')")
         await opened.run(opened.grant, "delete from t")
         folder.free = DISK_FREE_BYTES_MIN
-        await opened.plane.space.look()
+        await opened.plane.space.measure()
         await opened.run(opened.grant, "insert into t values (1, 'x')")

@@ -99,7 +99,7 @@ async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(pat
 async def test_rules_do_not_search_again_what_holds_no_subquery() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b TEXT)")
-        snapshot = database.database.durable_snapshot()
+        snapshot = database.database.snapshots.take()
         assert snapshot is not None
         text = text_of("SELECT COALESCE({nullif(a, #)}) FROM t", 900)
 

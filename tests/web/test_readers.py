@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from qserver.errors import DatabaseUnavailable, TooManyOpen
 from qserver.limits import KEEP_ALIVE_SECONDS
-from qserver.web.readers import LOOK_SECONDS, Readers
+from qserver.web.readers import POLL_SECONDS, Readers
 from qserver.web.statuses import headers_of, status_of
 
 
@@ -33,10 +33,10 @@ async def test_a_change_of_control_records_wakes_all(autojump_clock: MockClock) 
     reader.wake = lambda: woken.append("a")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(readers.run)
-        await trio.sleep(3 * LOOK_SECONDS)
+        await trio.sleep(3 * POLL_SECONDS)
         assert woken == []
         versions.append(2)
-        await trio.sleep(1.5 * LOOK_SECONDS)
+        await trio.sleep(1.5 * POLL_SECONDS)
         assert woken == ["a"]
         await trio.sleep(KEEP_ALIVE_SECONDS)
         assert woken[:2] == ["a", "a"] and reader.is_silent

@@ -85,7 +85,7 @@ def test_a_process_that_is_stuck_is_ended_and_leaves_evidence(tmp_path: Path) ->
     assert ended.returncode == -6, ended.stdout
     evidence = (tmp_path / EVIDENCE).read_text()
     assert "in the statement select pg_sleep(?), ?" in evidence
-    assert "in sleeps" in evidence and "in _look_for_ever" in evidence
+    assert "in sleeps" in evidence and "in _watch_for_ever" in evidence
     assert (tmp_path / EVIDENCE).stat().st_mode & 0o077 == 0
 
     again = run(tmp_path, exit_seconds=2, seconds=0, what="sleeps")
