@@ -14,6 +14,7 @@ from qserver.engine.work import Step
 from qserver.errors import InvalidRequest, SerializationFailure
 from qserver.query.body import Found
 from qserver.storage.conflict import Conflict
+from qserver.storage.conflict_place import statement_naming
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.schema import Table
@@ -35,12 +36,15 @@ def run_unchanged(version: int, body: Body, transaction: Transaction) -> Generat
     """Run statements; raise if a table that they touched has changed since the version."""
     snapshot = transaction.snapshot
     _check_exists(version, snapshot)
+    if transaction.marks is None:
+        transaction.marks = []  # to name the statement
     result = yield from body(transaction)
     for table in _touched(transaction):
         trees = (table.id, *(index.id for index in table.indexes))
+        index = statement_naming(table.key, transaction)
         if transaction.earlier and any(tree in transaction.earlier for tree in trees):
-            raise _changed(table, version, snapshot.version + 1)
-        _check(table, version, snapshot)
+            raise _changed(table, version, snapshot.version + 1, index)
+        _check(table, version, snapshot, index)
         transaction.ranges.append(ScannedRange(table.id, None, None, None))
     return result
 

@@ -30,6 +30,11 @@ def located(conflict: Conflict, transaction: Transaction, version_found: int) ->
     )
 
 
+def statement_naming(key: str, transaction: Transaction) -> int | None:
+    """Return the number of the first statement that named a definition, by its catalog key."""
+    return _statement_of(Conflict("a name", table=key), transaction)
+
+
 def _place(catalog: Catalog, tree: int) -> tuple[str, tuple[str, ...]]:
     """Return the table that a tree belongs to, and the columns of its keys."""
     rows = catalog.table_of_tree(tree)

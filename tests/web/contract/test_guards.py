@@ -233,7 +233,10 @@ def test_a_request_runs_only_if_its_tables_have_not_changed(family: Client) -> N
     assert (conflict["read_version"], conflict["changed_version"]) == (seen, now)
     assert conflict["changed_by"] == {"request_id": "it-was-me"}
     reads = error_of(family.query_response("select * from children", if_version=seen), 200, "40001")
-    assert reads["conflict"] == {**conflict, "statement": 0}
+    assert reads["conflict"] == conflict and conflict["statement"] == 0
+    several = {"statements": ["insert into other values (1)", "select 1", rename]}
+    second = family.post("/v1/transaction", {**several, "if_version": seen})
+    assert error_of(second, 200, "40001")["conflict"]["statement"] == 2
     family.query(rename, if_version=now)
 
 
