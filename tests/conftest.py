@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -9,7 +11,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from qserver.engine.collector import settle_collector
+from qserver.engine.collector import start_collector
 from qserver.sql.vectors.loading import load
 
 ROOT: Final = Path(__file__).parents[1]
@@ -54,9 +56,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(item.path))
 
 
-def pytest_collection_finish() -> None:
-    """Set the collector as it is where databases are served, whichever test comes first.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without the collector of garbage, because their modules and items are none.
 
-    It never scans the tests themselves.
+    Afterwards it is set as it is where databases are served, whichever test comes first, and never
+    scans the tests themselves.
     """
-    settle_collector()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        start_collector()

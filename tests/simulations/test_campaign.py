@@ -39,7 +39,8 @@ def failure() -> Result:
     with planted(EARLY):
         for seed in MUTANT_SEEDS:
             result = simulate(Plan(seed, "hot_key", make_profile("storm", seed)))
-            if result.verdict is not Verdict.PASSED and len(result.struck) > 4:
+            # Some faults, to have something to leave out; not hundreds, which take as many replays.
+            if result.verdict is not Verdict.PASSED and 4 < len(result.struck) < 100:
                 return result
     raise AssertionError("no seed fails")
 
