@@ -23,12 +23,16 @@ class SlowPlane:
         self.branches: set[str] = set()
         self.timeouts: list[float | None] = []
 
-    async def create_branch(self, grant: Any, database: str) -> Any:
+    @property
+    def records(self) -> SlowPlane:
+        return self
+
+    async def create_for_transaction(self, grant: Any, database: str) -> Any:
         await trio.sleep(self._seconds)
         self.branches.add("b")
         return SimpleNamespace(id="b", name="branch")
 
-    async def delete_database(self, grant: Any, database: str) -> None:
+    async def delete(self, grant: Any, database: str) -> None:
         await trio.lowlevel.checkpoint()
         self.branches.remove(database)
 
