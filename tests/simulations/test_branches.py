@@ -26,7 +26,7 @@ from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import TRIMMED_UNDER_BRANCHES, TRIMMED_WHILE_READ
 
 SEEDS = 24
-SEEDS_UNTIL_CAUGHT = 40
+SEEDS_UNTIL_CAUGHT = 150
 
 
 def test_branches_hold_what_they_must_whatever_fails() -> None:
