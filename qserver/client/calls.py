@@ -18,6 +18,7 @@ from qserver.client.answers import Result, TransactionResult, record_of, result_
 from qserver.client.bulk import Format, RowIn
 from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.result_cache import ResultCache
+from qserver.client.retrying import Trials
 from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
 
 JsonObject = dict[str, Any]
@@ -58,6 +59,10 @@ class Caller(Generic[Http]):
 
     def __repr__(self) -> str:
         return f"<client of {self.url}, database {self.database or 'of the key'}>"
+
+    def trials(self, retry_seconds: float | None = None) -> Trials:
+        """For one request or stream; without a time of its own it has the client's."""
+        return Trials(self.retry_seconds if retry_seconds is None else retry_seconds)
 
 
 # --- data ----------------------------------------------------------------------------------------

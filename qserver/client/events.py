@@ -11,6 +11,7 @@ are not the whole result: that raises `ConnectionLost`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -113,7 +114,7 @@ class RowsOfStream:
             )
 
 
-class EndlessStream(RowsOfStream):
+class EndlessStream(RowsOfStream, ABC):
     """The state of a stream that goes on until the reader leaves: each of its ends is a failure."""
 
     ended: ClassVar[str]
@@ -121,15 +122,15 @@ class EndlessStream(RowsOfStream):
     go_on: ClassVar[str]
     """How it goes on."""
 
-    def resumed(self) -> EndlessStream:
-        raise NotImplementedError
+    @abstractmethod
+    def resumed(self) -> EndlessStream: ...
 
+    @abstractmethod
     def seen(self, item: Any) -> bool:
         """The caller is about to get the item; returns whether there is anything in it.
 
         Only what the caller got counts when a broken stream goes on.
         """
-        raise NotImplementedError
 
     def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
         super().take_whole(status, headers, body)  # raises, if it is an error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
-from functools import wraps
+from functools import partial, wraps
 from itertools import chain
 from typing import Any, BinaryIO, Concatenate, ParamSpec, Self, cast
 
@@ -138,9 +138,8 @@ class Client(Caller[httpx.Client]):
         The options are `database`, `timeout_ms`, `every_ms`. After a lost connection it is opened
         again, for so many seconds, and the next change is what differs.
         """
-        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
-        fields = {**options, "live": True}
-        return Live(self, requests.stream(sql, params, self.database, fields), seconds)
+        request = requests.stream(sql, params, self.database, {**options, "live": True})
+        return Live(self, request, self.trials(retry_seconds))
 
     def changes(
         self,
@@ -154,16 +153,12 @@ class Client(Caller[httpx.Client]):
 
         After a lost connection it goes on behind the last one, for so many seconds.
         """
-        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
-
-        def behind(version: int) -> Request:
-            return requests.changes(version, tables, database or self.database)
-
-        return Feed(self, behind, since, seconds)
+        behind = partial(requests.changes, tables=tables, database=database or self.database)
+        return Feed(self, behind, since, self.trials(retry_seconds))
 
     def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
-        trials = Trials(self.retry_seconds)
+        trials = self.trials()
         while True:
             try:
                 return self._call_once(request)
@@ -201,7 +196,7 @@ class Stream(StreamedResult):
         self._opened = False
 
     def __enter__(self) -> Self:
-        trials = Trials(self._client.retry_seconds)
+        trials = self._client.trials()
         while True:
             try:
                 self._connect(self._rows)
@@ -248,10 +243,10 @@ class Endless(Stream):
     _rows: EndlessStream
 
     def __init__(
-        self, client: Client, request: Request, rows: EndlessStream, retry_seconds: float
+        self, client: Client, request: Request, rows: EndlessStream, trials: Trials
     ) -> None:
         super().__init__(client, request, rows)
-        self._trials = Trials(retry_seconds)
+        self._trials = trials
 
     def batches(self) -> Generator[list[Any], None, None]:
         with nullcontext() if self._opened else self:
@@ -287,8 +282,8 @@ class Live(LiveResult, Endless):
     itself: an error of the server, or of the connection, is raised.
     """
 
-    def __init__(self, client: Client, request: Request, retry_seconds: float) -> None:
-        super().__init__(client, request, LiveRows(), retry_seconds)
+    def __init__(self, client: Client, request: Request, trials: Trials) -> None:
+        super().__init__(client, request, LiveRows(), trials)
 
     def __iter__(self) -> Iterator[Change]:
         return cast(Iterator[Change], super().__iter__())
@@ -306,9 +301,9 @@ class Feed(Endless):
         client: Client,
         behind: Callable[[int], Request],
         since: int,
-        retry_seconds: float,
+        trials: Trials,
     ) -> None:
-        super().__init__(client, behind(since), VersionsOfFeed(since), retry_seconds)
+        super().__init__(client, behind(since), VersionsOfFeed(since), trials)
         self._behind = behind
 
     def __iter__(self) -> Iterator[Version]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, BinaryIO, Concatenate, Final, ParamSpec, Self, cast
 
 import httpx
@@ -150,9 +150,8 @@ class TrioClient(Caller[httpx.AsyncClient]):
         The options are `database`, `timeout_ms`, `every_ms`. After a lost connection it is opened
         again, for so many seconds, and the next change is what differs.
         """
-        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
-        fields = {**options, "live": True}
-        return TrioLive(self, requests.stream(sql, params, self.database, fields), seconds)
+        request = requests.stream(sql, params, self.database, {**options, "live": True})
+        return TrioLive(self, request, self.trials(retry_seconds))
 
     def changes(
         self,
@@ -166,16 +165,12 @@ class TrioClient(Caller[httpx.AsyncClient]):
 
         After a lost connection it goes on behind the last one, for so many seconds.
         """
-        seconds = self.retry_seconds if retry_seconds is None else retry_seconds
-
-        def behind(version: int) -> Request:
-            return requests.changes(version, tables, database or self.database)
-
-        return TrioFeed(self, behind, since, seconds)
+        behind = partial(requests.changes, tables=tables, database=database or self.database)
+        return TrioFeed(self, behind, since, self.trials(retry_seconds))
 
     async def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
-        trials = Trials(self.retry_seconds)
+        trials = self.trials()
         while True:
             try:
                 return await self._call_once(request)
@@ -230,7 +225,7 @@ class TrioStream(StreamedResult):
         self._opened = False
 
     async def __aenter__(self) -> Self:
-        trials = Trials(self._client.retry_seconds)
+        trials = self._client.trials()
         while True:
             try:
                 await self._connect(self._rows)
@@ -332,10 +327,10 @@ class TrioEndless(TrioStream):
     _rows: EndlessStream
 
     def __init__(
-        self, client: TrioClient, request: Request, rows: EndlessStream, retry_seconds: float
+        self, client: TrioClient, request: Request, rows: EndlessStream, trials: Trials
     ) -> None:
         super().__init__(client, request, rows)
-        self._trials = Trials(retry_seconds)
+        self._trials = trials
 
     async def __anext__(self) -> Any:
         while True:
@@ -369,8 +364,8 @@ class TrioLive(LiveResult, TrioEndless):
     itself: an error of the server, or of the connection, is raised.
     """
 
-    def __init__(self, client: TrioClient, request: Request, retry_seconds: float) -> None:
-        super().__init__(client, request, LiveRows(), retry_seconds)
+    def __init__(self, client: TrioClient, request: Request, trials: Trials) -> None:
+        super().__init__(client, request, LiveRows(), trials)
 
     async def __anext__(self) -> Change:
         return cast(Change, await super().__anext__())
@@ -388,9 +383,9 @@ class TrioFeed(TrioEndless):
         client: TrioClient,
         behind: Callable[[int], Request],
         since: int,
-        retry_seconds: float,
+        trials: Trials,
     ) -> None:
-        super().__init__(client, behind(since), VersionsOfFeed(since), retry_seconds)
+        super().__init__(client, behind(since), VersionsOfFeed(since), trials)
         self._behind = behind
 
     async def __anext__(self) -> Version:

@@ -40,28 +40,23 @@ def request_families(metrics: Metrics) -> Iterable[Metric]:
             seconds.add_metric((name,), _buckets(route), route.seconds)
     yield requests
     yield seconds
-    yield CounterMetricFamily(
-        "qserver_rate_limited", "Requests refused for their number", value=metrics.rate_limited
-    )
-    yield CounterMetricFamily(
-        "qserver_internal_errors", "Requests that met a bug", value=metrics.internal_errors
-    )
-    yield CounterMetricFamily(
-        "qserver_idempotent_replays",
-        "Requests answered with what an earlier one was answered",
-        value=metrics.replayed,
-    )
-    yield CounterMetricFamily(
-        "qserver_bulk_rows", "Rows that were inserted in bulk", value=metrics.bulk_rows
-    )
-    yield CounterMetricFamily(
-        "qserver_bulk_bytes", "Bytes of rows in bulk that have come in", value=metrics.bulk_bytes
-    )
-    yield CounterMetricFamily(
-        "qserver_loop_stalls",
-        "Times that the event loop stood still for a second or more",
-        value=metrics.loop_stalls,
-    )
+    for name, meaning, value in (
+        ("rate_limited", "Requests refused for their number", metrics.rate_limited),
+        ("internal_errors", "Requests that met a bug", metrics.internal_errors),
+        (
+            "idempotent_replays",
+            "Requests answered with what an earlier one was answered",
+            metrics.replayed,
+        ),
+        ("bulk_rows", "Rows that were inserted in bulk", metrics.bulk_rows),
+        ("bulk_bytes", "Bytes of rows in bulk that have come in", metrics.bulk_bytes),
+        (
+            "loop_stalls",
+            "Times that the event loop stood still for a second or more",
+            metrics.loop_stalls,
+        ),
+    ):
+        yield CounterMetricFamily(f"qserver_{name}", meaning, value=value)
 
 
 def _buckets(route: RouteMetrics) -> list[tuple[str, float]]:

@@ -119,7 +119,7 @@ class ChangePrinter:
         new = self.source.fresh("r")
         line(f"{new} = {self._new_row(statement.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
-        self.check_table(statement.table, statement.values, statement.checks, new, inner)
+        self.check(statement.values, statement.checks, new, inner, views=False)
         self.count_written(statement.values, statement.plan, new)
         if statement.on_conflict is None:
             self._check_views(statement.checks, new, inner, inserts=True)
@@ -220,7 +220,7 @@ class ChangePrinter:
                 line(f"{updated} = {self._new_row(action.values, inner)}")
                 deeper = inner.with_row(action.new_source, updated)
                 deeper = deeper.with_row(statement.new_source, updated)
-                self.check(statement.table, action.values, action.checks, updated, deeper)
+                self.check(action.values, action.checks, updated, deeper)
                 self.count_written(action.values, statement.plan, updated, action.old_source)
                 self.replace(old, updated)
                 line(f"{self.touched}.add({self.key(statement.table, updated)})")
@@ -257,7 +257,7 @@ class ChangePrinter:
         new = self.source.fresh("r")
         self.source.line(f"{new} = {self._new_row(statement.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
-        self.check(statement.table, statement.values, statement.checks, new, inner)
+        self.check(statement.values, statement.checks, new, inner)
         self.count_written(statement.values, statement.plan, new, statement.old_source)
         return new, inner
 
@@ -387,25 +387,14 @@ class ChangePrinter:
 
     def check(
         self,
-        table: Table,
         values: tuple[Expression, ...],
         checks: tuple[plan.CheckedExpression, ...],
         new: str,
         rows: RowVariables,
+        views: bool = True,
     ) -> None:
         """Print the NOT NULL checks of nullable values, the CHECKs, and those of views."""
-        self.check_table(table, values, checks, new, rows)
-        self._check_views(checks, new, rows)
-
-    def check_table(
-        self,
-        table: Table,
-        values: tuple[Expression, ...],
-        checks: tuple[plan.CheckedExpression, ...],
-        new: str,
-        rows: RowVariables,
-    ) -> None:
-        doubtful = self._doubtful(table, values, new)
+        doubtful = self._doubtful(self.statement.table, values, new)
         if doubtful:
             with self.source.block(f"if {doubtful}:"):
                 self._refuse(f"refuse_null({self.table}, {new})", self.fresh_rows)
@@ -413,6 +402,8 @@ class ChangePrinter:
         for check in checks:
             if not check.of_view:
                 self._check(check, "fail_check", new, rows, self.fresh_rows)
+        if views:
+            self._check_views(checks, new, rows)
 
     def _check_views(
         self,

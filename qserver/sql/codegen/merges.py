@@ -75,7 +75,7 @@ def _print_action(
         new = printer.source.fresh("r")
         line(f"{new} = {printer.printer.values(action.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
-        printer.check(statement.table, action.values, action.checks, new, inner)
+        printer.check(action.values, action.checks, new, inner)
         old = statement.old_source if action.matched else None
         printer.count_written(action.values, statement.plan, new, old)
         if action.kind == "insert":
