@@ -15,6 +15,7 @@ A long version is sent in parts, which each reader encodes for itself: nobody ho
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
@@ -185,13 +186,27 @@ class EventBuffer:
 
     def __init__(self, first: int = 0) -> None:
         self.first = first
-        self.events: list[bytes | None] = []
+        self.bytes = 0
+        self._events: deque[bytes | None] = deque()
         """Those of each version; None for a long one."""
         self._joined: tuple[int, int, int, bytes] = (0, 0, 0, b"")
 
     @property
     def last(self) -> int:
-        return self.first + len(self.events) - 1
+        return self.first + len(self._events) - 1
+
+    def add(self, events: bytes | None) -> None:
+        """Add those of the next version."""
+        self._events.append(events)
+        self.bytes += len(events or b"")
+
+    def forget_before(self, version: int) -> None:
+        """Drop the events of older versions; it begins with this one then, or later."""
+        while self._events and self.first < version:
+            self.bytes -= len(self._events.popleft() or b"")
+            self.first += 1
+        if not self._events:
+            self.first = max(self.first, version)
 
     def behind(self, since: int) -> tuple[int, bytes]:
         """Return events after `since`, and the version up to which they go.
@@ -205,7 +220,7 @@ class EventBuffer:
             events: list[bytes] = []
             size, reached = 0, since
             while reached < last and size < ANSWER_PART_BYTES:
-                following = self.events[reached + 1 - self.first]
+                following = self._events[reached + 1 - self.first]
                 if following is None:
                     break
                 reached += 1
@@ -230,41 +245,37 @@ class Tail:
 
     async def behind(self, since: int) -> tuple[int, bytes]:
         """Do as `EventBuffer.behind`; return nothing if the window has moved beyond `since`."""
-        buffer = self._buffer
-        if since >= buffer.last or not buffer.events:  # there is more, or the window moved on
+        if since >= self._buffer.last:  # there is more, or the window moved on
             async with self._lock:
-                await self._extend(buffer)
+                await self._extend()
                 self._charge()
-        return buffer.behind(since)
+        return self._buffer.behind(since)
 
     def _charge(self) -> None:
-        size = sum([len(each) for each in self._buffer.events if each is not None])
-        self._pool.give_back(self._held)
-        self._held = 0
+        more = self._buffer.bytes - self._held
         try:
-            self._pool.take(size)
+            if more > 0:
+                self._pool.take(more)
+            else:
+                self._pool.give_back(-more)
         except OutOfMemory:
-            self._buffer.events.clear()
+            self.close()
             raise
-        self._held = size
+        self._held += more
 
     def close(self) -> None:
-        self._buffer.events.clear()
-        self._charge()
+        """Drop all events; a reader that comes later begins anew."""
+        self._buffer = EventBuffer()
+        self._pool.give_back(self._held)
+        self._held = 0
 
-    async def _extend(self, buffer: EventBuffer) -> None:
+    async def _extend(self) -> None:
         """Encode new versions, and drop those that have left the window."""
-        feed, events = self._feed, buffer.events
-        oldest = feed.oldest
-        if not events or buffer.first + len(events) < oldest:
-            events.clear()
-            buffer.first = oldest
+        feed, buffer = self._feed, self._buffer
+        buffer.forget_before(feed.oldest)
         while (version := feed.find(buffer.last + 1)) is not None:
-            events.append(await events_of(version, self._wanted, self._encoder))
-        forgotten = feed.oldest - buffer.first
-        if forgotten > 0:
-            del events[:forgotten]
-            buffer.first += forgotten
+            buffer.add(await events_of(version, self._wanted, self._encoder))
+        buffer.forget_before(feed.oldest)
 
 
 def _pause(readers: int) -> float:
@@ -378,7 +389,7 @@ class FeedParts:
         buffer = EventBuffer(versions[0].version)
         encoder, time_slice = ChangeEncoder(), TimeSlice()
         for version in versions:
-            buffer.events.append(await events_of(version, self._wanted, encoder))
+            buffer.add(await events_of(version, self._wanted, encoder))
             await time_slice.yield_if_used_up()
         return buffer
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import trio
 import trio.lowlevel
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.engine import feed as engine_feed
 from qserver.engine.feed import VERSION_BYTES_LONG, WINDOW_BYTES_MAX, Feed
@@ -21,7 +23,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.changes import net_changes
 from qserver.web import feed as web_feed
-from qserver.web.feed import FeedParts, TableFilter, some_changes
+from qserver.web.feed import EventBuffer, FeedParts, TableFilter, some_changes
 from qserver.web.readers import Readers
 from tests.engine.pasts import NotedPast
 from tests.sql.databases import opened_sql
@@ -422,3 +424,25 @@ async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
                 with trio.fail_after(240):
                     part = await anext(events)
         assert parsed([part]) == [("version", {"version": feed.newest()})]
+
+
+@given(st.lists(st.one_of(st.none(), st.binary(max_size=9), st.integers(0, 40)), max_size=40))
+def test_a_buffer_has_the_events_behind_any_version_and_knows_their_bytes(
+    steps: list[bytes | int | None],
+) -> None:
+    buffer = EventBuffer(1)
+    model: dict[int, bytes | None] = {}
+    for step in steps:
+        if isinstance(step, int):
+            buffer.forget_before(step)
+            model = {version: events for version, events in model.items() if version >= step}
+        else:
+            model[buffer.last + 1] = step
+            buffer.add(step)
+        assert buffer.bytes == sum(len(events or b"") for events in model.values())
+        for since in range(45):
+            reached, expected = since, b""
+            while model.get(reached + 1) is not None:
+                reached += 1
+                expected += model[reached] or b""
+            assert buffer.behind(since) == (reached, expected)
