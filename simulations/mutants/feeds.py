@@ -10,7 +10,7 @@ from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
 from qserver.web.change_feed import ChangesCall
-from qserver.web.feed import EventBuffer, FeedParts, Tail
+from qserver.web.feed import EventBuffer, FeedParts
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 
@@ -187,9 +187,9 @@ MUTANTS: Final = (
         FEED,
         (
             edited(
-                Tail._extend,
-                "del events[:forgotten]",
-                "del events[: forgotten - 1]",
+                EventBuffer.forget_before,
+                "self._events.popleft()",
+                "(self._events.popleft() if self.first + 1 < version else b'')",
             ),
         ),
     ),
