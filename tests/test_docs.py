@@ -58,7 +58,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 QUOTED = re.compile(r'"([^"]+)"')
 MODULE = re.compile(r"python -m ([\w.]+)")
 TARGET = re.compile(r"^(?:\$ )?make ([a-z]+)", re.MULTILINE)
-METRIC = re.compile(r"`(qserver_(?!catalog\b)\w+)`")
+METRIC = re.compile(r"`(qserver_(?!catalog\b)\w+|process_\w+_(?:seconds|bytes|fds|total))`")
 FILE = re.compile(r"\w[\w./]*(\.(py|txt|toml|md|js|json|svg|lark)|/)")
 FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -107,17 +107,18 @@ def server_text(
         if counters is not None:
             yield from server_families(counters.statistics())
 
-    return _text(families)
+    return _text(_Families(families), ProcessCollector(registry=None))
 
 
 def databases_text(databases: tuple[OpenDatabaseStatistics, ...]) -> bytes:
     """The same page for a key that sees only some databases."""
-    return _text(lambda: database_families(databases))
+    return _text(_Families(lambda: database_families(databases)))
 
 
-def _text(families: Callable[[], Iterable[Metric]]) -> bytes:
+def _text(*collectors: Collector) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Families(families))
+    for each in collectors:
+        registry.register(each)
     return generate_latest(registry)
 
 

@@ -238,6 +238,7 @@ def test_the_bench_runs_and_leaves_nothing_behind(
         assert [each["name"] for each in client.databases()] == before
     records = json.loads(capsys.readouterr().out)
     assert all(each["requests"] > 0 and each["errors"] == {} for each in records)
+    assert all(each["server_cpu_us"] is not None for each in records)
 
 
 def _heed_control_c() -> None:

@@ -13,6 +13,7 @@ import trio
 
 from qserver.cli.bench.histogram import Histogram, report
 from qserver.cli.bench.load import Load
+from qserver.cli.bench.server_clock import ServerClock
 from qserver.cli.bench.setup import prepared
 from qserver.cli.bench.workloads import workload_of
 from qserver.cli.command_line import WORKLOADS
@@ -42,10 +43,11 @@ async def _measure(
     watcher = Watcher(seconds)
     histograms = []
     watcher.say("setting up …")
-    async with prepared(url, key, f"bench_{secrets.token_hex(4)}") as target:
+    name = f"bench_{secrets.token_hex(4)}"
+    async with prepared(url, key, name) as target, ServerClock(url, key) as clock:
         for name in names:
             load = Load(workload_of(name, target), target.address, clients)
-            histograms.append(await load.run(seconds, watcher.watch))
+            histograms.append(await load.run(seconds, watcher.watch, clock))
     watcher.say("")
     return histograms
 

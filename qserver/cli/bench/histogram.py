@@ -33,6 +33,8 @@ class Histogram:
         self.errors: Counter[str] = Counter()
         self.count = 0
         self.longest = 0.0
+        self.cpu_seconds: float | None = None
+        """Of the server, if it is known."""
         self._buckets: Counter[int] = Counter()
 
     def add(self, latency_seconds: float) -> None:
@@ -40,6 +42,18 @@ class Histogram:
         if latency_seconds > self.longest:
             self.longest = latency_seconds
         self._buckets[int(math.log(max(latency_seconds, 1e-6) * 1e6) / _STEP)] += 1
+
+    def set_cpu(self, before: float | None, after: float | None) -> None:
+        """Note what the server's CPU clock showed before and after."""
+        if before is not None and after is not None and after >= before:  # it was not restarted
+            self.cpu_seconds = after - before
+
+    @property
+    def cpu_us(self) -> float | None:
+        """Microseconds of the server's CPU time that a request took, if they are known."""
+        if self.cpu_seconds is None or not self.count:
+            return None
+        return self.cpu_seconds / self.count * 1e6
 
     def percentile_ms(self, part: float) -> float:
         """The latency that this part of the requests does not exceed."""
@@ -66,6 +80,7 @@ class Histogram:
             "p95_ms": round(self.percentile_ms(0.95), 3),
             "p99_ms": round(self.percentile_ms(0.99), 3),
             "max_ms": round(self.longest * 1e3, 3),
+            "server_cpu_us": None if self.cpu_us is None else round(self.cpu_us, 1),
             "received_bytes": self.received_bytes,
             "errors": dict(self.errors),
         }
@@ -75,17 +90,28 @@ def report(histograms: Sequence[Histogram]) -> str:
     """The table for people, and below it the errors."""
     rows = [_row(each) for each in histograms]
     times = ("p50 ms", "p95 ms", "p99 ms", "max ms")
-    columns = ("workload", "requests/s", "rows/s", *times, "MB/s", "errors")
-    text = table(columns, ("text", *("numeric",) * 8), rows)
-    rates = {each.workload: each.per_second for each in histograms}
+    columns = ("workload", "requests/s", "rows/s", *times, "server µs", "MB/s", "errors")
+    text = table(columns, ("text", *("numeric",) * 9), rows)
+    known = {each.workload: each for each in histograms}
     for each in histograms:
-        if each.plain is not None and rates.get(each.plain):
-            part = each.per_second / each.steps / rates[each.plain]
-            text += f"{each.workload}: {part:.2f} of {each.plain}\n"
+        if each.plain is not None and each.plain in known:
+            text += _beside(each, known[each.plain])
     for each in histograms:
         for code, count in each.errors.most_common():
             text += f"{each.workload}: {count:,} × {code}\n"
     return text
+
+
+def _beside(histogram: Histogram, plain: Histogram) -> str:
+    """Compare with the same work without what this workload adds."""
+    if not plain.per_second:
+        return ""
+    steps = histogram.steps
+    rate = histogram.per_second / steps / plain.per_second
+    text = f"{histogram.workload}: {rate:.2f} of the rate of {plain.workload}"
+    if histogram.cpu_us is not None and plain.cpu_us:
+        text += f", {histogram.cpu_us * steps / plain.cpu_us:.2f} times its CPU time"
+    return text + "\n"
 
 
 def _row(histogram: Histogram) -> tuple[str, ...]:
@@ -97,6 +123,7 @@ def _row(histogram: Histogram) -> tuple[str, ...]:
         f"{histogram.per_second:,.0f}",
         f"{histogram.per_second * histogram.rows:,.0f}",
         *times,
+        "" if histogram.cpu_us is None else f"{histogram.cpu_us:,.0f}",
         f"{megabytes:,.1f}",
         f"{sum(histogram.errors.values()):,}",
     )

@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from qserver.cli.bench.histogram import Histogram
+from qserver.cli.bench.server_clock import ServerClock
 from qserver.cli.bench.wire import Address, Connection
 from qserver.cli.bench.workloads import Workload
 from qserver.client import ConnectionFailed, ConnectionLost
@@ -42,13 +43,14 @@ class Load:
         self._is_over = False
         self._failure: ConnectionFailed | None = None
 
-    async def run(self, seconds: float, watch: Watch) -> Histogram:
-        started = time.perf_counter()
+    async def run(self, seconds: float, watch: Watch, clock: ServerClock) -> Histogram:
+        started, used = time.perf_counter(), None
         async with trio.open_nursery() as nursery:
             followers = await nursery.start(self._follow_all)
             for number in range(self._clients):
                 nursery.start_soon(self._client, random.Random(number), nursery.cancel_scope)
             await trio.sleep(min(seconds * WARM_UP_PART, WARM_UP_SECONDS_MAX))
+            used = await clock.cpu_seconds()
             self._is_measuring = True
             started = time.perf_counter()
             while (passed := time.perf_counter() - started) < seconds:
@@ -58,6 +60,7 @@ class Load:
             followers.cancel()
             nursery.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS_SECONDS_MAX
         self._histogram.seconds = time.perf_counter() - started
+        self._histogram.set_cpu(used, await clock.cpu_seconds())
         if self._failure is not None:
             raise self._failure
         return self._histogram

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -106,6 +107,34 @@ def test_without_the_scope_for_databases_tables_are_made_and_dropped(server: Fak
     assert len(made) == 2
 
 
+def test_the_cpu_time_of_the_server_is_divided_among_the_requests(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = itertools.count(7)
+
+    def page(_: Received) -> Answer:
+        return Answer(f"# HELP x\nprocess_cpu_seconds_total {next(shown)}.5\nx 1\n".encode())
+
+    server.route("GET", "/metrics", page)
+    assert run("--workload", "point", "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert record["server_cpu_us"] == pytest.approx(1e6 / record["requests"], abs=0.1)
+    shown = itertools.count(100, -1)  # a server that was restarted
+    assert run("--workload", "point", "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert record["server_cpu_us"] is None
+
+
+def test_a_key_that_may_not_see_the_metrics_measures_the_rest(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.route("GET", "/metrics", error("QS005", "insufficient_scope", "no", status=403))
+    assert run("--workload", "point") == 0
+    heading, _, line, *_ = capsys.readouterr().out.splitlines()
+    cells = dict(zip(heading.split("|"), line.split("|"), strict=True))
+    assert cells[" server µs "].strip() == "" and cells[" p50 ms "].strip()
+
+
 def test_errors_are_counted_by_code_and_no_success_is_a_failure(
     server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,7 +196,10 @@ def test_an_open_transaction_is_opened_used_twice_and_committed() -> None:
         each.seconds = 1.0
         for _ in range(count):
             each.add(0.001)
-    assert "open: 0.25 of pair" in report(histograms)
+    assert "open: 0.25 of the rate of pair\n" in report(histograms)
+    histograms[0].set_cpu(3.0, 3.2)
+    histograms[1].set_cpu(3.2, 3.3)
+    assert "open: 0.25 of the rate of pair, 2.00 times its CPU time\n" in report(histograms)
 
 
 def test_an_insert_with_a_key_names_each_once() -> None:
@@ -192,8 +224,8 @@ def test_streams_are_followed_beside_the_requests_and_compared_with_none(
     feeds = [each for each in server.requests if each.path.startswith("/v1/changes?since=")]
     assert len(feeds) == 2
     out = capsys.readouterr().out
-    assert re.search(r"^live: \d+\.\d\d of update$", out, re.MULTILINE)
-    assert re.search(r"^feed: \d+\.\d\d of update$", out, re.MULTILINE)
+    assert re.search(r"^live: \d+\.\d\d of the rate of update$", out, re.MULTILINE)
+    assert re.search(r"^feed: \d+\.\d\d of the rate of update$", out, re.MULTILINE)
 
 
 @given(st.lists(st.floats(1e-5, 100.0), min_size=1, max_size=200))
