@@ -224,10 +224,12 @@ class Call(ABC):
         return self.answer(status_of(known), self.headers((JSON, *headers_of(known))), body)
 
     def known(self, error: Exception) -> QserverError:
-        """The error that the client is told of: a bug is not described to it."""
-        if isinstance(error, QserverError):
-            return error
-        return self.endpoint.service.internal_error(error, self.request_id)
+        """Count and return the error that the client is told of: a bug is not described to it."""
+        service = self.endpoint.service
+        if not isinstance(error, QserverError):
+            error = service.internal_error(error, self.request_id)
+        service.metrics.errors[error.code] += 1
+        return error
 
     def headers(self, own: Sequence[Pair] = ONLY_JSON) -> Headers:
         """The headers of this answer, with those of every answer."""

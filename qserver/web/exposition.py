@@ -40,6 +40,10 @@ def request_families(metrics: Metrics) -> Iterable[Metric]:
             seconds.add_metric((name,), _buckets(route), route.seconds)
     yield requests
     yield seconds
+    errors = CounterMetricFamily("qserver_errors", "Errors, by code", labels=("code",))
+    for code, count in metrics.errors.items():
+        errors.add_metric((code,), count)
+    yield errors
     for name, meaning, value in (
         ("rate_limited", "Requests refused for their number", metrics.rate_limited),
         ("internal_errors", "Requests that met a bug", metrics.internal_errors),

@@ -47,6 +47,8 @@ class RouteMetrics:
 class Metrics:
     def __init__(self) -> None:
         self.routes: dict[str, RouteMetrics] = {}
+        self.errors: defaultdict[str, int] = defaultdict(int)
+        """By code. Most are in answers with the status 200, and some at the end of a stream."""
         self.rate_limited = 0
         self.internal_errors = 0
         self.loop_stalls = 0

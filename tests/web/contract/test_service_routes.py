@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from qserver import __version__
 from qserver.limits import BENCH_COST_REQUESTS, SELF_TEST_COST_REQUESTS
 from qserver.web.catalogue import ROUTES
+from tests.web.contract.connections import OpenStream
 from tests.web.contract.servers import Client, error_of
 
 
@@ -84,6 +86,34 @@ def test_metrics_are_in_the_text_format_of_prometheus(admin: Client) -> None:
     )
 
 
+def counted_errors(admin: Client) -> Counter[str]:
+    found = re.findall(
+        r'^qserver_errors_total{code="(\w+)"} (\S+)$', admin.get("/metrics").text, re.M
+    )
+    return Counter({code: int(float(count)) for code, count in found})
+
+
+def test_errors_are_counted_by_code_whatever_their_form(admin: Client, fresh: Client) -> None:
+    before = counted_errors(admin)
+    fresh.query("create table t (a int primary key)")
+    for sql in ("select nonsense", "selec 1", "insert into t values (1), (1)"):
+        assert fresh.post("/v1/query", {"sql": sql}).json()["success"] is False
+    with OpenStream(
+        fresh, "/*+ STREAM */ select 1 / (10 - i) from generate_series(1, 20) s(i)"
+    ) as s:
+        assert [each.kind for each in s.events()][-1] == "error"
+    assert fresh.post("/v1/query", {}).status_code == 400
+    assert fresh.get("/v1/databases/none").status_code == 404
+    found = counted_errors(admin) - before
+    assert found == Counter(["42703", "42601", "23505", "22012", "QS001", "QS006"])
+
+
+def test_metrics_of_the_process_are_there(admin: Client) -> None:
+    text = admin.get("/metrics").text
+    (seconds,) = re.findall(r"^process_cpu_seconds_total (\S+)$", text, re.M)
+    assert float(seconds) > 0
+
+
 def test_metrics_show_an_organization_nothing_but_its_own_databases(
     admin: Client, organization: Client, fresh: Client
 ) -> None:
@@ -96,7 +126,15 @@ def test_metrics_show_an_organization_nothing_but_its_own_databases(
         text = client.get("/metrics").text
         labels = set(re.findall(r'database="([^"]*)"', text))
         assert labels == {database}, labels
-        for word in ("qserver_requests", "qserver_http_", "uptime", "control", "rate_limited"):
+        for word in (
+            "qserver_requests",
+            "qserver_http_",
+            "uptime",
+            "control",
+            "rate_limited",
+            "errors",
+            "process",
+        ):
             assert word not in text, word
 
 
