@@ -118,7 +118,7 @@ def run_statements(
             if run is not None and run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
                 run.cost = 0
                 yield None
-        if run is not None and options.once is not None and not run.changes:
+        if run is not None and request.once is not None and not run.changes:
             raise only_reads()
         return results
     except (QserverError, NeedsSequenceValues) as error:

@@ -29,6 +29,7 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
 from qserver.query.storage_quota import UNBOUNDED, StorageQuota
 from qserver.sql.execution import Context
@@ -60,8 +61,9 @@ class RequestEnvironment:
         timeout_ms: float | None = None,
         allowed: Allowed = EVERYTHING,
         request_id: str | None = None,
+        once: Once | None = None,
     ) -> Request:
-        return Request(self, self.now(), timeout_ms, allowed, id=request_id)
+        return Request(self, self.now(), timeout_ms, allowed, request_id, once)
 
 
 class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct is cheap to make
@@ -72,14 +74,16 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """When it began: seconds since 1970."""
     timeout_ms: float | None = None
     allowed: Allowed = EVERYTHING
+    id: str | None = None
+    """The caller's name for it, which the log gets, too."""
+    once: Once | None = None
+    """Set if it is applied once, however often it is sent."""
     result: Any = None
     drawn: dict[int, DrawnValues] | None = None
     """The values drawn from sequences, by the number of their states."""
     sets_done: int = 0
     writes_back_done: int = 0
     dry_run: bool = False
-    id: str | None = None
-    """The caller's name for it, which the log gets, too."""
     _seed: int | None = None
     _deadline: float | None = None
 

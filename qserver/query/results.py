@@ -62,16 +62,15 @@ class Options(msgspec.Struct, frozen=True):
     allowed: Allowed = EVERYTHING
     max_affected: int | None = None
     dry_run: bool = False
-    once: Once | None = None
     as_of: AsOf | None = None
     """The version, or the time, that is read; nothing can be written then."""
     if_version: int | None = None
     is_plain: bool = True
-    """Whether none of the last five is set."""
+    """Whether none of the last four is set."""
 
     def __post_init__(self) -> None:
-        special = self.max_affected, self.once, self.as_of, self.if_version
-        if self.dry_run or special != (None, None, None, None):
+        special = self.max_affected, self.as_of, self.if_version
+        if self.dry_run or special != (None, None, None):
             force_setattr(self, "is_plain", False)
 
 

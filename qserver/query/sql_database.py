@@ -137,6 +137,7 @@ class SqlDatabase:
         options: Options,
         done: TransactionDone,
         request_id: str | None = None,
+        once: Once | None = None,
     ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
         """Run a request as far as it goes without waiting.
 
@@ -145,8 +146,8 @@ class SqlDatabase:
         """
         environment = self._environment
         timeout_ms, allowed = options.timeout_ms, options.allowed
-        request = Request(environment, environment.now(), timeout_ms, allowed, id=request_id)
-        if options.once is None:
+        request = Request(environment, environment.now(), timeout_ms, allowed, request_id, once)
+        if once is None:
             work = self._perform(request, statements, options)
         else:
             work = self._perform_once(request, statements, options)
@@ -188,8 +189,8 @@ class SqlDatabase:
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
-        options = Options(*limits, allowed, max_affected, dry_run, once, as_of, if_version)
-        request = self._environment.request(timeout_ms, allowed, request_id)
+        options = Options(*limits, allowed, max_affected, dry_run, as_of, if_version)
+        request = self._environment.request(timeout_ms, allowed, request_id, once)
         perform = self._perform if once is None else self._perform_once
         return await run(perform(request, statements, options))  # type: ignore[no-any-return]
 
@@ -404,9 +405,9 @@ class SqlDatabase:
                 break
             if plan.writes:
                 reads = False
+        if reads and request.once is not None:
+            raise only_reads()
         if not options.is_plain:
-            if reads and options.once is not None:
-                raise only_reads()
             if options.dry_run:
                 reads, request.dry_run = False, True
             if options.if_version is not None and reads:
@@ -482,12 +483,13 @@ class SqlDatabase:
             tried = yield from writer.transacting(work, 0, request.deadline, False)
             results, diff = tried.result
             return TransactionResult(results, tried.version, diff=diff)
-        if options.once is not None:
-            work = partial(run_once, options.once, request.time, work)
+        once = request.once
+        if once is not None:
+            work = partial(run_once, once, request.time, work)
         outcome = yield from writer.transacting(
             work, options.max_retries, request.deadline, _are_short(found)
         )
-        if options.once is not None:
+        if once is not None:
             return answered(outcome.result, outcome.version)
         for result in outcome.result:
             result.committed(outcome.version, outcome.retries)
@@ -497,7 +499,7 @@ class SqlDatabase:
         self, request: Request, statements: Sequence[Statement], options: Options
     ) -> Generator[Step, Any, Any]:
         """Return the stored answer of a request; perform the request if there is none."""
-        once, snapshot = options.once, self.snapshots.take()
+        once, snapshot = request.once, self.snapshots.take()
         assert once is not None
         if snapshot is None:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)

@@ -105,7 +105,7 @@ class Endpoint:
         """The same endpoint, for a head with these values; None if it depends on others."""
         varying = self.varying
         own: Endpoint = object.__new__(type(self))
-        own.__dict__.update(self.__dict__)
+        own.__dict__ = self.__dict__.copy()
         for name, value in values.items():
             if name not in varying:
                 return None

@@ -39,6 +39,7 @@ from qserver.limits import (
     STATEMENT_SECONDS_MAX,
 )
 from qserver.query.live_query import LiveQuery
+from qserver.query.results import Once
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import Options, Statement, TransactionResult, Waiting
 from qserver.web.answers import (
@@ -135,6 +136,8 @@ class HotCall(KeyedCall):
     _opened: OpenDatabase | None = None
     _held: Held | None = None
     """The open transaction that it uses."""
+    _once: Once | None = None
+    """Set if it is applied once."""
     _began = 0.0
     _ended = 0.0
     _named: Named | None = None
@@ -215,7 +218,7 @@ class HotCall(KeyedCall):
         self._opened = opened
         self._began = perf_counter()
         statements, options = self._statements, self._options
-        outcome = opened.sql.begin(statements, options, self.settled, self.request_id)
+        outcome = opened.sql.begin(statements, options, self.settled, self.request_id, self._once)
         if isinstance(outcome, TransactionResult):
             return self.executed(outcome)
         if outcome is COMMITTING:

@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Final
 from urllib.parse import parse_qsl
 
-import msgspec
 from msgspec.structs import fields
 
 from qserver.control.databases import OpenDatabase
@@ -16,7 +15,7 @@ from qserver.errors import InvalidRequest
 from qserver.http1 import Answer, Request
 from qserver.limits import ANSWER_STORED_BYTES_MAX, ANSWER_STORED_SECONDS
 from qserver.query.idempotency import too_long
-from qserver.query.results import Once, Options, Result
+from qserver.query.results import Once, Result
 from qserver.query.sql_database import TransactionResult
 from qserver.web.answers import WRITERS, query_around_version, transaction_around_version
 from qserver.web.calls import JSON, Facts, KeyedCall
@@ -29,8 +28,6 @@ from qserver.web.idempotency import (
 )
 from qserver.web.rows import RowEncoder, RowEncoders
 from qserver.web.shapes import QueryRequest, TransactionRequest
-
-_ENDED: Final = Options()
 
 
 class IdempotentCall(HotCall):
@@ -52,8 +49,7 @@ class IdempotentCall(HotCall):
         if self._options.dry_run:
             raise InvalidRequest("a dry run takes no Idempotency-Key: it changes nothing")
         name = name_of_answer(opened.id, self.grant, key)
-        once = Once(name, self._fingerprint, ANSWER_STORED_SECONDS, self.render)
-        self._options = msgspec.structs.replace(self._options, once=once)
+        self._once = Once(name, self._fingerprint, ANSWER_STORED_SECONDS, self.render)
         return super().execute(opened)
 
     def stream(self, opened: OpenDatabase) -> Answer:
@@ -64,7 +60,7 @@ class IdempotentCall(HotCall):
 
     def release(self) -> None:
         super().release()
-        self._options = _ENDED  # they refer to `render`, and so to this call: no cycle is left
+        self._once = None  # it refers to `render`, and so to this call: no cycle is left
 
     @abstractmethod
     def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:

@@ -6,9 +6,11 @@
     kept_blocks    blocks of memory that are still held when it is answered
 
 The first three are the least of some requests, after others have warmed up plans and caches: a page
-that is split, or an answer that the loop had to wait for, does not count. Only the same minor
-version of Python counts the same. They are counted in a process of their own: what other tests left
-behind, in threads and memory, would count too.
+that is split, or an answer that the loop had to wait for, does not count. The last is the least of
+some hundreds each: what a background task has not freed yet on a busy machine does not count.
+
+Only the same minor version of Python counts the same. They are counted in a process of their own:
+what other tests left behind, in threads and memory, would count too.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 WARM_UP: Final = 40
 REQUESTS: Final = 15
 KEPT_REQUESTS: Final = 200
+KEPT_REPEATS: Final = 3
 
 Counts = dict[str, float]
 
@@ -134,11 +137,14 @@ async def _peak_bytes(send: Send, ask: Ask) -> float:
 
 
 async def _kept_blocks(send: Send, ask: Ask) -> float:
-    bodies = [ask() for _ in range(KEPT_REQUESTS)]
-    before = sys.getallocatedblocks()
-    for path, body in bodies:
-        await send(path, body)
-    return round((sys.getallocatedblocks() - before) / KEPT_REQUESTS, 1)
+    found = []
+    for _ in range(KEPT_REPEATS):
+        bodies = [ask() for _ in range(KEPT_REQUESTS)]
+        before = sys.getallocatedblocks()
+        for path, body in bodies:
+            await send(path, body)
+        found.append((sys.getallocatedblocks() - before) / KEPT_REQUESTS)
+    return round(min(found), 1)
 
 
 if __name__ == "__main__":
