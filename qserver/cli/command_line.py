@@ -99,6 +99,7 @@ make databases it makes its tables in the key's database instead, and drops them
 examples:
   qserver bench
   qserver bench --workload point --workload insert --clients 64 --seconds 10
+  qserver bench --workload update --workload feed --rate 1000
   qserver bench --json > bench.json
 """
 _BACKUP = """\
@@ -305,6 +306,12 @@ def _bench(parser: argparse.ArgumentParser) -> None:
         "--clients", type=client_count, default=32, help="connections at once (default 32)"
     )
     parser.add_argument(
+        "--rate",
+        type=request_rate,
+        metavar="N",
+        help="requests a second, of all clients together (default: as many as are answered)",
+    )
+    parser.add_argument(
         "--workload",
         dest="workloads",
         choices=WORKLOADS,
@@ -398,14 +405,20 @@ def seconds(text: str) -> float:
 
 
 def client_count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1000):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of clients from 1 to 1000")
-    return int(text)
+    return _number_of("clients", 1000, text)
+
+
+def request_rate(text: str) -> int:
+    return _number_of("requests a second", 100_000, text)
 
 
 def version_count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 100_000):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of versions from 1 to 100000")
+    return _number_of("versions", 100_000, text)
+
+
+def _number_of(things: str, most: int, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of {things} from 1 to {most}")
     return int(text)
 
 

@@ -11,11 +11,12 @@ import pytest
 import trio
 
 from qserver.control.records import Grant
-from qserver.errors import Forbidden
+from qserver.errors import Forbidden, ProgramLimitExceeded
 from qserver.query.described import Described
 from qserver.query.sql_database import Statement
+from qserver.sql.functions.text.strings import character_of
 from qserver.web.catalogue import ROUTES
-from qserver.web.named import Named
+from qserver.web.named import Named, hide_rows
 from qserver.web.open_transactions import KINDS
 from qserver.web.shapes import QueryRequest
 from tests.http1.serving import Answer
@@ -268,6 +269,15 @@ def test_whatever_a_route_decodes_is_compared_with_the_grant() -> None:
 
 
 # --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [0x10FFFF + 1, 0xD800])
+def test_an_error_that_is_no_data_error_has_the_value_in_its_detail(number: int) -> None:
+    with pytest.raises(ProgramLimitExceeded, match=r"^requested character [a-z ]+$") as caught:
+        character_of(number)
+    assert str(number) in str(caught.value.detail)
+    hide_rows(caught.value)
+    assert caught.value.detail is None
 
 
 async def test_errors_show_no_row_and_no_text() -> None:

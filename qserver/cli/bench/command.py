@@ -24,7 +24,8 @@ def run(options: argparse.Namespace) -> int:
     url, key = url_of(options, os.environ), key_of(options, os.environ)
     names: Sequence[str] = options.workloads or WORKLOADS
     try:
-        histograms = trio.run(_measure, url, key, names, options.clients, options.seconds)
+        sizes = options.clients, options.rate, options.seconds
+        histograms = trio.run(_measure, url, key, names, *sizes)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is not None:
             raise KeyboardInterrupt from None  # a nursery wraps Ctrl-C in a group
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _measure(
-    url: str, key: str, names: Sequence[str], clients: int, seconds: float
+    url: str, key: str, names: Sequence[str], clients: int, rate: float | None, seconds: float
 ) -> list[Histogram]:
     watcher = Watcher(seconds)
     histograms = []
@@ -46,7 +47,7 @@ async def _measure(
     name = f"bench_{secrets.token_hex(4)}"
     async with prepared(url, key, name) as target, ServerClock(url, key) as clock:
         for name in names:
-            load = Load(workload_of(name, target), target.address, clients)
+            load = Load(workload_of(name, target), target.address, clients, rate)
             histograms.append(await load.run(seconds, watcher.watch, clock))
     watcher.say("")
     return histograms

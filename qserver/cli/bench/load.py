@@ -2,6 +2,9 @@
 
 |-- warm-up --|------------ measured ------------|
 connections open, plans are made                 clients stop after their last answer
+
+With a rate, requests are due at even intervals, and the next free client sends the next one. Its
+latency counts from when it was due: a server that is too slow for the rate does not look fast.
 """
 
 from __future__ import annotations
@@ -33,11 +36,36 @@ Watch = Callable[[Histogram, float], None]
 """Called a few times a second with the counts so far and the seconds since the start."""
 
 
+class Pace:
+    """When the requests of all clients are due; without a rate, each at once."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._began: float | None = None
+        self._requests = 0
+
+    async def next_due(self) -> float:
+        """Wait until the next request is due; return when that was."""
+        now = time.perf_counter()
+        if self._rate is None:
+            return now
+        if self._began is None:
+            self._began = now
+        due = self._began + self._requests / self._rate
+        self._requests += 1
+        if due > now:
+            await trio.sleep(due - now)
+        return due
+
+
 class Load:
-    def __init__(self, workload: Workload, address: Address, clients: int) -> None:
+    def __init__(
+        self, workload: Workload, address: Address, clients: int, rate: float | None = None
+    ) -> None:
         self._workload = workload
         self._address = address
         self._clients = clients
+        self._pace = Pace(rate)
         self._histogram = Histogram(workload.name, workload.rows, workload.plain, workload.steps)
         self._is_measuring = False
         self._is_over = False
@@ -108,7 +136,7 @@ class Load:
         connection = Connection(self._address)
         try:
             for request in self._workload.requests(chance, connection):
-                await self._ask(connection, request)
+                await self._ask(connection, request, await self._pace.next_due())
                 if self._is_over:
                     break
         except ConnectionFailed as error:
@@ -117,16 +145,15 @@ class Load:
         finally:
             connection.close()
 
-    async def _ask(self, connection: Connection, request: bytes) -> None:
+    async def _ask(self, connection: Connection, request: bytes, due: float) -> None:
         before = connection.received_bytes
-        started = time.perf_counter()
         try:
             await connection.ask(request)
         except ConnectionLost as error:
             self._count_error(error.message)
             await trio.sleep(_PAUSE_AFTER_LOSS_SECONDS)
             return
-        latency = time.perf_counter() - started
+        latency = time.perf_counter() - due
         if not self._is_measuring:
             return
         if self._workload.succeeded(connection):

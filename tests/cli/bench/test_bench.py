@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import re
+import time
 from typing import Any
 
 import pytest
@@ -123,6 +124,40 @@ def test_the_cpu_time_of_the_server_is_divided_among_the_requests(
     assert run("--workload", "point", "--json") == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert record["server_cpu_us"] is None
+
+
+def test_with_a_rate_requests_are_sent_when_they_are_due(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = time.perf_counter()
+    assert run("--workload", "point", "--rate", "40", "--seconds", "0.5", "--json") == 0
+    passed = time.perf_counter() - began
+    (record,) = json.loads(capsys.readouterr().out)
+    asked = sum(text.startswith("SELECT") for text in server.statements())
+    assert 1 <= record["requests"] <= asked <= 40 * passed + 1
+
+
+def test_a_request_that_is_late_counts_from_when_it_was_due(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow(received: Received) -> Answer:
+        if received.body["sql"].startswith("SELECT"):
+            time.sleep(0.05)
+        return answering(received)
+
+    server.route("POST", "/v1/query", slow)
+    assert run("--workload", "point", "--rate", "1000", "--seconds", "0.5", "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert record["max_ms"] > 200, "two clients answer 40 of the 1000 that are due each second"
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "many", "1e3", "100001"])
+def test_a_rate_that_makes_no_sense_is_refused(
+    rate: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run(f"--rate={rate}")
+    assert "is not a number of requests a second from 1 to 100000" in capsys.readouterr().err
 
 
 def test_a_key_that_may_not_see_the_metrics_measures_the_rest(

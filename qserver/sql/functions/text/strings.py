@@ -197,9 +197,13 @@ def character_of(code: int) -> str:
     if code == 0:
         raise ProgramLimitExceeded("null character not permitted")
     if code > 0x10FFFF:
-        raise ProgramLimitExceeded(f"requested character too large for encoding: {code}")
+        raise ProgramLimitExceeded(
+            "requested character too large for encoding", detail=f"Its number is {code}."
+        )
     if 0xD800 <= code <= 0xDFFF:
-        raise ProgramLimitExceeded(f"requested character not valid for encoding: {code}")
+        raise ProgramLimitExceeded(
+            "requested character not valid for encoding", detail=f"Its number is {code}."
+        )
     return chr(code)
 
 
