@@ -25,7 +25,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -44,7 +44,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import TreeWrites, Writes, count_changes
 from qserver.values.relations import Definition
-from qserver.values.sizes import size_of_all
+from qserver.values.sizes import size_of
 
 Encoded = TypeVar("Encoded")
 
@@ -139,7 +139,7 @@ class FeedVersion:
 
         def hold(row: Value) -> None:
             nonlocal size
-            size += ROW_BYTES + size_of_all(row)
+            size += ROW_BYTES + sum(map(size_of, row))
 
         found = yield from net_changes(made, hold)
         more = size - self.bytes
@@ -319,7 +319,7 @@ class LaggingReader:
 def _bytes_of(changes: TreeWrites) -> int:
     step = 1 + len(changes) // ROWS_MEASURED
     rows = [row for row in islice(changes.values(), 0, None, step) if row is not None]
-    return len(changes) * ROW_BYTES + step * sum(map(size_of_all, rows))
+    return len(changes) * ROW_BYTES + step * sum(map(size_of, chain.from_iterable(rows)))
 
 
 def _keep(made: dict[Hashable, object], key: Hashable, found: object) -> None:

@@ -15,7 +15,7 @@ A long version is sent in parts, which each reader encodes for itself: nobody ho
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
@@ -186,26 +186,41 @@ class EventBuffer:
 
     def __init__(self, first: int = 0) -> None:
         self.first = first
-        self.bytes = 0
-        self._events: deque[bytes | None] = deque()
-        """Those of each version; None for a long one."""
+        self._text = bytearray()
+        self._ends: list[int] = []
+        """Where the events of each version end: in the text, and in what was dropped before it."""
+        self._dropped = 0
+        self._long: list[int] = []
+        """The long versions, which have no events here."""
         self._joined: tuple[int, int, int, bytes] = (0, 0, 0, b"")
 
     @property
     def last(self) -> int:
-        return self.first + len(self._events) - 1
+        return self.first + len(self._ends) - 1
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self._text)
 
     def add(self, events: bytes | None) -> None:
-        """Add those of the next version."""
-        self._events.append(events)
-        self.bytes += len(events or b"")
+        """Add those of the next version; None for a long one."""
+        if events is None:
+            self._long.append(self.last + 1)
+        else:
+            self._text += events
+        self._ends.append(self._dropped + len(self._text))
 
     def forget_before(self, version: int) -> None:
         """Drop the events of older versions; it begins with this one then, or later."""
-        while self._events and self.first < version:
-            self.bytes -= len(self._events.popleft() or b"")
-            self.first += 1
-        if not self._events:
+        count = min(version - self.first, len(self._ends))
+        if count > 0:
+            end = self._ends[count - 1]
+            del self._text[: end - self._dropped], self._ends[:count]
+            self._dropped = end
+            self.first += count
+            del self._long[: bisect_left(self._long, self.first)]
+        if not self._ends:
             self.first = max(self.first, version)
 
     def behind(self, since: int) -> tuple[int, bytes]:
@@ -217,16 +232,17 @@ class EventBuffer:
         if not self.first <= since + 1 <= last:
             return since, b""
         if self._joined[:2] != (since, last):
-            events: list[bytes] = []
-            size, reached = 0, since
-            while reached < last and size < ANSWER_PART_BYTES:
-                following = self._events[reached + 1 - self.first]
-                if following is None:
-                    break
-                reached += 1
-                events.append(following)
-                size += len(following)
-            self._joined = (since, last, reached, b"".join(events))
+            index = since + 1 - self.first
+            begin = self._ends[index - 1] if index else self._dropped
+            reached = self.first + bisect_left(self._ends, begin + ANSWER_PART_BYTES, index)
+            long = bisect_right(self._long, since)
+            if long < len(self._long):
+                last = self._long[long] - 1
+            reached = min(reached, last)
+            end = begin if reached == since else self._ends[reached - self.first]
+            with memoryview(self._text) as text:
+                piece = bytes(text[begin - self._dropped : end - self._dropped])
+            self._joined = (since, self.last, reached, piece)
         return self._joined[2:]
 
 
@@ -252,7 +268,7 @@ class Tail:
         return self._buffer.behind(since)
 
     def _charge(self) -> None:
-        more = self._buffer.bytes - self._held
+        more = self._buffer.size - self._held
         try:
             if more > 0:
                 self._pool.take(more)

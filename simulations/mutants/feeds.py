@@ -36,8 +36,8 @@ MUTANTS: Final = (
         (
             edited(
                 EventBuffer.behind,
-                "size, reached = 0, since",
-                "size, reached = 0, max(since, self.first) - 1",
+                "index = since + 1 - self.first",
+                "index = max(since - self.first, 0)",
             ),
         ),
     ),
@@ -188,8 +188,8 @@ MUTANTS: Final = (
         (
             edited(
                 EventBuffer.forget_before,
-                "self._events.popleft()",
-                "(self._events.popleft() if self.first + 1 < version else b'')",
+                "self._ends[:count]",
+                "self._ends[: count - 1]",
             ),
         ),
     ),

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pytest
 import trio
@@ -426,10 +427,18 @@ async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
         assert parsed([part]) == [("version", {"version": feed.newest()})]
 
 
-@given(st.lists(st.one_of(st.none(), st.binary(max_size=9), st.integers(0, 40)), max_size=40))
+@given(
+    st.lists(st.one_of(st.none(), st.binary(max_size=9), st.integers(0, 40)), max_size=40),
+    st.sampled_from([1, 5, 20, 1000]),
+)
 def test_a_buffer_has_the_events_behind_any_version_and_knows_their_bytes(
-    steps: list[bytes | int | None],
+    steps: list[bytes | int | None], part: int
 ) -> None:
+    with mock.patch.object(web_feed, "ANSWER_PART_BYTES", part):
+        check_buffer(steps, part)
+
+
+def check_buffer(steps: list[bytes | int | None], part: int) -> None:
     buffer = EventBuffer(1)
     model: dict[int, bytes | None] = {}
     for step in steps:
@@ -439,10 +448,10 @@ def test_a_buffer_has_the_events_behind_any_version_and_knows_their_bytes(
         else:
             model[buffer.last + 1] = step
             buffer.add(step)
-        assert buffer.bytes == sum(len(events or b"") for events in model.values())
+        assert buffer.size == sum(len(events or b"") for events in model.values())
         for since in range(45):
             reached, expected = since, b""
-            while model.get(reached + 1) is not None:
+            while len(expected) < part and model.get(reached + 1) is not None:
                 reached += 1
                 expected += model[reached] or b""
             assert buffer.behind(since) == (reached, expected)
