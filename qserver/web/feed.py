@@ -294,9 +294,10 @@ class Tail:
         buffer.forget_before(feed.oldest)
 
 
-def _pause(readers: int) -> float:
-    """Return how long each of so many readers pauses after a part."""
-    return max(FEED_PAUSE_SECONDS, min(readers / FEED_PARTS_PER_SECOND, FEED_PAUSE_SECONDS_MAX))
+def _next_turn(reader: Reader) -> float:
+    """Return when a reader may send its next part; the more there are, the longer it waits."""
+    apart = min(1 / FEED_PARTS_PER_SECOND, FEED_PAUSE_SECONDS_MAX / reader.beside)
+    return reader.next_turn(FEED_PAUSE_SECONDS, apart)
 
 
 def _lag_pause(readers: int) -> float:
@@ -365,7 +366,7 @@ class FeedParts:
                     told, reader.sent_at = since, trio.current_time()
                 if part:
                     if since >= feed.newest():
-                        await trio.sleep(_pause(reader.beside))
+                        await trio.sleep_until(_next_turn(reader))
                     elif self._lagging is not None:
                         await trio.sleep(_lag_pause(reader.beside))
                 elif reader.is_silent:

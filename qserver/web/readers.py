@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from math import ceil, inf
 from typing import Final
 
 import trio
@@ -20,6 +21,10 @@ from qserver.limits import KEEP_ALIVE_SECONDS, LIVE_QUERIES_MAX
 
 POLL_SECONDS: Final = 1.0
 """Between two looks at the control plane."""
+
+TURN_READERS: Final = 8
+"""Readers that have their turns together: they share what is made for them, and others wait for a
+millisecond or two."""
 
 
 class Reader:
@@ -43,6 +48,14 @@ class Reader:
     def beside(self) -> int:
         """The number of readers, with this one."""
         return 1 if self._readers is None else len(self._readers)
+
+    def next_turn(self, pause: float, apart: float) -> float:
+        """Return when it may send again: after a pause, and some time after the one before it.
+
+        So of those that a commit has woken together only `TURN_READERS` send together from then on.
+        """
+        earliest = trio.current_time() + pause
+        return earliest if self._readers is None else self._readers.next_turn(earliest, apart)
 
     def rouse(self) -> None:
         """End its wait, or the next one if it does not wait now."""
@@ -81,6 +94,7 @@ class Readers:
         self._most = most
         self._all: set[Reader] = set()
         self._of_organization: Counter[str] = Counter()
+        self._last_turn = -inf
 
     def __len__(self) -> int:
         return len(self._all)
@@ -101,6 +115,11 @@ class Readers:
         self._of_organization[reader.organization_id] -= 1
         if not self._of_organization[reader.organization_id]:
             del self._of_organization[reader.organization_id]
+
+    def next_turn(self, earliest: float, apart: float) -> float:
+        self._last_turn = max(earliest, self._last_turn + apart)
+        turn = TURN_READERS * apart
+        return ceil(self._last_turn / turn) * turn
 
     def end(self) -> None:
         """End all readers: the service stops."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 import trio
 from trio.testing import MockClock
 
 from qserver.errors import DatabaseUnavailable, TooManyOpen
 from qserver.limits import KEEP_ALIVE_SECONDS
-from qserver.web.readers import POLL_SECONDS, Readers
+from qserver.web.readers import POLL_SECONDS, TURN_READERS, Readers
 from qserver.web.statuses import headers_of, status_of
 
 
@@ -41,6 +43,32 @@ async def test_a_change_of_control_records_wakes_all(autojump_clock: MockClock) 
         await trio.sleep(KEEP_ALIVE_SECONDS)
         assert woken[:2] == ["a", "a"] and reader.is_silent
         nursery.cancel_scope.cancel()
+
+
+async def test_readers_take_turns(autojump_clock: MockClock) -> None:
+    """Each pauses, and few send at once, although all have begun at once."""
+    readers = Readers("readers", lambda: 1)
+    sent: list[float] = []
+
+    async def read() -> None:
+        reader = readers.open("a")
+        for _ in range(10):
+            sent.append(trio.current_time())
+            await trio.sleep_until(reader.next_turn(0.1, 0.01))
+        reader.close()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(40):
+            nursery.start_soon(read)
+    turns = Counter(round(each, 6) for each in sent if each != sent[0])
+    assert max(turns.values()) <= TURN_READERS + 1  # floats are not exact
+    span = max(turns) - min(turns)
+    assert span == pytest.approx(40 * 9 * 0.01, rel=0.1), "nobody waits for longer"
+    alone = readers.open("a")
+    for _ in range(3):
+        began = trio.current_time()
+        await trio.sleep_until(alone.next_turn(0.1, 0.01))
+        assert 0.1 <= trio.current_time() - began <= 0.1 + 0.01 * TURN_READERS
 
 
 async def test_the_end_of_the_service_ends_them() -> None:
