@@ -297,7 +297,7 @@ class Tail:
 def _next_turn(reader: Reader) -> float:
     """Return when a reader may send its next part; the more there are, the longer it waits."""
     apart = min(1 / FEED_PARTS_PER_SECOND, FEED_PAUSE_SECONDS_MAX / reader.beside)
-    return reader.next_turn(FEED_PAUSE_SECONDS, apart)
+    return reader.next_turn(FEED_PAUSE_SECONDS, FEED_PAUSE_SECONDS_MAX, apart)
 
 
 def _lag_pause(readers: int) -> float:

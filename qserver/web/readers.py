@@ -49,13 +49,16 @@ class Reader:
         """The number of readers, with this one."""
         return 1 if self._readers is None else len(self._readers)
 
-    def next_turn(self, pause: float, apart: float) -> float:
+    def next_turn(self, pause: float, most: float, apart: float) -> float:
         """Return when it may send again: after a pause, and some time after the one before it.
 
         So of those that a commit has woken together only `TURN_READERS` send together from then on.
+        `most` bounds the pause, whoever takes a turn and leaves.
         """
-        earliest = trio.current_time() + pause
-        return earliest if self._readers is None else self._readers.next_turn(earliest, apart)
+        now = trio.current_time()
+        if self._readers is None:
+            return now + pause
+        return self._readers.next_turn(now + pause, now + most, apart)
 
     def rouse(self) -> None:
         """End its wait, or the next one if it does not wait now."""
@@ -116,8 +119,8 @@ class Readers:
         if not self._of_organization[reader.organization_id]:
             del self._of_organization[reader.organization_id]
 
-    def next_turn(self, earliest: float, apart: float) -> float:
-        self._last_turn = max(earliest, self._last_turn + apart)
+    def next_turn(self, earliest: float, latest: float, apart: float) -> float:
+        self._last_turn = min(max(earliest, self._last_turn + apart), latest)
         turn = TURN_READERS * apart
         return ceil(self._last_turn / turn) * turn
 

@@ -54,7 +54,7 @@ async def test_readers_take_turns(autojump_clock: MockClock) -> None:
         reader = readers.open("a")
         for _ in range(10):
             sent.append(trio.current_time())
-            await trio.sleep_until(reader.next_turn(0.1, 0.01))
+            await trio.sleep_until(reader.next_turn(0.1, 2.0, 0.01))
         reader.close()
 
     async with trio.open_nursery() as nursery:
@@ -67,8 +67,11 @@ async def test_readers_take_turns(autojump_clock: MockClock) -> None:
     alone = readers.open("a")
     for _ in range(3):
         began = trio.current_time()
-        await trio.sleep_until(alone.next_turn(0.1, 0.01))
+        await trio.sleep_until(alone.next_turn(0.1, 2.0, 0.01))
         assert 0.1 <= trio.current_time() - began <= 0.1 + 0.01 * TURN_READERS
+    for _ in range(1000):  # they come, take a turn, and leave
+        readers.open("b").next_turn(0.1, 2.0, 0.01)
+    assert alone.next_turn(0.1, 2.0, 0.01) - trio.current_time() <= 2.0 + 0.01 * TURN_READERS
 
 
 async def test_the_end_of_the_service_ends_them() -> None:
