@@ -39,8 +39,9 @@ MEMBER: Final = re.compile(
 """A condition that compares values with the rows of a subquery, both plain columns."""
 
 LEFT_JOIN: Final = re.compile(
-    r"SELECT (?P<left>\S+) AS v0, (?P<right>\w+)\.\w+ AS v1 FROM (?P<one>[^()]*)"
-    r" LEFT JOIN (?P<other>[^()]* (?P=right)) ON (?P<on>(?:(?!ORDER BY|LIMIT|OFFSET|FETCH)[^()])*)"
+    r"SELECT (?P<left>(?P<first>\w+)\.\w+) AS v0, (?P<right>\w+)\.\w+ AS v1"
+    r" FROM (?P<one>[^()]* (?P=first)) LEFT JOIN (?P<other>[^()]* (?P=right))"
+    r" ON (?P<on>(?:(?!ORDER BY|LIMIT|OFFSET|FETCH)[^()])*)"
 )
 """A join of two tables that shows a column of each."""
 
