@@ -44,8 +44,8 @@ async def _measure(
     watcher = Watcher(seconds)
     histograms = []
     watcher.say("setting up …")
-    name = f"bench_{secrets.token_hex(4)}"
-    async with prepared(url, key, name) as target, ServerClock(url, key) as clock:
+    made = prepared(url, key, f"bench_{secrets.token_hex(4)}")
+    async with made as target, ServerClock(url, key) as clock:
         for name in names:
             load = Load(workload_of(name, target), target.address, clients, rate)
             histograms.append(await load.run(seconds, watcher.watch, clock))

@@ -43,9 +43,10 @@ class Pace:
         self._rate = rate
         self._began: float | None = None
         self._requests = 0
+        self._over = trio.Event()
 
     async def next_due(self) -> float:
-        """Wait until the next request is due; return when that was."""
+        """Wait until the next request is due, or until the end; return when it was due."""
         now = time.perf_counter()
         if self._rate is None:
             return now
@@ -54,8 +55,13 @@ class Pace:
         due = self._began + self._requests / self._rate
         self._requests += 1
         if due > now:
-            await trio.sleep(due - now)
+            with trio.move_on_after(due - now):
+                await self._over.wait()
         return due
+
+    def end(self) -> None:
+        """No client waits any longer."""
+        self._over.set()
 
 
 class Load:
@@ -85,6 +91,7 @@ class Load:
                 watch(self._histogram, passed)
                 await trio.sleep(min(_REPORT_SECONDS, seconds - passed))
             self._is_over = True
+            self._pace.end()
             followers.cancel()
             nursery.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS_SECONDS_MAX
         self._histogram.seconds = time.perf_counter() - started
@@ -136,9 +143,10 @@ class Load:
         connection = Connection(self._address)
         try:
             for request in self._workload.requests(chance, connection):
-                await self._ask(connection, request, await self._pace.next_due())
+                due = await self._pace.next_due()
                 if self._is_over:
                     break
+                await self._ask(connection, request, due)
         except ConnectionFailed as error:
             self._failure = error
             scope.cancel()

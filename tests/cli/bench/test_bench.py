@@ -137,6 +137,13 @@ def test_with_a_rate_requests_are_sent_when_they_are_due(
     assert 1 <= record["requests"] <= asked <= 40 * passed + 1
 
 
+def test_nobody_waits_for_what_is_due_after_the_end(server: FakeServer) -> None:
+    began = time.perf_counter()
+    run("--workload", "point", "--rate", "1", "--clients", "100")
+    assert time.perf_counter() - began < 60, "the last would be due after 100 s"
+    assert len(server.requests) < 100
+
+
 def test_a_request_that_is_late_counts_from_when_it_was_due(
     server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
