@@ -42,6 +42,27 @@ async def test_what_does_not_matter_goes() -> None:
     assert "sin(" in small[1].sql and len(small[1].sql) < 16
 
 
+async def test_rows_are_not_cut_off_in_another_order() -> None:
+    step = Step("SELECT sin(1), 2 FROM t1 ORDER BY 2, 1 OFFSET 2")
+    tried: list[str] = []
+
+    @asynccontextmanager
+    async def prepared(steps: list[Step]) -> AsyncIterator[Attempt]:
+        async def attempt(each: Step) -> Difference | None:
+            tried.append(each.sql)
+            if each != step:
+                return None
+            return difference(each, Outcome(rows=(("1",),)), Outcome(rows=(("2",),)))
+
+        yield attempt
+
+    async with prepared([]) as attempt:
+        found = await attempt(step)
+    assert found is not None
+    assert await Shrinker(prepared, found).shrink([step]) == [step]
+    assert len(tried) > 10 and {sql for sql in tried if "OFFSET" in sql} == {step.sql}
+
+
 async def test_another_sort_of_difference_is_not_what_is_looked_for() -> None:
     step = Step("SELECT sin(1), 2")
 
