@@ -1,10 +1,10 @@
 """The body of a request: runs its statements one after the other.
 
-    on a snapshot        a request that only reads
-    in a transaction     a request that writes, or defines: tried by the gateway, perhaps more than
-                         once, or run by the coordinator
+    read_statements     on a snapshot: a request that only reads
+    run_statements      in a transaction: a request that writes, or defines; tried by the gateway,
+                        perhaps more than once, or run by the coordinator
 
-The body is a generator, see `work`, and the same everywhere: its caller decides only what happens
+A body is a generator, see `work`, and the same everywhere: its caller decides only what happens
 when it yields.
 """
 
@@ -42,45 +42,62 @@ Found: TypeAlias = tuple[str, Given, Parameterized | None, Plan | None]
 """A statement with its parameters, and what is known of it before it runs."""
 
 
+def read_statements(
+    request: Request, statements: list[Found], options: Options, snapshot: Snapshot
+) -> Generator[Step, Any, list[Result]]:
+    """Return the results of all statements; each has a plan that only reads."""
+    now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
+    context, began = RequestContext(request, snapshot), request.time
+    results: list[Result] = []
+    try:
+        for statement in statements:
+            cursor = open_reading(statement, snapshot, request, context)
+            step = cursor.gather(None, max_rows, cut_rows)
+            if step is None and not results:  # a later one may yield because of those before
+                _blame(cursor.plan)
+            while step is not END:
+                step = cursor.gather((yield step or request.pause()), max_rows, cut_rows)
+            ended = now()
+            results.append(cursor.result(snapshot.version, began, ended))
+            began = ended
+        return results
+    except (QserverError, NeedsSequenceValues) as error:
+        error.statement = len(results)
+        raise
+    finally:
+        context.release()
+
+
 def run_statements(
     planner: Planner,
     request: Request,
     statements: list[Found],
     options: Options,
-    reader: Transaction | Snapshot,
+    transaction: Transaction,
     controls: Controls | None = None,
     results: list[Result] | None = None,
 ) -> Generator[Step, Any, list[Result]]:
-    """Return the results of all statements. On a snapshot, each needs a plan that only reads.
+    """Run all statements in a transaction, and return their results.
 
     `results` is filled one by one, for `controls` to look at.
     """
-    run: StatementRun | None = None
     now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
-    if isinstance(reader, Snapshot):
-        version, context, began = reader.version, RequestContext(request, reader), request.time
-    else:
-        run = StatementRun(planner, reader, request, controls)
-        version, context, began = reader.snapshot.version, run.context, now()
+    run = StatementRun(planner, transaction, request, controls)
+    version, context, began = transaction.snapshot.version, run.context, now()
     results = [] if results is None else results
     most = 0
     """The work of the heaviest statement since others last ran; `heaviest` is its plan."""
     heaviest: Plan | None = None
-    guard = None
-    if run is not None and options.max_affected is not None:
-        guard = AffectedGuard(run, options.max_affected)
+    guard = None if options.max_affected is None else AffectedGuard(run, options.max_affected)
     index = 0
     try:
         for index, statement in enumerate(statements):
-            if run is None:
-                cursor = open_reading(statement, reader, request, context)
-            else:
-                if run.transaction.marks is not None:
-                    run.transaction.mark()
-                try:
-                    cursor = run.start(*statement)
-                except NotShort:
-                    cursor = yield from start_slowly(run, *statement)
+            if transaction.marks is not None:
+                transaction.mark()
+            try:
+                cursor = run.start(*statement)
+            except NotShort:
+                cursor = yield from start_slowly(run, *statement)
             before = context.work
             step = cursor.gather(None, max_rows, cut_rows)
             if step is END:
@@ -91,34 +108,19 @@ def run_statements(
                 if step is None:
                     _blame(cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest)
                 while step is not END:
-                    if step is None and run is None:
-                        step = request.pause()
                     if guard is not None:
                         guard.check_midway(cursor)
                     step = cursor.gather((yield step), max_rows, cut_rows)
                 most = 0
             if guard is not None:
                 guard.check_after(cursor)
-            heading = cursor.heading
             ended = now()
-            results.append(
-                Result(
-                    heading.columns,
-                    heading.types,
-                    cursor.rows,
-                    cursor.affected_rows,
-                    version,
-                    0,
-                    cursor.truncated,
-                    context.held,
-                    ended - began if ended > began else 0.0,  # the clock may be set back
-                )
-            )
+            results.append(cursor.result(version, began, ended))
             began = ended
-            if run is not None and run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
+            if run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
                 run.cost = 0
                 yield None
-        if run is not None and request.once is not None and not run.changes:
+        if request.once is not None and not run.changes:
             raise only_reads()
         return results
     except (QserverError, NeedsSequenceValues) as error:

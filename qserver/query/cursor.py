@@ -23,6 +23,7 @@ import msgspec
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import locate
+from qserver.query.results import Result
 from qserver.sql.execution import Context, Rows, out_of_memory, row_bytes
 from qserver.sql.functions.numbers.numeric_math import overflow_error
 from qserver.values.sizes import check_rows, size_of_rows
@@ -96,11 +97,12 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
             # A statement that only reads changes nothing, and waits for nothing.
             page = steps.send(sent) if heading.writes else next(steps, END)
             while type(page) is list and keep:
-                is_first = not self.rows
+                rows = self.rows
+                is_first = not rows
                 if is_first:
-                    self.rows = page
+                    rows = self.rows = page
                 else:
-                    self.rows += page
+                    rows += page
                 if heading.long_columns:
                     size = size_of_rows(page, heading.row_bytes, heading.long_columns)
                 else:
@@ -108,9 +110,9 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
                 context.hold_bytes(size)
                 if self.commits and page and heading.sized_columns:
                     check_rows(page, heading.sized_columns)
-                if max_rows is not None and len(self.rows) > max_rows:
+                if max_rows is not None and len(rows) > max_rows:
                     raise _too_many(max_rows)
-                if cut_rows is not None and len(self.rows) > cut_rows and not heading.writes:
+                if cut_rows is not None and len(rows) > cut_rows and not heading.writes:
                     self.close()
                     page = END
                     break
@@ -134,6 +136,21 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
         if cut_rows is not None and page is END:
             self._cut(cut_rows)
         return page
+
+    def result(self, version: int, began: float, ended: float) -> Result:
+        """The result of the statement, which has come to its end."""
+        heading = self.heading
+        return Result(
+            heading.columns,
+            heading.types,
+            self.rows,
+            self.affected_rows,
+            version,
+            0,
+            self.truncated,
+            self.context.held,
+            ended - began if ended > began else 0.0,  # the clock may be set back
+        )
 
     def _cut(self, cut_rows: int) -> None:
         self.truncated = len(self.rows) > cut_rows

@@ -52,6 +52,7 @@ from qserver.query.body import (
     Body,
     Found,
     open_reading,
+    read_statements,
     run_and_undo,
     run_statements,
 )
@@ -233,7 +234,7 @@ class SqlDatabase:
         request.allowed.check_read()
         if is_known(basis_of(found, snapshot, options.as_of is not None)):
             return None
-        results = await run(run_statements(self.planner, request, [found], options, snapshot))
+        results = await run(read_statements(request, [found], options, snapshot))
         return TransactionResult(results, snapshot.version)
 
     async def live(
@@ -366,7 +367,8 @@ class SqlDatabase:
         what that makes of a reading statement, or the stream of a writing one; with `refused`, a
         writing one is refused.
         """
-        if len(statements) > TRANSACTION_STATEMENTS_MAX:
+        count = len(statements)
+        if count > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
@@ -376,7 +378,7 @@ class SqlDatabase:
             snapshot = yield partial(self._database.snapshot_at, options.as_of, request.deadline)
         elif snapshot is None:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
-        reads, at_once = True, len(statements) == 1 or writer is None
+        reads, at_once = True, count == 1 or writer is None
         found: list[Found] = []
         for statement in statements:
             sql, given = statement.sql, statement.parameters
@@ -427,9 +429,7 @@ class SqlDatabase:
             while True:
                 try:
                     if reads:
-                        results = yield from run_statements(
-                            planner, request, found, options, snapshot
-                        )
+                        results = yield from read_statements(request, found, options, snapshot)
                         request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
@@ -441,7 +441,7 @@ class SqlDatabase:
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
                 except NeedsSavepoints:
-                    if len(statements) == 1:
+                    if count == 1:
                         raise savepoint_alone() from None
                     body = run_with_savepoints
         except SerializationFailure:

@@ -54,42 +54,34 @@ Given = Sequence[Any] | Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class ParameterList:
-    """The parameters of a statement: their names in slots, and their converters.
+    """The parameters of a statement, in order: `$1` … `$n` without gaps, or `:name`."""
 
-    Positional ones are `$1` … `$n` without gaps in the values; named ones are `:name`.
-    """
-
-    positional: tuple[Converter, ...] = ()
-    named: tuple[tuple[str, Converter], ...] = ()
-    types: tuple[SqlType, ...] = ()
-    """The types of `positional` or of `named`, in their order."""
+    converters: tuple[tuple[str, Converter], ...]
+    """The slot of each, and what makes a value for it."""
+    types: tuple[SqlType, ...]
+    names: tuple[str, ...] = ()
+    """The names, if they have names."""
 
     def slots(self, literals: Sequence[Any], given: Given) -> dict[int | str, Any]:
         """Return literals and parameters of one execution, keyed for generated code."""
         slots: dict[int | str, Any] = dict(enumerate(literals))
-        if self.named:
-            values = self._checked_names(given)
-            for name, convert in self.named:
-                value = values[name]
-                slots[f":{name}"] = None if value is None else convert(value)
-        else:
-            numbered = zip(self.positional, self._checked_count(given), strict=True)
-            for number, (convert, value) in enumerate(numbered, 1):
-                slots[f"${number}"] = None if value is None else convert(value)
+        for (slot, convert), value in zip(self.converters, self._values(given), strict=True):
+            slots[slot] = None if value is None else convert(value)
         return slots
 
     def matched(self, given: Given) -> list[tuple[str, SqlType, Any]]:
         """Return slot, type and value of each parameter, for callers with their own conversion."""
-        if self.named:
-            values = self._checked_names(given)
-            return [
-                (f":{name}", sql_type, values[name])
-                for (name, _), sql_type in zip(self.named, self.types, strict=True)
-            ]
-        numbered = zip(self.types, self._checked_count(given), strict=True)
-        return [(f"${n}", sql_type, value) for n, (sql_type, value) in enumerate(numbered, 1)]
+        values = self._values(given)
+        return [
+            (slot, sql_type, value)
+            for (slot, _), sql_type, value in zip(self.converters, self.types, values, strict=True)
+        ]
 
-    def _checked_count(self, given: Given) -> Sequence[Any]:
+    def _values(self, given: Given) -> Sequence[Any]:
+        """Return the given values in the order of the parameters; refuse too many and too few."""
+        if self.names:
+            named = self._checked_names(given)
+            return [named[name] for name in self.names]
         values = () if given is None else given
         if type(values) is not list and isinstance(values, Mapping | str):
             if values:
@@ -97,9 +89,9 @@ class ParameterList:
                     "the statement's parameters have numbers, but names were given"
                 )
             values = ()
-        if len(values) != len(self.positional):
+        if len(values) != len(self.converters):
             raise ProtocolViolation(
-                f"the statement has {_counted(len(self.positional))},"
+                f"the statement has {_counted(len(self.converters))},"
                 f" but {len(values)} {'was' if len(values) == 1 else 'were'} given"
             )
         return values
@@ -108,13 +100,13 @@ class ParameterList:
         if not isinstance(given, Mapping):
             raise ProtocolViolation(
                 "the statement's parameters have names: give an object with a value for each",
-                detail="They are " + ", ".join(f":{name}" for name, _ in self.named) + ".",
+                detail="They are " + ", ".join(f":{name}" for name in self.names) + ".",
             )
-        for name, _ in self.named:
+        for name in self.names:
             if name not in given:
                 raise ProtocolViolation(f"parameter :{name} was not given")
-        if len(given) > len(self.named):
-            known = {name for name, _ in self.named}
+        if len(given) > len(self.names):
+            known = set(self.names)
             unknown = next(name for name in given if name not in known)
             raise ProtocolViolation(f"the statement has no parameter :{unknown}")
         return given
@@ -175,13 +167,13 @@ def parameter_list(types: Mapping[int | str, SqlType]) -> ParameterList:
     names = [name for name in types if isinstance(name, str)]
     if numbers and names:
         raise ProtocolViolation("a statement has parameters with numbers or with names, not both")
+    if names:
+        named = tuple((f":{name}", converter(types[name])) for name in names)
+        return ParameterList(named, tuple(types[name] for name in names), tuple(names))
     count = numbers[-1] if numbers else 0
-    in_order = [types.get(number, TEXT) for number in range(1, count + 1)]
-    return ParameterList(
-        tuple(map(converter, in_order)),
-        tuple((name, converter(types[name])) for name in names),
-        tuple(in_order or [types[name] for name in names]),
-    )
+    in_order = tuple(types.get(number, TEXT) for number in range(1, count + 1))
+    numbered = tuple((f"${n}", converter(each)) for n, each in enumerate(in_order, 1))
+    return ParameterList(numbered, in_order)
 
 
 @lru_cache(maxsize=1024)
