@@ -66,6 +66,7 @@ from qserver.sql.functions.datetime.moments import MomentReader
 from qserver.sql.functions.registry import Function
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
+from qserver.values.casts import unchanged
 from qserver.values.sizes import size_of
 from qserver.values.types import Kind
 
@@ -143,7 +144,7 @@ class Printer:
 
     def values(self, expressions: tuple[Expression, ...], rows: RowVariables) -> str:
         """Return a tuple of expressions."""
-        whole = rows.whole_row(expressions)
+        whole = rows.whole_row(tuple(map(_without_cast, expressions)))
         if whole is not None:
             return whole
         items = self.items(expressions, rows)
@@ -348,6 +349,9 @@ class Printer:
         return _FIELD.sub(field, template)
 
     def cast(self, expression: Cast, rows: RowVariables) -> str:
+        bare = _without_cast(expression)
+        if bare is not expression:
+            return self.value(bare, rows)
         name = self.source.known(expression.function, "cast")
         code = self.value(expression.operand, rows)
         cost = cost_of_cast(expression)
@@ -512,6 +516,13 @@ class Printer:
 def _may_fail(expression: Expression) -> bool:
     """Is something computed for it that may raise an error?"""
     return any(type(each) in (Apply, Cast, ScalarQuery) for each in everything(expression))
+
+
+def _without_cast(expression: Expression) -> Expression:
+    """Return the expression without casts that leave values as they are, as to a wider integer."""
+    while isinstance(expression, Cast) and expression.function is unchanged:
+        expression = expression.operand
+    return expression
 
 
 def _used_often(function: Function, position: int) -> bool:
