@@ -22,6 +22,7 @@ from qserver.errors import (
     QserverError,
 )
 from qserver.limits import ARRAY_DIMENSIONS_MAX
+from qserver.values.digits import clipped_integer
 
 Array = tuple[Any, ...]
 
@@ -151,9 +152,9 @@ class _Reader:
             return None, 0
         sizes = []
         for low, high in _BOUND.findall(match[1]):
-            if int(low or 1) != 1:
+            if clipped_integer(low or "1") != 1:
                 raise FeatureNotSupported("arrays with a lower bound other than 1 do not exist")
-            sizes.append(int(high))
+            sizes.append(clipped_integer(high))
         return tuple(sizes), match.end()
 
     def _tokens(self, at: int) -> Iterator[Any]:

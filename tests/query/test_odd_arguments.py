@@ -87,6 +87,18 @@ FOUND: list[tuple[str, list[Any]]] = [
     ("SELECT width_bucket($1::float, 1e308, -1e308, 100)", ["1e15"]),
     ("SELECT width_bucket($1::float, 0, 1.7e308, 100)", ["1e308"]),
     ("SELECT array_fill(1, $1::integer[])", [[["1"], ["2"]]]),
+    ("SELECT format($1::text, $2::integer[])", ["%*s", ["-32768"]]),
+    ("SELECT format('%*s', $1::text, 'a')", ["a"]),
+    ("SELECT format('%*s', $1::numeric, 'a')", ["0.5"]),
+    ("SELECT format('%' || repeat('9', 5000) || $1::text, 'a')", ["s"]),
+    ("SELECT format('%' || repeat('9', 5000) || $1::text, 'a')", ["$s"]),
+    ("SELECT 'a' ~ $1", ["a{" + "9" * 5000 + "}"]),
+    ("SELECT 'a' ~ $1", ["a{1," + "9" * 5000 + "}"]),
+    ("SELECT to_date($1, 'YYYY')", ["9" * 5000]),
+    ("SELECT to_date($1, 'Y,YYY')", ["9" * 5000 + ",999"]),
+    ("SELECT to_timestamp($1, 'SSSSS')", ["9" * 5000]),
+    ("SELECT $1::text::integer[]", [f"[{'9' * 5000}:{'9' * 5000}]={{1}}"]),
+    ("SELECT $1::text::integer[]", [f"[1:{'9' * 5000}]={{1}}"]),
 ]
 
 

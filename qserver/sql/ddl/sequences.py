@@ -10,7 +10,12 @@ from collections.abc import Sequence as Many
 from dataclasses import replace
 from typing import Any, Final
 
-from qserver.errors import InvalidParameterValue, SqlSyntaxError
+from qserver.errors import (
+    InvalidParameterValue,
+    InvalidTextRepresentation,
+    NumericValueOutOfRange,
+    SqlSyntaxError,
+)
 from qserver.sql import ast
 from qserver.sql.ddl.names import find_table, is_taken, new_place, require_free
 from qserver.sql.ddl.port import Steps, Work
@@ -201,12 +206,22 @@ def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
 
 
 def _number(work: Work, expression: ast.Expression) -> int:
+    number = _written(work, expression)
+    if not -(2**63) <= number < 2**63:
+        raise NumericValueOutOfRange("a number is out of range for type bigint")
+    return number
+
+
+def _written(work: Work, expression: ast.Expression) -> int:
     match expression:
         case ast.Operator(symbol="-", left=None, right=right):
-            return -_number(work, right)
+            return -_written(work, right)
         case ast.Operator(symbol="+", left=None, right=right):
-            return _number(work, right)
+            return _written(work, right)
         case ast.Literal():
-            return int(work.value(expression)) * (-1 if expression.negative else 1)
+            value = work.value(expression)
+            if int(value) != value:
+                raise InvalidTextRepresentation("a whole number is wanted here")
+            return int(value) * (-1 if expression.negative else 1)
         case _:
             raise SqlSyntaxError("a number is wanted here", position=expression.position + 1)

@@ -31,6 +31,7 @@ from qserver.sql.functions.datetime.patterns import (
     parts_of,
 )
 from qserver.sql.functions.registry import Function
+from qserver.values.digits import clipped_integer
 from qserver.values.types import DATE, TEXT, TIMESTAMPTZ
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+", re.ASCII)
@@ -174,7 +175,7 @@ class _Scanner:
         if match is None:
             raise InvalidDatetimeFormat('invalid input string for "Y,YYY"')
         self.at = match.end()
-        self.found.set_number(field, int(match[1]) * 1000 + int(match[2]), 4)
+        self.found.set_number(field, clipped_integer(match[1]) * 1000 + int(match[2]), 4)
 
     def _take_zone_hours(self, field: Field, number: int) -> None:
         character = self.text[self.at : self.at + 1]
@@ -205,7 +206,7 @@ class _Scanner:
                 f'invalid value "{copy}" for "{field.word}"', detail="Value must be an integer."
             )
         self.at = match.end() if match.string is self.text else self.at + match.end()
-        value = int(match[0])
+        value = clipped_integer(match[0])
         if not -_INT_MAX - 1 <= value <= _INT_MAX:
             raise DatetimeFieldOverflow(
                 f'value for "{field.word}" in source string is out of range',

@@ -27,6 +27,7 @@ from qserver.sql.functions.regex.classes import (
     range_source,
     set_source,
 )
+from qserver.values.digits import clipped_integer
 
 REPEAT_MOST: Final = 255
 DEPTH_MOST: Final = 200
@@ -308,8 +309,8 @@ class _Parser:
         closing = self.take()
         if closing != "}":
             raise bad("braces {} not balanced" if not closing else "invalid repetition count(s)")
-        least = int(match[1])
-        most = (int(match[3]) if match[3] else None) if match[2] else least
+        least = clipped_integer(match[1])
+        most = (clipped_integer(match[3]) if match[3] else None) if match[2] else least
         if least > REPEAT_MOST or (most is not None and not least <= most <= REPEAT_MOST):
             raise bad("invalid repetition count(s)")
         return least, most

@@ -11,20 +11,26 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from qserver.errors import InvalidParameterValue, NullValueNotAllowed
+from qserver.errors import InvalidParameterValue, NullValueNotAllowed, NumericValueOutOfRange
 from qserver.sql.functions.costs import template_cost
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.signatures import Generic
 from qserver.sql.functions.text.quoting import quote_identifier, quote_literal
 from qserver.sql.functions.text.strings import checked_length
+from qserver.values.casts import cast_function
+from qserver.values.digits import clipped_integer
 from qserver.values.text_output import shown_function
-from qserver.values.types import ANY, TEXT, SqlType
+from qserver.values.types import ANY, INTEGER, TEXT, SqlType
 
 _SPECIFIER: Final = re.compile(
     r"%(?:(?P<position>[0-9]+)\$)?(?P<left>-*)"
     r"(?:\*(?:(?P<width_position>[0-9]+)\$|(?P<width_next>))|(?P<width>[0-9]+))?(?P<type>.?)",
     re.DOTALL | re.ASCII,
 )
+
+NUMBER_MAX: Final = 2**31 - 1
+
+_integer: Final = cast_function(TEXT, INTEGER)
 
 
 def _format(types: tuple[SqlType, ...]) -> Function:
@@ -67,6 +73,10 @@ class _Formatter:
             raise InvalidParameterValue(
                 "unterminated format() type specifier", hint='For a single "%" use "%%".'
             )
+        if kind not in "sIL":
+            raise InvalidParameterValue(
+                f'unrecognized format() type specifier "{kind}"', hint='For a single "%" use "%%".'
+            )
         width = self._width(match)
         text = self._argument(match["position"])
         if kind == "I":
@@ -75,26 +85,22 @@ class _Formatter:
             text = quote_identifier(text)
         elif kind == "L":
             text = "NULL" if text is None else quote_literal(text)
-        elif kind == "s":
-            text = text or ""
         else:
-            raise InvalidParameterValue(
-                f'unrecognized format() type specifier "{kind}"', hint='For a single "%" use "%%".'
-            )
+            text = text or ""
         self.length += max(abs(width), len(text))
         checked_length(self.length)
         return text.ljust(abs(width)) if match["left"] or width < 0 else text.rjust(width)
 
     def _width(self, match: re.Match[str]) -> int:
         if match["width"]:
-            return int(match["width"])
+            return _number(match["width"])
         if match["width_position"] is None and match["width_next"] is None:
             return 0
         text = self._argument(match["width_position"])
-        return 0 if text is None else int(text)
+        return 0 if text is None else int(_integer(text))
 
     def _argument(self, position: str | None) -> str | None:
-        number = self.last + 1 if position is None else int(position)
+        number = self.last + 1 if position is None else _number(position)
         if number == 0:
             raise InvalidParameterValue(
                 "format specifies argument 0, but arguments are numbered from 1"
@@ -104,6 +110,14 @@ class _Formatter:
         self.last = number
         value = self.values[number - 1]
         return None if value is None else self.printers[number - 1](value)
+
+
+def _number(digits: str) -> int:
+    """Read a position or a width of the template."""
+    number = clipped_integer(digits)
+    if number > NUMBER_MAX:
+        raise NumericValueOutOfRange("number is out of range")
+    return number
 
 
 FUNCTIONS: Final = (
