@@ -16,18 +16,17 @@ import random
 import sqlite3
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 import trio
 
 from qserver.benchmarks import analytics
-from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
 from qserver.engine.collector import settle_collector
-from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
+from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import SqlDatabase
 from qserver.web.machine import half_of_memory
 
@@ -189,15 +188,10 @@ async def rows_of_series() -> float:
     return sorted(rates)[1]
 
 
-@asynccontextmanager
-async def opened() -> AsyncIterator[SqlDatabase]:
+def opened() -> AbstractAsyncContextManager[SqlDatabase]:
     """Open a database with as much memory for pages as a server has."""
     world = OrdinaryWorld(time.time, random.Random(1), lambda text, error: print(text, error))
-    engine = Database(MemoryLog(), world, cache=PageCache(half_of_memory()))
-    async with trio.open_nursery() as nursery:
-        await nursery.start(engine.run)
-        yield SqlDatabase(engine, world)
-        nursery.cancel_scope.cancel()
+    return scratch_database(world, cache=PageCache(half_of_memory()))
 
 
 async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> bool:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from qserver.durability.memory import MemoryLog
+from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
 from qserver.engine.database import Database
 from qserver.engine.world import World
@@ -24,10 +25,15 @@ NAME = "scratch"
 
 @asynccontextmanager
 async def scratch_database(
-    world: World, *, shards: int = SHARDS_DEFAULT, log: Log | None = None
+    world: World,
+    *,
+    shards: int = SHARDS_DEFAULT,
+    log: Log | None = None,
+    cache: PageCache | None = None,
 ) -> AsyncIterator[SqlDatabase]:
     """Open a database, on a log of its own unless one is given; its actors end with the block."""
-    database = Database(MemoryLog() if log is None else log, world, name=NAME, shards=shards)
+    log = MemoryLog() if log is None else log
+    database = Database(log, world, name=NAME, shards=shards, cache=cache)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         await nursery.start(database.run)
