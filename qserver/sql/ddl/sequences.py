@@ -10,20 +10,18 @@ from collections.abc import Sequence as Many
 from dataclasses import replace
 from typing import Any, Final
 
-from qserver.errors import (
-    InvalidParameterValue,
-    InvalidTextRepresentation,
-    NumericValueOutOfRange,
-    SqlSyntaxError,
-)
+from qserver.errors import InvalidParameterValue, InvalidTextRepresentation, SqlSyntaxError
 from qserver.sql import ast
 from qserver.sql.ddl.names import find_table, is_taken, new_place, require_free
 from qserver.sql.ddl.port import Steps, Work
+from qserver.values.admission import admitter
 from qserver.values.relations import Sequence
 from qserver.values.schema import catalog_key
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
 
 Options = Many[tuple[str, Any]]
+
+_admit: Final = admitter(BIGINT)
 
 WORDS: Final = {
     "start": "START value",
@@ -206,10 +204,7 @@ def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
 
 
 def _number(work: Work, expression: ast.Expression) -> int:
-    number = _written(work, expression)
-    if not -(2**63) <= number < 2**63:
-        raise NumericValueOutOfRange("a number is out of range for type bigint")
-    return number
+    return int(_admit(_written(work, expression)))
 
 
 def _written(work: Work, expression: ast.Expression) -> int:

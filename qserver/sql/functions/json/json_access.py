@@ -14,12 +14,13 @@ from typing import Any, Final
 from qserver.errors import InvalidParameterValue, QserverError
 from qserver.sql.functions.registry import Function, TableFunction
 from qserver.values.arrays import flat
+from qserver.values.digits import clipped_integer
 from qserver.values.json_parts import elements, kind_of, member, members, scalar_text
 from qserver.values.jsonb import Jsonb
 from qserver.values.types import INTEGER, JSON, JSONB, TEXT, SqlType, array_of
 
 _INTEGER: Final = re.compile(r"\s*[+-]?\d+", re.ASCII)
-_INTEGER_DIGITS_MAX: Final = 11
+_INDEX_MAX: Final = 2**31 - 1
 _TEXTS: Final = array_of(TEXT)
 
 RowIterable = Iterable[tuple[Any, ...]]
@@ -80,9 +81,8 @@ def part_at(text: str, path: tuple[str | None, ...]) -> str | None:
 
 def index_of(step: str) -> int | None:
     """Return a step of a path as an index, if it is one."""
-    if _INTEGER.fullmatch(step) is None or len(step) > _INTEGER_DIGITS_MAX:
-        return None
-    return int(step)
+    index = None if _INTEGER.fullmatch(step) is None else clipped_integer(step)
+    return None if index is None or abs(index) > _INDEX_MAX else index
 
 
 def _parts(flavour: _Flavour, find: Callable[[str, Any], str | None]) -> Callable[[Any, Any], Any]:
