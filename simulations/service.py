@@ -199,8 +199,10 @@ class Service:
 
     async def rest(self) -> None:
         """Let the current process come to rest, and check that nothing is left over in it."""
-        await self._living()
-        await trio.sleep(SECONDS_TO_REST)
+        resting = None
+        while resting is not self._database:  # else a successor has taken over in between
+            resting = await self._living()
+            await trio.sleep(SECONDS_TO_REST)
         assert self._database is not None
         self._look_at_memory("at rest")
         self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
@@ -211,8 +213,8 @@ class Service:
         if self._requests:
             self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
 
-    async def _living(self) -> None:
-        """Wait for a living generation, through a crash that was on its way already."""
+    async def _living(self) -> Database:
+        """Return the database once a generation of it lives, through a crash on its way already."""
         while True:
             await self._up.wait()
             database = self._database
@@ -224,7 +226,7 @@ class Service:
                     raise
                 await trio.sleep(SECONDS_TO_REST)
             else:
-                return
+                return database
 
     async def tidy_up(self) -> None:
         """Take a last checkpoint, and check that the disk holds nothing that it does not need."""
