@@ -15,8 +15,16 @@ from qserver.sql.vectors.builds import Build, Taken
 from qserver.sql.vectors.first_rows import FirstRows
 from qserver.sql.vectors.grouping import Groups
 from qserver.sql.vectors.joins import joined
-from qserver.sql.vectors.operations import Frame, Refused, computed, is_one
-from qserver.sql.vectors.plans import ROWS_OF_STEP, Aggregation, Condition, Constants, Matched
+from qserver.sql.vectors.members import members
+from qserver.sql.vectors.operations import ConstantValue, Frame, Refused, computed, is_one
+from qserver.sql.vectors.plans import (
+    ROWS_OF_STEP,
+    Aggregation,
+    Condition,
+    ConstantKind,
+    Constants,
+    Matched,
+)
 from qserver.values.keys import Row
 from qserver.values.sizes import size_of
 from qserver.values.vector_families import TEXT
@@ -41,7 +49,7 @@ class Attempts:
         self._condition = condition
         self._builds = builds
         self._constants = constants
-        self._made: list[Vector | str | None] | None = None
+        self._made: list[ConstantValue] | None = None
         self._buffers: Buffers = {}
 
     def _frame(self, batch: Batch, chosen: Array | None = None) -> Frame:
@@ -49,17 +57,14 @@ class Attempts:
             self._made = self._vectors()
         return Frame(batch, self._made, chosen)
 
-    def _vectors(self) -> list[Vector | str | None]:
+    def _vectors(self) -> list[ConstantValue]:
         """Return the constants as vectors; None for each that is NULL, does not fit or raises."""
-        families = self._condition.families
+        kinds = self._condition.constants
         try:
             values = self._constants()
         except Exception:  # row code raises the same, if a row needs it
-            return [None] * len(families)
-        return [
-            value if value is None or family == TEXT else constant(value, family)
-            for value, family in zip(values, families, strict=True)
-        ]
+            return [None] * len(kinds)
+        return [_constant(value, kind) for value, kind in zip(values, kinds, strict=True)]
 
     def _chosen(self, batch: Batch) -> Array | None:
         """Return the rows that satisfy the condition; None if all do."""
@@ -158,6 +163,15 @@ class Attempts:
         for call, each in zip(plan.calls, partials, strict=True):
             merge(call, each, states)  # type: ignore[arg-type]
         return NOTHING_LEFT
+
+
+def _constant(value: Any, kind: ConstantKind) -> ConstantValue:
+    if value is None:
+        return None
+    if kind.is_list:
+        return members(value, kind.family)
+    text: str = value
+    return text if kind.family == TEXT else constant(value, kind.family)
 
 
 def _partials(

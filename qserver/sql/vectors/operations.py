@@ -20,11 +20,14 @@ import numpy as np
 
 from qserver.sql.functions.numbers.float_math import LARGEST
 from qserver.sql.vectors.batches import Batch
+from qserver.sql.vectors.members import Members
 from qserver.sql.vectors.program import NULL, JoinedColumn, Program
 from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import INTEGER_MAX, Array, Vector
 
 Operation = Callable[..., Vector]
+ConstantValue: TypeAlias = Vector | Members | str | None
+"""A text, or None for what must be left to row code."""
 JoinedColumns: TypeAlias = Mapping[JoinedColumn, Vector]
 
 
@@ -43,7 +46,7 @@ class Frame:
     def __init__(
         self,
         batch: Batch,
-        constants: list[Vector | str | None],
+        constants: list[ConstantValue],
         chosen: Array | None = None,
         joined: Mapping[int, tuple[JoinedColumns, Array]] = MappingProxyType({}),
     ) -> None:
@@ -172,19 +175,16 @@ def compare_text(symbol: str, left: Vector, right: str) -> Vector:
     return _truth(less if wanted else ~less, left.nulls)
 
 
-def in_list(_: None, operand: Vector, *items: Vector) -> Vector:
-    found: Any = False
-    for item in items:
-        found = found | compare("=", operand, item).values
-    return Vector(found, operand.nulls, False, True)
-
-
-def in_texts(_: None, operand: Vector, *items: str) -> Vector:
-    words = operand.words
-    assert words is not None
-    wanted = set(items)
-    table = np.fromiter([word in wanted for word in words], np.bool_, len(words))
-    return _truth(table[operand.values], operand.nulls)
+def in_list(_: None, operand: Vector, items: Members) -> Vector:
+    if items.is_empty:
+        return Vector(False, None, False, True)
+    found = items.found(operand)
+    if not items.has_null:
+        return _truth(found, operand.nulls)
+    if is_one(operand):
+        raise Refused  # NULL everywhere, perhaps
+    found = _truth(full(Vector(found, None), len(operand.values)), operand.nulls).values
+    return Vector(found, ~found, False, True)  # NULL unless it is found
 
 
 def is_distinct(negated: bool, left: Vector, right: Vector) -> Vector:
@@ -506,7 +506,7 @@ def to_float(_: None, operand: Vector) -> Vector:
 OPERATIONS: Final[dict[str, Operation]] = {
     each.__name__: each
     for each in (
-        *(compare, compare_text, in_list, in_texts, is_distinct),
+        *(compare, compare_text, in_list, is_distinct),
         *(conjunction, disjunction, negation, is_null, is_truth, case, coalesce),
         *(add, subtract, multiply, negative, absolute, fit, quotient, remainder),
         *(add_floats, subtract_floats, multiply_floats, divide_floats),

@@ -7,7 +7,7 @@ from typing import Final
 from qserver.sql import plan
 from qserver.sql.expressions import AggregateCall, Column, Expression
 from qserver.sql.vectors.planning_joins import Chain, chain_of
-from qserver.sql.vectors.plans import Aggregation, Call, Condition, JoinPlan, Order
+from qserver.sql.vectors.plans import Aggregation, Call, Condition, ConstantKind, JoinPlan, Order
 from qserver.sql.vectors.program import NotVectorized, Program
 from qserver.sql.vectors.scans import VectorAggregate, VectorBuild, VectorFilter, VectorTop
 from qserver.values import vector_families as families
@@ -120,12 +120,14 @@ def _condition(node: plan.Scan, constants: list[Expression]) -> Condition:
     """Return the condition; its constants come last."""
     program = Program(node.source, constants)
     truth = None if node.condition is None else program.truth(node.condition)
-    found = []
-    for each in constants:
-        family = family_of(each.type)
-        assert family is not None, "a constant has a family"
-        found.append(family)
-    return Condition(program, truth, tuple(found))
+    return Condition(program, truth, tuple(map(_constant_kind, constants)))
+
+
+def _constant_kind(constant: Expression) -> ConstantKind:
+    element = constant.type.element
+    family = family_of(element or constant.type)
+    assert family is not None, "a constant has a family"
+    return ConstantKind(family, element is not None)
 
 
 def _key(program: Program, key: Expression) -> int:

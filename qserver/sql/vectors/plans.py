@@ -20,6 +20,13 @@ VALUES_FILLED_OF_STEP: Final = 2
 """The values that are made vectors at the cost of one step."""
 
 
+class ConstantKind(NamedTuple):
+    """What a constant becomes: a value of a family, or the items of an IN."""
+
+    family: str
+    is_list: bool
+
+
 class Call(NamedTuple):
     """An aggregate call: its argument and its FILTER are steps of the program."""
 
@@ -41,8 +48,7 @@ class Condition:
 
     program: Program
     truth: int | None
-    families: tuple[str, ...]
-    """Of the constants."""
+    constants: tuple[ConstantKind, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

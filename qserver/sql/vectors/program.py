@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from qserver.sql.expressions import (
     And,
     Apply,
+    Array,
     Case,
     Cast,
     Coalesce,
@@ -41,7 +42,7 @@ from qserver.sql.functions.numbers.integer_math import bounds
 from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
 from qserver.values import vector_families as families
 from qserver.values.casts import unchanged
-from qserver.values.types import INTEGER_KINDS, Kind
+from qserver.values.types import INTEGER_KINDS, Kind, array_of
 from qserver.values.vector_families import ColumnVector, column_vector, family_of
 
 ARITHMETIC: Final = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
@@ -51,9 +52,6 @@ NODES_MAX: Final = 256
 
 NULL: Final = -1
 """The input of a CASE or COALESCE that is NULL."""
-
-ITEMS_MAX: Final = 64
-"""Items of IN that are compared one after the other."""
 
 
 class NotVectorized(Exception):
@@ -109,8 +107,7 @@ class Program:
         return number
 
     def _add(self, expression: Expression) -> int:
-        named = free_sources(expression)
-        if self.source not in named and named.isdisjoint(self.joined):
+        if self._is_constant(expression):
             return self._constant(expression)
         match expression:
             case Column():
@@ -169,14 +166,19 @@ class Program:
             raise NotVectorized
         return self._step(wanted.family, "column", (), wanted)
 
+    def _is_constant(self, expression: Expression) -> bool:
+        named = free_sources(expression)
+        return self.source not in named and named.isdisjoint(self.joined)
+
     def _constant(self, expression: Expression) -> int:
-        family = family_of(expression.type)
+        """Add a constant: one value, or the items of an IN as an array of them."""
+        family = family_of(expression.type.element or expression.type)
         if family is None:
             raise NotVectorized
         same = [
             at
             for at, known in enumerate(self.constants)
-            if known is expression or (type(known) is Slot and known == expression)
+            if known is expression or (type(known) in (Slot, Array) and known == expression)
         ]
         if not same:
             same = [len(self.constants)]
@@ -262,15 +264,13 @@ class Program:
 
     def _in_list(self, expression: InList) -> int:
         operand = self._add(expression.operand)
-        if len(expression.items) > ITEMS_MAX:
+        element = expression.items[0].type
+        if not all(map(self._is_constant, expression.items)):
             raise NotVectorized
-        items = tuple(map(self._add, expression.items))
-        if {self.families[number] for number in items} != {self.families[operand]}:
+        if family_of(element) != self.families[operand]:
             raise NotVectorized
-        if any(self.steps[number].operation != "constant" for number in items):
-            raise NotVectorized
-        name = "in_texts" if self.families[operand] == families.TEXT else "in_list"
-        found = self._step(families.BOOLEAN, name, (operand, *items))
+        items = self._constant(Array(expression.items, array_of(element)))
+        found = self._step(families.BOOLEAN, "in_list", (operand, items))
         return self._step(families.BOOLEAN, "negation", (found,)) if expression.negated else found
 
     def _case(self, expression: Case) -> int:

@@ -84,9 +84,10 @@ class JoinWriter(Writer):
     def join(self) -> str:
         """A query that aggregates a join."""
         self.sides = "tu"
+        self.parameters = []
         source = self._from()
         calls = self._qualified(", ".join(self.call() for _ in range(self.chance.randint(1, 3))))
         if self.chance.random() < 0.4:
-            return f"SELECT {calls} FROM {source}"
+            return self.bound(f"SELECT {calls} FROM {source}")
         keys = self._qualified(", ".join(self.key() for _ in range(self.chance.choice((1, 1, 2)))))
-        return f"SELECT {keys}, {calls} FROM {source} GROUP BY {keys}"
+        return self.bound(f"SELECT {keys}, {calls} FROM {source} GROUP BY {keys}")

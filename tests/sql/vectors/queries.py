@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
+from typing import Any
 
 COLUMNS = {
     "i2": "SMALLINT",
@@ -70,6 +72,8 @@ class Writer:
         self.chance = chance
         self.extremes = chance.choice((0.0, 0.02, 0.3))
         self.nulls = chance.choice((0.0, 0.2))
+        self.parameters: list[Any] = []
+        """Of the query that was written last."""
 
     def row(self, number: int) -> str:
         return f"({', '.join([str(number), *map(self._value, COLUMNS)])})"
@@ -121,7 +125,9 @@ class Writer:
             joined = word.join(self.condition(depth - 1) for _ in range(2))
             return choice((f"({joined})", f"NOT ({joined})"))
         sign = choice(("=", "<>", "<", "<=", ">", ">="))
-        match self.chance.randrange(8):
+        match self.chance.randrange(9):
+            case 8:
+                return self._membership()
             case 0 | 1:
                 kind = choice(("integer", "numeric", "double"))
                 return f"{self.number(kind, 1)} {sign} {self.number(kind, 1)}"
@@ -148,6 +154,26 @@ class Writer:
                 column = choice(tuple(COLUMNS))
                 pool = choice((_ORDINARY, _ORDINARY, _EXTREME))
                 return f"{column} {sign} {choice(pool[column])}"
+
+    def _membership(self) -> str:
+        """A comparison with the elements of an array: written out, as a text, or bound."""
+        choice = self.chance.choice
+        column = choice(("i2", "i4", "i8", "fl", "re", "n2", "n9", "bo", "da", "ts", "tx", "vc"))
+        pool = (*_ORDINARY[column], choice(_EXTREME[column])) if column != "tx" else _ORDINARY["tx"]
+        items = [choice(pool) for _ in range(choice((0, 1, 3, 3, 50)))]
+        if self.chance.random() < 0.2:
+            items.append("NULL")
+        kind = COLUMNS[column].removesuffix(" NOT NULL")
+        match self.chance.randrange(3):
+            case 0:
+                array = f"ARRAY[{', '.join(items)}]::{kind}[]"
+            case 1:
+                texts = ["NULL" if each == "NULL" else f'"{_plain(each)}"' for each in items]
+                array = f"'{{{', '.join(texts)}}}'::{kind}[]"
+            case _:
+                self.parameters.append([None if e == "NULL" else _plain(e) for e in items])
+                array = f"${len(self.parameters)}::{kind}[]"
+        return f"{column} {choice(('= ANY', '= ANY', '<> ALL', '< ANY', '>= ALL'))} ({array})"
 
     def call(self) -> str:
         choice = self.chance.choice
@@ -188,6 +214,17 @@ class Writer:
         return f"{', '.join(keys)} LIMIT {choice((0, 1, 2, 3, 5, 30))}{offset}"
 
     def query(self) -> str:
+        self.parameters = []
+        return self.bound(self._query())
+
+    def bound(self, text: str) -> str:
+        """Number the parameters of a text anew: some were written for parts that were not used."""
+        used = dict.fromkeys(re.findall(r"\$(\d+)", text))
+        numbers = {old: str(at + 1) for at, old in enumerate(used)}
+        self.parameters = [self.parameters[int(old) - 1] for old in used]
+        return re.sub(r"\$(\d+)", lambda found: f"${numbers[found[1]]}", text)
+
+    def _query(self) -> str:
         where = f" WHERE {self.condition()}" if self.chance.random() < 0.6 else ""
         match self.chance.randrange(5):
             case 4:
@@ -202,3 +239,8 @@ class Writer:
                 keys = ", ".join(self.key() for _ in range(self.chance.choice((1, 1, 2, 3))))
                 calls = ", ".join(self.call() for _ in range(self.chance.randint(1, 3)))
                 return f"SELECT {keys}, {calls} FROM t{where} GROUP BY {keys}"
+
+
+def _plain(literal: str) -> str:
+    """The text of a literal without its quotes."""
+    return literal.strip("'")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.sql.databases import opened_sql
 from tests.sql.vectors.queries import TABLE, Writer
-from tests.sql.vectors.vectors import both, counted_chunks, tiny_chunks
+from tests.sql.vectors.vectors import answer, both, counted_chunks, tiny_chunks
 
 ROWS = 100
 QUERIES = 40
@@ -26,14 +27,41 @@ async def test_random_queries_answer_as_row_code_does(seed: int) -> None:
             with counted_chunks() as counts:
                 for _ in range(QUERIES):
                     sql = writer.query()
-                    over_vectors, by_rows = await both(database, sql)
-                    assert over_vectors == by_rows, sql
+                    over_vectors, by_rows = await both(database, sql, writer.parameters)
+                    assert over_vectors == by_rows, (sql, writer.parameters)
             assert_some_were_taken(counts)
 
 
 def assert_some_were_taken(counts: Counter[str]) -> None:
     """Otherwise the test would compare row code with itself."""
     assert counts.total() - counts["refused"] > 5, counts
+
+
+@pytest.mark.parametrize(
+    ("array", "given"),
+    [
+        ("$1::int[]", [[1, 2, 3]]),
+        ("'{1, 2, 3, NULL}'::int[]", []),
+        ("ARRAY[$1, 2, 3]", [1]),
+        ("$1::int[]", [list(range(0, 90, 2))]),
+    ],
+)
+@pytest.mark.parametrize("comparison", ["= ANY", "<> ALL"])
+async def test_a_statement_with_an_array_answers_the_same_each_time(
+    comparison: str, array: str, given: list[Any]
+) -> None:
+    """The first run reads rows, the second fills vectors, the third has them."""
+    sql = f"SELECT count(*), sum(id) FROM p WHERE k {comparison} ({array})"
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE p (id INT PRIMARY KEY, k INT)")
+        await database.execute(
+            "INSERT INTO p SELECT g, nullif(g % 100, 50) FROM generate_series(1, 5000) g"
+        )
+        with counted_chunks() as counts:
+            first, *others = [await answer(database, sql, given) for _ in range(4)]
+        assert others == [first] * 3
+        assert "error" not in first
+        assert counts["aggregated"]
 
 
 @pytest.mark.parametrize(

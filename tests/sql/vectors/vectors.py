@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -59,18 +59,20 @@ def counted_chunks() -> Iterator[Counter[str]]:
         yield counts
 
 
-async def answer(database: SqlDatabase, sql: str) -> str:
+async def answer(database: SqlDatabase, sql: str, parameters: Sequence[Any] | None = None) -> str:
     """Rows or error, told apart to the last digit and type."""
     try:
-        result = await database.execute(sql)
+        result = await database.execute(sql, parameters)
     except QserverError as error:
         return f"error {error.code}: {error.message} {error.detail}"
     assert isinstance(result, Result)
     return repr(result.rows)
 
 
-async def both(database: SqlDatabase, sql: str) -> tuple[str, str]:
+async def both(
+    database: SqlDatabase, sql: str, parameters: Sequence[Any] | None = None
+) -> tuple[str, str]:
     """The answer over vectors, and the one of row code."""
-    over_vectors = await answer(database, sql)
+    over_vectors = await answer(database, sql, parameters)
     with without_vectors():
-        return over_vectors, await answer(database, sql)
+        return over_vectors, await answer(database, sql, parameters)
