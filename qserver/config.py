@@ -66,6 +66,8 @@ class Settings:
     drain_timeout_s: float
     database_idle_s: float
     databases_open_max: int
+    statement_timeout: float
+    statement_timeout_max: float | None
     history: float
     memory: int | None
     memory_bytes_max: int
@@ -130,6 +132,12 @@ def _check_together(settings: Settings) -> None:
         raise InvalidSetting(
             "a certificate needs its key, and a key its certificate",
             hint="Set both QSERVER_TLS_CERTIFICATE and QSERVER_TLS_KEY, or neither.",
+        )
+    most = settings.statement_timeout_max
+    if most is not None and most < settings.statement_timeout:
+        raise InvalidSetting(
+            "QSERVER_STATEMENT_TIMEOUT_MAX is less than QSERVER_STATEMENT_TIMEOUT",
+            hint="Set both: what a request has unless it says otherwise, and the most it may ask.",
         )
     if settings.alias_url is not None and settings.data_url is None:
         raise InvalidSetting(
@@ -232,13 +240,20 @@ def history_seconds(text: str) -> float:
 
 
 def _seconds(text: str) -> float:
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
     try:
-        seconds = float(text)
+        seconds = float(number) * unit
     except ValueError:
         seconds = -1.0
     if not 0 < seconds <= 86_400:
-        raise ValueError("it is not a number of seconds, more than 0 and at most 86400")
+        raise ValueError(
+            "it is not a number of seconds, or one with m or h, more than 0 and at most 86400"
+        )
     return seconds
+
+
+def _seconds_or_none(text: str) -> float | None:
+    return _seconds(text) if text else None
 
 
 def _seconds_or_never(text: str) -> float | None:
@@ -410,6 +425,20 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.DATABASES_OPEN_MAX),
         "Databases open at once; past it the one unused for longest is closed.",
         _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_STATEMENT_TIMEOUT",
+        "statement_timeout",
+        str(limits.STATEMENT_SECONDS),
+        "Seconds, or such as 5m, that a request may take unless it sets `timeout_ms`.",
+        _seconds,
+    ),
+    Setting(
+        "QSERVER_STATEMENT_TIMEOUT_MAX",
+        "statement_timeout_max",
+        "",
+        "The most that `timeout_ms` may ask for; empty: as much as QSERVER_STATEMENT_TIMEOUT.",
+        _seconds_or_none,
     ),
     Setting(
         "QSERVER_HISTORY",

@@ -42,6 +42,8 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "drain_timeout_s": ("3", 3.0, ("soon",)),
     "database_idle_s": ("60", 60.0, ("0",)),
     "databases_open_max": ("10", 10, ("0", "100001")),
+    "statement_timeout": ("5m", 300.0, ("0", "soon", "25h", "m")),
+    "statement_timeout_max": ("1h", 3600.0, ("0", "2d")),
     "history": ("7d", 604_800.0, ("31d", "-1", "1.5h", "soon")),
     "memory": ("512MB", 512 << 20, ("1000", "much", "12XB", "-1GB")),
     "memory_bytes_max": ("33554432", 33_554_432, ("1000", "much")),
@@ -130,6 +132,8 @@ def test_a_platform_that_sets_port_gets_all_addresses_unless_it_names_one() -> N
         {"QSERVER_TLS_KEY": "key.pem"},
         {"QSERVER_TLS_CERTIFICATE": "cert.pem"},
         {"QSERVER_ALIAS_URL": "http://alias.test"},
+        {"QSERVER_STATEMENT_TIMEOUT_MAX": "29"},
+        {"QSERVER_STATEMENT_TIMEOUT": "60", "QSERVER_STATEMENT_TIMEOUT_MAX": "59"},
     ],
 )
 def test_settings_that_need_each_other_come_together(environ: dict[str, str]) -> None:

@@ -24,6 +24,7 @@ import msgspec
 
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.records import Grant
+from qserver.control.shares import Shares
 from qserver.control.statement_texts import Statements, check_bound, read_bound, read_statements
 from qserver.control.store import Store
 from qserver.control.tokens import SESSION_PREFIX, digest, is_token
@@ -63,9 +64,12 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class Access:
-    def __init__(self, store: Store, databases: Databases, now: Callable[[], float]) -> None:
+    def __init__(
+        self, store: Store, databases: Databases, now: Callable[[], float], shares: Shares
+    ) -> None:
         self._store = store
         self._databases = databases
+        self._shares = shares
         self._now = now
         self._snapshot: Snapshot | None = None
         self._grants: dict[str, Grant] = {}
@@ -144,6 +148,7 @@ class Access:
             min(ends, default=inf),
             statements,
             bound,
+            self._shares.limits(found.tier),
         )
 
     def _statements_of(self, found: _Found) -> Statements | None:

@@ -19,7 +19,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
-import trio
 
 from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.background_tasks import BackgroundTasks
@@ -38,7 +37,7 @@ from qserver.errors import (
     QserverError,
     UniqueViolation,
 )
-from qserver.limits import BRANCH_SECONDS, NAME_LENGTH_MAX, STATEMENT_SECONDS_MAX
+from qserver.limits import BRANCH_SECONDS, NAME_LENGTH_MAX
 from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
@@ -104,9 +103,7 @@ class DatabaseRecords:
 
     async def _facts(self, grant: Grant, record: DatabaseRecord) -> DatabaseFacts:
         with await self._access.database(grant, record.id) as opened:
-            snapshot = await opened.database.wait_durable_snapshot(
-                trio.current_time() + STATEMENT_SECONDS_MAX
-            )
+            snapshot = await opened.database.wait_durable_snapshot(grant.deadline())
             tables = snapshot.catalog.tables.values()
             rows = sum(snapshot.count(table.id) for table in tables)
             size_bytes = self._databases.size_bytes(record.id)

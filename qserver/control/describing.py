@@ -18,7 +18,6 @@ from qserver.errors import (
     QserverError,
     QueryCanceled,
 )
-from qserver.limits import STATEMENT_SECONDS_MAX
 from qserver.query.described import Described
 
 
@@ -33,7 +32,7 @@ async def described(
     """
     if not (grant.has("data:read") or grant.has("data:write")):
         raise Forbidden("a key cannot give what it lacks: data:read, data:write")
-    ends = trio.current_time() + STATEMENT_SECONDS_MAX
+    ends = grant.deadline()
     found: dict[str, Described] = {}
     for database_id in database_ids:
         with await access.database(grant, database_id) as opened:

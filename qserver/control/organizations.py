@@ -18,25 +18,20 @@ from qserver.control.keys import Keys
 from qserver.control.rates import Rates
 from qserver.control.records import (
     SCOPES,
-    TIERS,
     DatabaseRecord,
     Grant,
     KeyRecord,
-    Limits,
     Organization,
     OrganizationOverview,
     Use,
 )
 from qserver.control.requests import checked_name
+from qserver.control.shares import Shares
 from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
 from qserver.errors import AlreadyExists, InvalidRequest, QserverError, UniqueViolation
-from qserver.limits import (
-    KEYS_OF_ORGANIZATION_MAX,
-    ORGANIZATIONS_MAX,
-    SESSIONS_OF_KEY_MAX,
-)
+from qserver.limits import ORGANIZATIONS_MAX
 from qserver.query.sql_database import Statement
 
 DEFAULT: Final = "default"
@@ -58,6 +53,7 @@ class Organizations:
         background_tasks: BackgroundTasks,
         mint: Mint,
         space: Space,
+        shares: Shares,
     ) -> None:
         self._store = store
         self._databases = databases
@@ -66,6 +62,7 @@ class Organizations:
         self._background_tasks = background_tasks
         self._mint = mint
         self._space = space
+        self._shares = shares
 
     async def overview(self, grant: Grant) -> OrganizationOverview:
         now = self._store.now()
@@ -84,13 +81,7 @@ class Organizations:
             await self._store.count(_LIVING_SESSIONS, organization_id, now),
             await self._space.stored_bytes(organization_id),
         )
-        may = Limits(
-            TIERS[tier].requests_per_minute,
-            TIERS[tier].databases,
-            KEYS_OF_ORGANIZATION_MAX,
-            SESSIONS_OF_KEY_MAX,
-            TIERS[tier].stored_bytes,
-        )
+        may = self._shares.limits(tier)
         return OrganizationOverview(organization_id, name, tier, created_at, may, use)
 
     # --- creation ---

@@ -36,6 +36,7 @@ from qserver.control.rates import Allowance, Rates, SignupRates
 from qserver.control.records import TIERS, Grant, Tier
 from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
+from qserver.control.shares import Shares
 from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, check_key
@@ -65,6 +66,7 @@ class ControlPlane:
         signups_per_address: int = SIGNUPS_OF_ADDRESS_MAX,
         signups_per_hour: int = SIGNUPS_MAX,
         tiers: Mapping[str, Tier] = TIERS,
+        shares: Shares | None = None,
     ) -> None:
         self._tier = default_tier or "unlimited"
         if self._tier not in TIERS:
@@ -83,7 +85,8 @@ class ControlPlane:
         self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
         self.space = Space(self._store, databases, tiers)
-        access = Access(self._store, databases, world.now)
+        shares = shares or Shares(tiers)
+        access = Access(self._store, databases, world.now, shares)
         self.grant_nowait = access.grant_nowait  # on every request, as are the three below
         self.authenticate = access.authenticate
         self.database_nowait = access.database_nowait
@@ -102,6 +105,7 @@ class ControlPlane:
             self._background_tasks,
             mint,
             self.space,
+            shares,
         )
         self.reset = Reset(self._store, access).reset
 

@@ -15,14 +15,18 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+import trio
 from msgspec.structs import force_setattr
 
 from qserver.limits import (
     DATABASES_FREE,
     DATABASES_OF_ORGANIZATION_MAX,
     DATABASES_PRO,
+    KEYS_OF_ORGANIZATION_MAX,
     REQUESTS_PER_WINDOW_FREE,
     REQUESTS_PER_WINDOW_PRO,
+    SESSIONS_OF_KEY_MAX,
+    STATEMENT_SECONDS,
     STORED_BYTES_FREE,
     STORED_BYTES_PRO,
 )
@@ -31,6 +35,8 @@ from qserver.query.described import Described
 ADMIN: Final = "admin"
 SCOPES: Final = ("data:read", "data:write", "schema", "databases", "keys", ADMIN)
 """What a key may do; `admin` implies all others."""
+
+_TIMEOUT_MS: Final = int(STATEMENT_SECONDS * 1000)
 
 DatabaseState: TypeAlias = Literal["creating", "ready", "deleting", "deleted"]
 """`deleted`: gone for everybody, but branches still need pages in its file."""
@@ -56,6 +62,20 @@ TIERS: Final = MappingProxyType(
         )
     }
 )
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What an organization may have; None is no limit."""
+
+    requests_per_minute: int | None = None
+    databases: int = DATABASES_OF_ORGANIZATION_MAX
+    keys: int = KEYS_OF_ORGANIZATION_MAX
+    sessions_per_key: int = SESSIONS_OF_KEY_MAX
+    stored_bytes: int | None = None
+    statement_timeout_ms: int = _TIMEOUT_MS
+    """How long a request may take that does not say how long."""
+    statement_timeout_max_ms: int = _TIMEOUT_MS
+    """The longest time that a request may ask for."""
 
 
 class Organization(msgspec.Struct, frozen=True):
@@ -126,16 +146,6 @@ class SessionRecord(msgspec.Struct, frozen=True):
     bound: Mapping[str, Any] | None = None
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """What an organization may have; None is no limit."""
-
-    requests_per_minute: int | None
-    databases: int
-    keys: int
-    sessions_per_key: int
-    stored_bytes: int | None
-
-
 class Use(msgspec.Struct, frozen=True):
     """What an organization has: living keys and sessions, requests of the last minute."""
 
@@ -182,6 +192,8 @@ class Grant(msgspec.Struct, frozen=True):
     expires_at: float = inf
     statements: Mapping[str, Described] | None = None
     bound: Mapping[str, Any] = MappingProxyType({})
+    limits: Limits = Limits()
+    """What its organization may have."""
     may_read: bool = False
     may_write: bool = False
     may_define: bool = False
@@ -190,6 +202,10 @@ class Grant(msgspec.Struct, frozen=True):
         force_setattr(self, "may_read", self.has("data:read"))
         force_setattr(self, "may_write", self.has("data:write"))
         force_setattr(self, "may_define", self.has("schema"))
+
+    def deadline(self) -> float:
+        """Return until when a request that begins now may run, by Trio's clock."""
+        return trio.current_time() + self.limits.statement_timeout_ms / 1000
 
     def has(self, scope: str) -> bool:
         return scope in self.scopes or ADMIN in self.scopes

@@ -9,14 +9,14 @@ from typing import Any, Final
 import trio
 
 from qserver.errors import QserverError, SerializationFailure
-from qserver.limits import ANSWER_BYTES_WHOLE
+from qserver.limits import ANSWER_BYTES_WHOLE, ANSWER_PART_BYTES
 from qserver.query.sql_database import Result, TransactionResult
 from qserver.sql.execution import Rows
 from qserver.storage.conflict import Conflict
 from qserver.storage.page import Key
 from qserver.values.keys import NULL_KEY, TOP, Descending
 from qserver.web.json_values import encode_json
-from qserver.web.rows import RowEncoder
+from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder
 from qserver.web.shapes import ErrorAnswer, ErrorObject, Timings
 
 Write = Callable[[RowEncoder, Rows], bytes]
@@ -272,3 +272,15 @@ def _plain(element: object) -> object:
     if isinstance(element, date | time):
         return element.isoformat()
     return element if isinstance(element, bool | int | float | str) else str(element)
+
+
+def are_short(every: Sequence[Encoded]) -> bool:
+    """Whether the rows are few enough to encode without yielding."""
+    count = size = 0
+    for encoder, rows in every:
+        if rows:
+            count += len(rows)
+            if count > ROWS_ENCODED_AT_ONCE:
+                return False
+            size += encoder.size_about(rows)
+    return size <= ANSWER_PART_BYTES

@@ -25,7 +25,7 @@ from qserver.errors import (
     UnsupportedMediaType,
 )
 from qserver.http1 import Answer, IncomingBody
-from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX, STATEMENT_SECONDS_MAX
+from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX
 from qserver.query.bulk import BulkInsert, OnConflict
 from qserver.query.idempotency import mismatch
 from qserver.query.results import Answered, Options
@@ -129,7 +129,10 @@ class BulkCall(KeyedCall):
         """Insert the rows. With `name`, store the answer under it, or return the stored one."""
         sql, allowed = opened.sql, allowed_of(self.grant)
         still_allowed = partial(self._check_still_allowed, opened)
-        options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed)
+        options = Options(
+            timeout_ms=self.grant.limits.statement_timeout_ms,
+            allowed=allowed,
+        )
         most = sql.bulk_bytes_most
         transaction = await sql.open(timeout_ms=options.timeout_ms, bytes_most=most)
         try:

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from math import inf
 
 import msgspec
-import trio
 
 from qserver.control.databases import OpenDatabase
 from qserver.engine.database import Database
@@ -30,7 +29,6 @@ from qserver.limits import (
     FEED_LIMIT_DEFAULT,
     FEED_LIMIT_MAX,
     FEED_WAIT_MS_MAX,
-    STATEMENT_SECONDS_MAX,
 )
 from qserver.storage.snapshot import Snapshot
 from qserver.web.answers import error_event
@@ -113,7 +111,7 @@ class ChangesCall(KeyedCall):
         reader.wake = database.feed.changed
         database.feed.open()  # what comes from now on stays in its window
         self._feed_open = True
-        deadline = trio.current_time() + STATEMENT_SECONDS_MAX
+        deadline = self.grant.deadline()
         newest = await database.wait_durable_snapshot(deadline)
         if options.since > newest.version:
             raise InvalidRequest(

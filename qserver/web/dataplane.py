@@ -19,8 +19,9 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
+from math import inf
 from time import perf_counter
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import msgspec
 import trio
@@ -28,7 +29,7 @@ from msgspec.structs import astuple, fields
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held
-from qserver.control.records import Grant
+from qserver.control.records import Grant, Limits
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest, QserverError
 from qserver.http1 import PENDING, Answer, Response
@@ -36,7 +37,6 @@ from qserver.limits import (
     ANSWER_PART_BYTES,
     ANSWER_ROWS_MAX,
     RETRIES_DEFAULT,
-    STATEMENT_SECONDS_MAX,
 )
 from qserver.query.live_query import LiveQuery
 from qserver.query.results import Once
@@ -46,6 +46,7 @@ from qserver.web.answers import (
     WRITERS,
     Encoded,
     Sliced,
+    are_short,
     query_tail,
     rows_in_parts,
     rows_json,
@@ -67,6 +68,7 @@ from qserver.web.places import check_place, named_transaction
 from qserver.web.readers import Reader
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
+    check_timeout,
     is_live,
     query_request,
     read_query_request,
@@ -79,8 +81,6 @@ from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoders
 from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
 from qserver.web.streams import AnswerParts, EventStream, RowParts, begun, form_of
-
-TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 
 
 class HotEndpoint(Endpoint):
@@ -113,7 +113,8 @@ class HotEndpoint(Endpoint):
 
     def options_of(self, grant: Grant) -> Options:
         allowed = allowed_of(grant)
-        options = Options(RETRIES_DEFAULT, TIMEOUT_MS, ANSWER_ROWS_MAX, None, allowed)
+        timeout_ms = grant.limits.statement_timeout_ms
+        options = Options(RETRIES_DEFAULT, timeout_ms, ANSWER_ROWS_MAX, None, allowed)
         self.options[:] = grant, options
         return options
 
@@ -162,7 +163,7 @@ class HotCall(KeyedCall):
             options = endpoint.options_of(grant)
         is_inside = endpoint.transaction is not None
         if astuple(request)[self.options_from :] != self.no_options:
-            options = _changed(options, request)
+            options = _changed(options, request, grant)
             is_inside = is_inside or request.transaction is not None
         self._options = options
         if is_inside:
@@ -196,7 +197,7 @@ class HotCall(KeyedCall):
             allowed = msgspec.structs.replace(self._options.allowed, read_only=True)
             self._options = msgspec.structs.replace(self._options, allowed=allowed)
         if not held.use_nowait():
-            deadline = trio.current_time() + (self._options.timeout_ms or TIMEOUT_MS) / 1000
+            deadline = trio.current_time() + (self._options.timeout_ms or inf) / 1000
             return self.after(held.use(deadline), partial(self._used, step))
         return self._used(step, held)
 
@@ -311,8 +312,8 @@ class QueryCall(HotCall):
     _reader: Reader | None = None
     _every_seconds = 0.0
     decode: Callable[[bytes, bytes], QueryRequest] = staticmethod(query_request)
-    decode_long: Callable[[bytes, bytes], Coroutine[Any, Any, QueryRequest]] | None = staticmethod(
-        read_query_request
+    decode_long: Callable[[bytes, bytes, Limits], Coroutine[Any, Any, QueryRequest]] | None = (
+        staticmethod(read_query_request)
     )
 
     def limit(self, grant: Grant) -> None:
@@ -322,7 +323,7 @@ class QueryCall(HotCall):
     def run(self, body: bytes) -> Answer:
         content_type = self.endpoint.content_type
         if len(body) > BODY_BYTES_SHORT and self.decode_long is not None:
-            return self.after(self.decode_long(content_type, body), self.decoded)
+            return self.after(self.decode_long(content_type, body, self.grant.limits), self.decoded)
         return self.decoded(self.decode(content_type, body))
 
     def decoded(self, request: QueryRequest) -> Answer:
@@ -513,7 +514,9 @@ class TransactionCall(HotCall):
         if self._named is not None:
             return self.after(self._named.transaction(content_type, body), self.decoded)
         if len(body) > BODY_BYTES_SHORT:
-            return self.after(read_transaction_request(content_type, body), self.decoded)
+            return self.after(
+                read_transaction_request(content_type, body, self.grant.limits), self.decoded
+            )
         return self.decoded(transaction_request(content_type, body))
 
     def decoded(self, asked: tuple[TransactionRequest, list[Statement]]) -> Answer:
@@ -544,7 +547,7 @@ class TransactionCall(HotCall):
         self.release()
         find, write = self.endpoint.encoders.find, WRITERS[self._form]
         every = [(find(each.columns, each.types), each.rows) for each in outcome.results]
-        if outcome.diff is not None or not _are_short(every):
+        if outcome.diff is not None or not are_short(every):
             return self.encode_in_turns(outcome, every)
         rows = [write(encoder, rows) if rows else b"[]" for encoder, rows in every]
         return self.answer(200, self.headers(), self.whole(outcome, every, rows))
@@ -571,8 +574,9 @@ class TransactionCall(HotCall):
         return self._no_results
 
 
-def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Options:
+def _changed(options: Options, request: QueryRequest | TransactionRequest, grant: Grant) -> Options:
     """The options, with those that the request sets replaced."""
+    check_timeout(request.timeout_ms, grant.limits)
     retries, cut_rows = request.max_retries, request.max_rows
     return Options(
         options.max_retries if retries is None else retries,
@@ -585,15 +589,3 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         if_version=request.if_version,
         as_of=as_of_of(request),
     )
-
-
-def _are_short(every: Sequence[Encoded]) -> bool:
-    """Whether the rows are few enough to encode without yielding."""
-    count = size = 0
-    for encoder, rows in every:
-        if rows:
-            count += len(rows)
-            if count > ROWS_ENCODED_AT_ONCE:
-                return False
-            size += encoder.size_about(rows)
-    return size <= ANSWER_PART_BYTES

@@ -38,7 +38,7 @@ MaxRows = Annotated[
 ]
 TimeoutMs = Annotated[
     Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))] | None,
-    Meta(description="Give up after so long, with error 57014."),
+    Meta(description="Give up after so long, with error 57014; how long that may be is a limit."),
 ]
 MaxRetries = Annotated[
     Annotated[int, Meta(ge=0, le=RETRIES_MAX)] | None,

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import fields, replace
 
-from qserver.control.records import Grant
+from qserver.control.records import Grant, Limits
 from qserver.errors import DataError, Forbidden, InvalidRequest, ProtocolViolation, QserverError
 from qserver.query.described import Described
 from qserver.query.sql_database import Statement
@@ -67,15 +67,16 @@ class Named:
         assert grant.statements is not None, "it is limited to statements"
         self._statements = grant.statements
         self._bound = grant.bound
+        self._limits = grant.limits
 
     def query(self, content_type: bytes, body: bytes) -> QueryRequest:
         statement, ordinary = self._ordinary(content_type, body)
         return self._complete(statement, query_request(b"", ordinary))
 
-    async def read_query(self, content_type: bytes, body: bytes) -> QueryRequest:
+    async def read_query(self, content_type: bytes, body: bytes, limits: Limits) -> QueryRequest:
         """The same; other tasks run while a long body is decoded."""
         statement, ordinary = self._ordinary(content_type, body)
-        return self._complete(statement, await read_query_request(b"", ordinary))
+        return self._complete(statement, await read_query_request(b"", ordinary, limits))
 
     def find(self, name: str) -> Described:
         found = self._statements.get(name)
@@ -114,7 +115,7 @@ class Named:
         if len(body) <= BODY_BYTES_SHORT:
             given = decode_value(raw)
         else:
-            given, left = await decode_value_in_steps(raw, began, request.timeout_ms)
+            given, left = await decode_value_in_steps(raw, began, request.timeout_ms, self._limits)
             request = replace(request, timeout_ms=left)
         if not isinstance(given, list):
             raise InvalidRequest("statements is not an array")

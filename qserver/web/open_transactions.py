@@ -22,7 +22,6 @@ from time import perf_counter
 from typing import Any, ClassVar, Final
 
 import msgspec
-import trio
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held, database_of, not_found
@@ -47,7 +46,6 @@ from qserver.http1 import PENDING, Answer, IncomingBody, Response
 from qserver.limits import (
     COMMIT_ANSWER_SECONDS,
     CONTROL_SECONDS_MAX,
-    STATEMENT_SECONDS_MAX,
 )
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Options
@@ -200,7 +198,7 @@ class EndCall(TransactionRouteCall):
     def run(self, body: bytes) -> Answer:
         held = self.found()
         if not held.use_nowait():
-            return self.after(held.use(_deadline()), self._end)
+            return self.after(held.use(self.grant.deadline()), self._end)
         return self._end(held)
 
     def _end(self, held: Held) -> Answer:
@@ -230,7 +228,7 @@ class CommitCall(TransactionRouteCall):
 
     async def _use_or_answered(self, held: Held) -> Held | bytes:
         try:
-            return await held.use(_deadline())
+            return await held.use(self.grant.deadline())
         except TransactionNotFound:
             return await self._answered_before()
 
@@ -243,7 +241,9 @@ class CommitCall(TransactionRouteCall):
         self._held = held
         self._began = perf_counter()
         transaction, sql = held.transaction, held.opened.sql
-        options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed_of(self.grant))
+        options = Options(
+            timeout_ms=self.grant.limits.statement_timeout_ms, allowed=allowed_of(self.grant)
+        )
         transaction.check_active()
         self._stored = self._new_answer(transaction.rows_changed)
         if not transaction.transaction.changes_anything:  # whatever it read was true at its version
@@ -301,7 +301,7 @@ class CommitCall(TransactionRouteCall):
         assert held is not None
         store = partial(store_answer, name=self._name(held.opened.id), answer=answer)
         try:
-            await held.opened.database.transact(store, deadline=_deadline())
+            await held.opened.database.transact(store, deadline=self.grant.deadline())
         except QserverError as trouble:  # nothing was to be applied; asked again, it is not found
             self.endpoint.service.world.report("the answer of a commit was not stored", trouble)
         return answer
@@ -352,7 +352,7 @@ class CommitCall(TransactionRouteCall):
         except (NotFound, Forbidden):
             raise not_found(name) from None
         with opened:
-            snapshot = await opened.database.wait_durable_snapshot(_deadline())
+            snapshot = await opened.database.wait_durable_snapshot(self.grant.deadline())
             now = self.endpoint.service.world.now()
             answer = find_answer(snapshot, self._name(database_id), now)
         if answer is None:
@@ -377,10 +377,6 @@ def name_of_commit(name: str, database_id: str, grant: Grant) -> bytes:
     """The name under which the answer of a commit is stored: only its owner can ask for it."""
     owner = grant.session_id or grant.key_id
     return sha256(f"commit\0{database_id}\0{owner}\0{name}".encode()).digest()
-
-
-def _deadline() -> float:
-    return trio.current_time() + STATEMENT_SECONDS_MAX
 
 
 def _fields(held: Held) -> dict[str, Any]:

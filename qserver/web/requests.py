@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
+from qserver.control.records import Limits
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import (
@@ -21,7 +22,6 @@ from qserver.limits import (
     NUMERIC_INTEGER_DIGITS_MAX,
     PARAMETERS_MAX,
     STATEMENT_BYTES_MAX,
-    STATEMENT_SECONDS_MAX,
     TRANSACTION_STATEMENTS_MAX,
 )
 from qserver.query.sql_database import Statement
@@ -101,11 +101,23 @@ def check_no_fields(content_type: bytes, body: bytes) -> None:
 
 
 async def decode_value_in_steps(
-    raw: bytes, began: float, timeout_ms: int | None
+    raw: bytes, began: float, timeout_ms: int | None, limits: Limits
 ) -> tuple[Any, int]:
     """Decode a long part of a body; return it and the milliseconds that its request has left."""
-    value = await _decoded(raw, began, timeout_ms)
-    return value, _left(began, timeout_ms)
+    check_timeout(timeout_ms, limits)
+    most_ms = timeout_ms or limits.statement_timeout_ms
+    value = await _decoded(raw, began, most_ms)
+    return value, _left(began, most_ms)
+
+
+def check_timeout(timeout_ms: int | None, limits: Limits) -> None:
+    """Raise if a request asks for more time than its organization may have."""
+    most = limits.statement_timeout_max_ms
+    if timeout_ms is not None and timeout_ms > most:
+        raise InvalidRequest(
+            f"timeout_ms is at most {most} here, not {timeout_ms}",
+            hint="GET /v1/organization shows it as statement_timeout_max_ms.",
+        )
 
 
 def query_request(content_type: bytes, body: bytes) -> QueryRequest:
@@ -120,7 +132,7 @@ def query_request(content_type: bytes, body: bytes) -> QueryRequest:
     return request
 
 
-async def read_query_request(content_type: bytes, body: bytes) -> QueryRequest:
+async def read_query_request(content_type: bytes, body: bytes, limits: Limits) -> QueryRequest:
     """The same; other tasks run while a long body is decoded. Its deadline includes that time."""
     if len(body) <= BODY_BYTES_SHORT:
         return query_request(content_type, body)
@@ -131,9 +143,8 @@ async def read_query_request(content_type: bytes, body: bytes) -> QueryRequest:
     if not raw.startswith((b"[", b"{")):
         return query_request(content_type, body)
     _check_statement(request.sql)
-    params = await _decoded(raw, began, request.timeout_ms)
+    params, left = await decode_value_in_steps(raw, began, request.timeout_ms, limits)
     check_params(params)
-    left = _left(began, request.timeout_ms)
     return QueryRequest(**{**asdict(request), "params": params, "timeout_ms": left})
 
 
@@ -158,7 +169,7 @@ def transaction_request(
 
 
 async def read_transaction_request(
-    content_type: bytes, body: bytes
+    content_type: bytes, body: bytes, limits: Limits
 ) -> tuple[TransactionRequest, list[Statement]]:
     """The same; other tasks run while a long body is decoded. Its deadline includes that time."""
     if len(body) <= BODY_BYTES_SHORT:
@@ -169,9 +180,8 @@ async def read_transaction_request(
     raw = bytes(request.statements)
     if not raw.startswith(b"["):
         return transaction_request(content_type, body)
-    statements = await _decoded(raw, began, request.timeout_ms)
+    statements, left = await decode_value_in_steps(raw, began, request.timeout_ms, limits)
     check_count(statements)
-    left = _left(began, request.timeout_ms)
     fields = {**asdict(request), "timeout_ms": left}
     fields["statements"] = list(map(_statement_request, statements))
     return _checked(TransactionRequest(**fields))
@@ -189,7 +199,7 @@ def _statement_request(given: Any) -> str | StatementRequest:
     return made if isinstance(made, str) or params is None else StatementRequest(made.sql, params)
 
 
-async def _decoded(raw: bytes, began: float, timeout_ms: int | None) -> Any:
+async def _decoded(raw: bytes, began: float, timeout_ms: int) -> Any:
     """Decode a long text, under the deadline of its request."""
     steps = decode_in_steps(raw, lambda part: decode(_value_decoder, part))
     while True:
@@ -203,10 +213,9 @@ async def _decoded(raw: bytes, began: float, timeout_ms: int | None) -> Any:
         await yield_to_others()
 
 
-def _left(began: float, timeout_ms: int | None) -> int:
+def _left(began: float, timeout_ms: int) -> int:
     """The milliseconds left until the request's deadline."""
-    most = STATEMENT_SECONDS_MAX * 1000 if timeout_ms is None else timeout_ms
-    left = most - (perf_counter() - began) * 1000
+    left = timeout_ms - (perf_counter() - began) * 1000
     if left <= 0:
         raise timed_out()
     return max(1, int(left))

@@ -22,6 +22,7 @@ from qserver.control.databases import Databases
 from qserver.control.logs import Logs
 from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import TIERS, Grant
+from qserver.control.shares import Shares
 from qserver.durability.page_cache import PageCache
 from qserver.engine.database import DatabaseStatistics
 from qserver.engine.database import State as DatabaseState
@@ -109,6 +110,10 @@ class Service:
             first_key=settings.api_key,
             signups_per_address=settings.signups_per_address,
             signups_per_hour=settings.signups_per_hour,
+            shares=Shares(
+                statement_seconds=settings.statement_timeout,
+                statement_seconds_max=settings.statement_timeout_max,
+            ),
         )
         self.live_queries = Readers("live queries", self.plane.version)
         self.feed_readers = Readers("readers of changes", self.plane.version, FEED_READERS_MAX)

@@ -247,8 +247,9 @@ MUTANTS: Final = (
         (
             edited(
                 HotCall.open,
-                "options = _changed(options, request)",
-                "options = _changed(options, request)\n        endpoint.options = (grant, options)",
+                "options = _changed(options, request, grant)",
+                "options = _changed(options, request, grant)\n"
+                "        endpoint.options = (grant, options)",
             ),
         ),
     ),

@@ -109,8 +109,8 @@ MUTANTS: Final = (
         (
             edited(
                 Named.read_query,
-                'self._complete(statement, await read_query_request(b"", ordinary))',
-                'await read_query_request(b"", ordinary)',
+                'self._complete(statement, await read_query_request(b"", ordinary, limits))',
+                'await read_query_request(b"", ordinary, limits)',
             ),
         ),
     ),

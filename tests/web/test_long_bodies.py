@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qserver.control.records import Limits
 from qserver.errors import InvalidRequest, ProgramLimitExceeded
 from qserver.web.long_bodies import RUN_MEMBERS, decode_in_steps
 from qserver.web.requests import (
@@ -21,6 +22,7 @@ from qserver.web.requests import (
 )
 from tests.steps import taken
 
+LIMITS = Limits()
 _scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text()
 _values = st.recursive(
     _scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text('a",:[]{}\\ '), inner)
@@ -65,7 +67,7 @@ _LONG = ["x" * BODY_BYTES_SHORT]
 )
 async def test_a_long_query_is_what_it_would_be_if_it_were_short(request_: Any) -> None:
     body = json.dumps({**request_, "timeout_ms": 30_000}).encode()
-    long, short = await read_query_request(b"", body), query_request(b"", body)
+    long, short = await read_query_request(b"", body, LIMITS), query_request(b"", body)
     assert msgspec.structs.replace(long, timeout_ms=short.timeout_ms) == short
     assert long.timeout_ms is not None and 20_000 < long.timeout_ms <= 30_000
 
@@ -74,7 +76,7 @@ async def test_a_long_transaction_is_what_it_would_be_if_it_were_short() -> None
     statements = ["select 1", {"sql": "select $1", "params": _LONG}, {"sql": "select 2"}]
     body = json.dumps({"statements": statements, "max_retries": 3, "timeout_ms": 9000}).encode()
     (long, of_long), (short, of_short) = (
-        await read_transaction_request(b"", body),
+        await read_transaction_request(b"", body, LIMITS),
         transaction_request(b"", body),
     )
     assert of_long == of_short
@@ -94,10 +96,10 @@ async def test_a_long_transaction_is_what_it_would_be_if_it_were_short() -> None
 async def test_a_long_body_that_is_wrong_is_refused(wrong: Any) -> None:
     spaces = b" " * BODY_BYTES_SHORT
     with pytest.raises(InvalidRequest):
-        await read_query_request(b"", json.dumps(wrong).encode() + spaces)
+        await read_query_request(b"", json.dumps(wrong).encode() + spaces, LIMITS)
     with pytest.raises(InvalidRequest):
         body = json.dumps({"statements": [wrong]}).encode() + spaces
-        await read_transaction_request(b"", body)
+        await read_transaction_request(b"", body, LIMITS)
     for body in (b"[" + spaces, b'{"sql":"a","params":["\xff"]}' + spaces):
         with pytest.raises(InvalidRequest):
-            await read_query_request(b"", body)
+            await read_query_request(b"", body, LIMITS)

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
-import trio
 
 from qserver.control.databases import OpenDatabase
 from qserver.engine.work import before
@@ -21,7 +20,6 @@ from qserver.limits import (
     HISTORY_CHANGES_MAX,
     HISTORY_VERSIONS_DEFAULT,
     HISTORY_VERSIONS_MAX,
-    STATEMENT_SECONDS_MAX,
 )
 from qserver.query.results import Redefinition
 from qserver.storage.page import Key
@@ -54,7 +52,7 @@ class HistoryRoutes:
         limit = _limit(admission, HISTORY_VERSIONS_DEFAULT, HISTORY_VERSIONS_MAX)
         async with self._opened(admission, database) as opened:
             versions = opened.database.history.versions
-            found = await before(_deadline(), versions, earlier, limit + 1)
+            found = await before(admission.grant.deadline(), versions, earlier, limit + 1)
         listed = [
             shapes.Version(
                 each.version,
@@ -76,10 +74,10 @@ class HistoryRoutes:
         given = admission.queries()
         start = None if "cursor" not in given else _decoded(given["cursor"])
         limit = _limit(admission, HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX)
-        deadline = _deadline()
+        deadline = admission.grant.deadline()
         async with self._opened(admission, database) as opened:
-            first = await self._snapshot(opened, given, "from")
-            last = await self._snapshot(opened, given, "to")
+            first = await self._snapshot(opened, given, "from", deadline)
+            last = await self._snapshot(opened, given, "to", deadline)
             tables = _tables(given.get("tables"), first, last)
             encoder, size = ChangeEncoder(), 0
             changes: list[msgspec.Raw] = []
@@ -113,7 +111,7 @@ class HistoryRoutes:
         async with self._opened(admission, database) as opened:
             opened.quota.check()
             made, restored = await opened.database.restore_version(
-                as_of_given(wanted.as_of), _deadline(), admission.request_id
+                as_of_given(wanted.as_of), admission.grant.deadline(), admission.request_id
             )
         return shapes.RestoreAnswer(True, made, restored)
 
@@ -127,17 +125,15 @@ class HistoryRoutes:
                 error.is_gone = True
                 raise
 
-    async def _snapshot(self, opened: OpenDatabase, given: dict[str, str], name: str) -> Snapshot:
+    async def _snapshot(
+        self, opened: OpenDatabase, given: dict[str, str], name: str, deadline: float
+    ) -> Snapshot:
         if name not in given and name == "from":
             raise InvalidRequest("from is missing", hint="Name a version or a time.")
         database = opened.database
         if name not in given:
-            return await database.wait_durable_snapshot(_deadline())
-        return await database.snapshot_at(as_of_given(given[name], name), _deadline())
-
-
-def _deadline() -> float:
-    return trio.current_time() + STATEMENT_SECONDS_MAX
+            return await database.wait_durable_snapshot(deadline)
+        return await database.snapshot_at(as_of_given(given[name], name), deadline)
 
 
 def _limit(admission: Admission, default: int, most: int) -> int:
