@@ -27,6 +27,25 @@ ROWS_MAX ?= 1000000
 # What `make serve` passes on, for example ARGS="--port 8080".
 ARGS ?=
 
+# What `make nightly` runs: targets with their variables, one line each, all of them, whichever
+# fail. What takes longer than seconds and is not for every commit belongs here, or into a test with
+# the marker `nightly`. Some seeds are the day's: each night tries others, and can be repeated.
+TODAY ?= $(shell date +%Y%m%d)
+define NIGHTLY
+lint
+pytest QSERVER_NIGHTLY=1 QSERVER_FRESH_SEEDS=1
+simulate SEEDS=1..1000
+simulate SEEDS=$(TODAY)0000..$(TODAY)2999
+torture KILLS=200
+powerloss MINUTES=30
+hostile SECONDS=900
+differential STATEMENTS=100000
+differential STATEMENTS=20000 LARGE=1
+metamorphic QUERIES=50000
+suites
+endef
+export NIGHTLY
+
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests start hundreds of processes; without bytecode each would compile the whole program.
@@ -38,8 +57,8 @@ CODE := qserver simulations tests docs
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test lint pytest coverage simulate torture powerloss hostile \
-	differential metamorphic bench growth counts docs format constraints clean
+.PHONY: help install serve test nightly lint pytest durations coverage simulate torture powerloss \
+	hostile differential metamorphic suites bench growth counts docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -53,6 +72,13 @@ serve: install ## run the server (ARGS="--port 8080")
 test: install ## everything that must hold before a commit: lint, types, tests
 	@$(MAKE) --jobs 2 lint pytest
 
+nightly: install ## all tests and all campaigns, which `make test` has samples of: hours
+	@echo "$$NIGHTLY" | { failed=; while read -r part; do \
+		echo "nightly: make $$part"; $(MAKE) $$part </dev/null || failed="$$failed, make $$part"; \
+	done; \
+	if [ "$$failed" ]; then echo "nightly: failed: $${failed#, }" >&2; exit 1; fi; \
+	echo "nightly: ok"; }
+
 lint: install ## ruff (rules, format) and mypy --strict
 	@$(BIN)/ruff check --quiet $(CODE)
 	@$(BIN)/ruff format --quiet --check $(CODE) || \
@@ -62,6 +88,9 @@ lint: install ## ruff (rules, format) and mypy --strict
 
 pytest: install ## the tests alone (ARGS="tests/storage -k split")
 	@$(BIN)/python -m pytest --quiet $(WORKERS) $(ARGS)
+
+durations: install ## which tests took longest when they last ran
+	@$(BIN)/python -m tests.durations
 
 coverage: install ## the tests, and which lines they did not reach
 	@$(BIN)/coverage run -m pytest --quiet $(ARGS)
@@ -83,6 +112,10 @@ differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20
 metamorphic: install ## random queries in many ways that must agree (QUERIES=10000 SEED=7 SHAPE=)
 	@$(BIN)/python -W error::SyntaxWarning -m tests.differential.metamorphic --queries $(QUERIES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(SHAPE),--shape $(SHAPE))
+
+suites: install ## the public suites of sqllogictest in the folder that QSERVER_SLT names
+	@if [ "$$QSERVER_SLT" ]; then $(BIN)/python -m tests.conformance; \
+	else echo "suites: skipped, because QSERVER_SLT is not set"; fi
 
 hostile: install ## attack a real server, and see how its neighbours fare (SECONDS=600 SEED=7)
 	@$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
@@ -119,7 +152,7 @@ constraints: ## renew constraints.txt: the newest versions that fit, from a fres
 
 clean: ## remove .venv and everything that tools have left behind
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
-		.coverage htmlcov
+		.coverage htmlcov .test-durations.json
 	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Built again only when one of the two files changes. The build runs without isolation, so that

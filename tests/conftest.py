@@ -1,4 +1,5 @@
-"""What holds for all tests: the machine may be slow, and the longest ones come first."""
+"""What holds for all tests: the machine may be slow, the longest ones come first, and what is for
+the night is left out by day."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from qserver.engine.collector import start_collector
 from qserver.sql.vectors.loading import load
+from tests.durations import Durations
+from tests.sampling import NIGHTLY, SEED, left_for_the_night
 
 ROOT: Final = Path(__file__).parents[1]
 
@@ -45,7 +48,20 @@ settings.load_profile("any machine")
 load()  # so that a first plan over vectors is made as later ones are, whichever test comes first
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Durations())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    sample = "everything was run, by" if NIGHTLY else "a sample was run; to repeat it:"
+    terminalreporter.write_line(f"{sample} QSERVER_TEST_SEED={SEED}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = [item for item in items if left_for_the_night(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not left_for_the_night(item)]
     paths = [ROOT / each for each in LONG]
     assert all(path.exists() for path in paths), "a file or folder of LONG is gone"
 

@@ -1,0 +1,50 @@
+"""What of a long hunt is run by day: a sample, drawn by a seed. At night everything is run.
+
+`make nightly` sets QSERVER_NIGHTLY. Without it, tests with the marker `nightly` are left out:
+
+    @pytest.mark.nightly                                            a test only for the night
+    @pytest.mark.parametrize("mutant", sampled(MUTANTS, 30), …)     30 by day, all at night
+
+A run ends with its seed; QSERVER_TEST_SEED repeats the sample. The seed is put into the
+environment, so that all processes of a run draw the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from random import Random, SystemRandom
+from typing import Final, TypeVar
+
+import pytest
+from _pytest.mark import ParameterSet
+
+Thing = TypeVar("Thing")
+
+NIGHTLY: Final = os.environ.get("QSERVER_NIGHTLY", "") not in ("", "0")
+SEED: Final = int(
+    os.environ.setdefault("QSERVER_TEST_SEED", str(SystemRandom().randrange(1_000_000)))
+)
+
+
+def drawn(things: Sequence[Thing], count: int, always: Collection[Thing] = ()) -> list[Thing]:
+    """Those of `always` and as many others as make `count`, in their order."""
+    others = [at for at, thing in enumerate(things) if thing not in always]
+    wanted = max(0, count - (len(things) - len(others)))
+    chosen = set(Random(SEED).sample(others, min(wanted, len(others))))
+    return [thing for at, thing in enumerate(things) if at in chosen or thing in always]
+
+
+def sampled(
+    things: Sequence[Thing], count: int, always: Collection[Thing] = ()
+) -> list[ParameterSet]:
+    """All as parameters of a test; those that are not drawn are for the night."""
+    by_day = drawn(things, count, always)
+    return [
+        pytest.param(thing, marks=() if thing in by_day else pytest.mark.nightly)
+        for thing in things
+    ]
+
+
+def left_for_the_night(item: pytest.Item) -> bool:
+    return not NIGHTLY and item.get_closest_marker("nightly") is not None

@@ -1,0 +1,70 @@
+"""By day a sample is run, which the seed decides; at night everything is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests import sampling
+
+ROOT = Path(__file__).parents[1]
+HUNT = """
+import pytest
+from tests.sampling import sampled
+
+@pytest.mark.parametrize("bug", sampled(range(100), 10, always=[7]))
+def test_bug(bug):
+    pass
+
+@pytest.mark.nightly
+def test_long():
+    pass
+"""
+
+
+def run(folder: Path, **environment: str) -> list[str]:
+    """The tests of a small suite that are run, and the last line."""
+    (folder / "test_hunt.py").write_text(HUNT)
+    command = [sys.executable, "-m", "pytest", "-v", "--rootdir", ".", "-p", "tests.conftest"]
+    done = subprocess.run(
+        [*command, "--strict-markers", "-o", "markers=nightly"],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    return [line.split()[0] for line in lines if " PASSED" in line] + [lines[-2]]
+
+
+def test_the_seed_decides_what_is_run_by_day(tmp_path: Path) -> None:
+    first = run(tmp_path, QSERVER_TEST_SEED="1")
+    assert len(first) == 10 + 1
+    assert "test_hunt.py::test_bug[7]" in first
+    assert "test_hunt.py::test_long" not in first
+    assert first[-1] == "a sample was run; to repeat it: QSERVER_TEST_SEED=1"
+    assert run(tmp_path, QSERVER_TEST_SEED="1") == first
+    assert run(tmp_path, QSERVER_TEST_SEED="2")[:-1] != first[:-1]
+
+
+def test_everything_is_run_at_night(tmp_path: Path) -> None:
+    assert len(run(tmp_path, QSERVER_NIGHTLY="1")) == 101 + 1
+
+
+def test_a_sample_has_what_is_always_wanted_and_no_more_than_there_is() -> None:
+    assert sampling.drawn("abc", 9) == ["a", "b", "c"]
+    assert sampling.drawn("abc", 1, always="b") == ["b"]
+    assert sampling.drawn("abc", 0, always="ac") == ["a", "c"]
+
+
+def test_the_parts_of_the_night_are_targets_and_are_told() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    parts = re.findall(r"^define NIGHTLY\n(.*?)^endef", makefile, re.MULTILINE | re.DOTALL)[0]
+    page = (ROOT / "docs" / "contributing.md").read_text()
+    for part in parts.splitlines():
+        target = part.split()[0]
+        assert f"\n{target}: install ##" in makefile, part
+        assert f"make {target}" in page, part
