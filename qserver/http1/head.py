@@ -21,6 +21,7 @@ not:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
 import httptools
@@ -83,16 +84,12 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
         raise Refusal(431, f"the headers are larger than {options.headers_bytes_max} bytes")
     check_characters(raw)
     headers = _headers(raw, options)
-    named: dict[bytes, bytes] = {}
-    for name, value in headers:
-        if name in named and name in ONLY_ONCE:
-            raise Refusal(400, f"the header {name.decode()} is there more than once")
-        named[name] = value if name not in named else named[name] + b", " + value
+    named = named_headers(headers)
     authority, path, query = _target(method, target)
     _check_host(named.get(b"host"), modern)
     if authority is not None:  # an absolute target overrides the header
         headers = [(b"host", authority), *(each for each in headers if each[0] != b"host")]
-    length = _body_length(named, modern)
+    length = body_length(named, modern)
     too_large = length is not None and length > options.body_bytes_max
     scheme = "http" if options.certificate is None else "https"
     request = Request(method.decode(), _decoded(path), query, tuple(headers), scheme)
@@ -111,6 +108,16 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
 
 
 ONLY_ONCE = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
+
+
+def named_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The headers by name, those with one name as one list; refuse what may be there only once."""
+    named: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in named and name in ONLY_ONCE:
+            raise Refusal(400, f"the header {name.decode()} is there more than once")
+        named[name] = value if name not in named else named[name] + b", " + value
+    return named
 
 
 def check_beginning(beginning: bytes, options: ServerOptions) -> None:
@@ -225,7 +232,8 @@ def _keep_alive(connection: bytes, modern: bool) -> bool:
     return b"close" not in options and (modern or b"keep-alive" in options)
 
 
-def _body_length(named: dict[bytes, bytes], modern: bool) -> int | None:
+def body_length(named: dict[bytes, bytes], modern: bool) -> int | None:
+    """The bytes of the body, None for chunks; refuse a head that says both."""
     coding = named.get(b"transfer-encoding")
     length = named.get(b"content-length")
     if coding is not None:

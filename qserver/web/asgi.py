@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from sys import maxsize
 from typing import Any, Final
 
 import trio
@@ -34,6 +33,7 @@ from qserver.http1 import (
     Response,
     hold_anything,
 )
+from qserver.http1.head import body_length, named_headers
 from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
 from qserver.limits import (
@@ -64,7 +64,7 @@ class Head:
 
     endpoint: Endpoint
     declared: int
-    """The length of its body, which the server has checked; `maxsize` if the head does not say."""
+    """The length of its body, which the server has checked; 0 if the head does not say."""
     is_small: bool
     """Whether to read the body first: some servers cannot continue after an unread one."""
 
@@ -92,11 +92,19 @@ class AsgiApplication:
             headers,
             scope.get("scheme", "http"),
         )
-        head = self._heads.get(request) or self._head(request)
+        version = scope.get("http_version", "1.1")
+        is_http_1 = version.startswith("1")
+        try:
+            head = self._heads.get(request) or self._head(request, version != "1.0")
+        except Refusal as error:
+            await ReceivedBody(receive).discard(
+                LINGER_SECONDS_MAX
+            )  # while it comes, hypercorn fails
+            await _refuse(error, request, is_http_1, send)
+            return
         endpoint = head.endpoint
         body = ReceivedBody(receive, head.declared)
         waiting = _Waiting()
-        is_http_1 = scope.get("http_version", "1.1").startswith("1")
         try:
             whole = await body.read() if is_http_1 and head.is_small else None
             body.most = endpoint.body_bytes_max or body.most
@@ -131,22 +139,33 @@ class AsgiApplication:
             sender = PartsSender(receive, send)
             await sender.send({**start, "headers": pairs}, response.body, response.farewell)
 
-    def _head(self, request: Request) -> Head:
-        headers = dict(request.headers)
-        length = headers.get(b"content-length", b"0")
-        declared = int(length) if length.isdigit() and len(length) < 20 else maxsize
-        is_small = (
-            declared <= BODY_UNREAD_BYTES_MAX
-            and b"expect" not in headers
-            and b"transfer-encoding" not in headers
-        )
-        head = Head(self.application.endpoint(request), declared, is_small)
-        is_kept = _size(request) <= HEAD_KEPT_BYTES_MAX
+    def _head(self, request: Request, modern: bool) -> Head:
+        """Check the head as our own server does, as far as another one shows it."""
+        named = named_headers(request.headers)
+        length = body_length(named, modern)
+        is_small = length is not None and length <= BODY_UNREAD_BYTES_MAX and b"expect" not in named
+        head = Head(self.application.endpoint(request), length or 0, is_small)
+        is_kept = length is not None and _size(request) <= HEAD_KEPT_BYTES_MAX
         if is_kept and not self.application.varying.is_in(request):
             if len(self._heads) >= HEADS_KEPT_MAX:
                 self._heads.clear()
             self._heads[request] = head
         return head
+
+
+async def _refuse(refusal: Refusal, request: Request, is_http_1: bool, send: Send) -> None:
+    """Refuse a request, and have the server read nothing behind it on this connection."""
+    request_id = request.own_id or new_request_id()
+    response, body = refusal_response(refusal, request_id, 0)
+    pairs = [
+        *response.headers.pairs,
+        (b"x-request-id", request_id.encode()),
+        (b"content-length", b"%d" % len(body)),
+    ]
+    if is_http_1:
+        pairs.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": response.status, "headers": pairs})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _size(request: Request) -> int:

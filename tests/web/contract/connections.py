@@ -49,7 +49,7 @@ class OpenStream:
         self._open(client, _head(client, "POST", "/v1/query", body) + body)
 
     def _open(self, client: Client, request: bytes) -> None:
-        self.socket = _connect(client)
+        self.socket = connect(client)
         self.socket.sendall(request)
         self._pending = b""
         self.head = self._until(b"\r\n\r\n").decode()
@@ -123,7 +123,7 @@ class HalfARequest:
     """A request whose head is sent, and whose body follows when `complete` is called."""
 
     def __init__(self, client: Client, method: str, path: str, body: bytes) -> None:
-        self.socket = _connect(client)
+        self.socket = connect(client)
         self._body = body
         self.socket.sendall(_head(client, method, path, body))
 
@@ -162,7 +162,7 @@ class LateRequest:
     """A POST whose caller has been admitted, and whose body follows with `complete`."""
 
     def __init__(self, client: Client, path: str, kind: str = "application/json") -> None:
-        self.socket = _connect(client)
+        self.socket = connect(client)
         more = {"Content-Type": kind, "Transfer-Encoding": "chunked", "Expect": "100-continue"}
         head = _head(client, "POST", path, b"", more)
         self.socket.sendall(head.replace(b"Content-Length: 0\r\n", b""))
@@ -203,7 +203,7 @@ class LateRequest:
         return received
 
 
-def _connect(client: Client) -> socket.socket:
+def connect(client: Client) -> socket.socket:
     """With a small buffer, so that a reader that stops reading is felt by the server soon."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
