@@ -278,6 +278,13 @@ class StatementRun:
         plan = yield from self._plan(statement, literals)
         return plan.compiled.run(self.transaction, literals, self.context)
 
+    def run_query(
+        self, query: ast.Query, literals: Sequence[Any]
+    ) -> Generator[Step, Any, StatementSteps]:
+        plan = yield from self._plan(query, literals)
+        self._check_allowed(plan)
+        return self.run_plan(plan, literals)
+
     def parse_query(self, text: str) -> ast.Query:
         statement = parse(text).statement
         assert isinstance(statement, ast.Query), "a view is a query"
@@ -322,18 +329,20 @@ class StatementRun:
         runs = "analyze" in node.options
         self._check_allowed(plan, runs)
         slots = yield from slots_in_steps(plan, literals, given, self.context)
-        lines = explain(plan.statement)
+        lines, affected = explain(plan.statement), 0
         if runs:
-            lines += yield from self._analyzed(plan, slots)
+            told, affected = yield from self._analyzed(plan, slots)
+            lines += told
         if "live" in node.options:
             lines.append(explain_live(plan.statement, slots))
         if "code" in node.options:
             lines += ["", *plan.compiled.source.splitlines()]
         yield [(line,) for line in lines]
-        return 0
+        return affected
 
-    def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, list[str]]:
-        """Run the plan, and return lines with the numbers of rows that it gave and changed."""
+    def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, tuple[list[str], int]]:
+        """Run the plan; return lines with the numbers of rows that it gave and changed, and the
+        latter."""
         rows = loaded = 0
         cursor = Cursor(self.run_plan(plan, slots), self.context)
         pages = self.context.pages
@@ -347,9 +356,8 @@ class StatementRun:
                 yield
             else:
                 rows += len(page)
-        self.affected_besides += cursor.affected_rows
         changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
-        return changed + [f"Pages loaded: {loaded}"] * (loaded > 0)
+        return changed + [f"Pages loaded: {loaded}"] * (loaded > 0), cursor.affected_rows
 
     def show(self, node: ast.Show, literals: Sequence[Any]) -> Cursor:
         columns, rows = show_variable(node.name)

@@ -51,9 +51,8 @@ Give: TypeAlias = Callable[[str], None]
 
 
 class ChangePrinter:
-    def __init__(self, pipeline: Pipeline, statement: Change, give: Give, counted: bool) -> None:
+    def __init__(self, pipeline: Pipeline, statement: Change, give: Give) -> None:
         self.give = give
-        self.counted = counted
         self.pipeline = pipeline
         self.source = pipeline.source
         self.printer = pipeline.printer
@@ -108,8 +107,7 @@ class ChangePrinter:
                 with self.source.block(f"if {row} is not None:"):
                     line(f"refuse_null({self.table}, {row})")
             line(f"transaction.insert_many({self.table}, {page})")
-            if self.counted:
-                line(f"affected += len({page})")
+            line(f"affected += len({page})")
             line(f"context.write_rows(len({page}), {len(statement.table.columns)})")
             with self.source.block(f"if len({page}) == {ROWS_INSERTED_AT_ONCE}:"):
                 self.pipeline.yield_check()
@@ -443,8 +441,7 @@ class ChangePrinter:
 
     def done(self, rows: RowVariables) -> None:
         """Print the count of an affected row, and its RETURNING."""
-        if self.counted:
-            self.source.line("affected += 1")
+        self.source.line("affected += 1")
         if self.statement.returning is not None:
             self.give(self.printer.values(self.statement.returning.expressions, rows))
 

@@ -22,7 +22,7 @@ def produce_change(pipeline: Pipeline, statement: Change) -> None:
         source.line(f"out.append({row})")
         pipeline.hand_out("len(out) >= 256", [at for at, each in enumerate(long) if each])
 
-    _print(ChangePrinter(pipeline, statement, give, counted=True))
+    _print(ChangePrinter(pipeline, statement, give))
     if statement.returning is not None:
         with source.block("if out:"):
             source.line("yield out")
@@ -31,7 +31,7 @@ def produce_change(pipeline: Pipeline, statement: Change) -> None:
 
 
 def produce_common_change(pipeline: Pipeline, statement: Change, name: str) -> None:
-    """Print a change inside WITH: RETURNING goes into the list `name`."""
+    """Print a change inside WITH: its rows count too, and RETURNING goes into the list `name`."""
     source = pipeline.source
     source.line(f"{name} = []")
 
@@ -39,7 +39,7 @@ def produce_common_change(pipeline: Pipeline, statement: Change, name: str) -> N
         source.line(f"{name}.append({row})")
         pipeline.charge_memory(name, 1)
 
-    _print(ChangePrinter(pipeline, statement, give, counted=False))
+    _print(ChangePrinter(pipeline, statement, give))
 
 
 def _print(printer: ChangePrinter) -> None:
@@ -54,9 +54,14 @@ def _print(printer: ChangePrinter) -> None:
         print_merge(printer, statement)
 
 
+def changes_of(statement: Select | Change) -> list[Change]:
+    """Return all changes of a statement, those inside WITH too."""
+    return [each for each in everything(statement) if isinstance(each, Change)]
+
+
 def changes_before_it_reads(statement: Select | Change) -> bool:
     """Tell whether the statement could see its own changes, by WITH or subqueries of RETURNING."""
-    changes = [each for each in everything(statement) if isinstance(each, Change)]
+    changes = changes_of(statement)
     returning = [each.returning for each in changes if each.returning is not None]
     return (
         len(changes) > 1

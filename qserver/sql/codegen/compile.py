@@ -24,7 +24,7 @@ from weakref import finalize
 from qserver.errors import QserverError, StatementTooComplex
 from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
-from qserver.sql.codegen.changes import changes_before_it_reads, produce_change
+from qserver.sql.codegen.changes import changes_before_it_reads, changes_of, produce_change
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
@@ -149,9 +149,9 @@ class _Compiler:
         self.pipeline = Pipeline(self.source, self.printer, PRODUCERS, may_yield=True)
 
     def query(self, statement: Select) -> None:
-        """Print a query, which yields its rows in pages."""
-        line = self.source.line
-        line("out = []")
+        """Print a query, which yields its rows in pages, and counts those that its WITH changes."""
+        line, changes = self.source.line, bool(changes_of(statement))
+        line("out, affected = [], 0" if changes else "out = []")
         self.pipeline.hands_out = True
         node = statement.plan
         if (
@@ -172,7 +172,7 @@ class _Compiler:
         self.pipeline.produce(statement.plan, RowVariables(), give)
         with self.source.block("if out:"):
             line("yield out")
-        line("return 0")
+        line("return affected" if changes else "return 0")
 
     def _is_plain_scan(self, node: plan.Plan) -> bool:
         """Tell whether the node is a scan, or its first rows, whose pages are consumed whole."""

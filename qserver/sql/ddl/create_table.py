@@ -9,7 +9,7 @@ binder's.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -205,18 +205,11 @@ def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) 
     columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
     _refuse_duplicates(columns)
     table = _without_key(work.transaction.next_tree(), schema, name, columns)
-    rows: Iterable[Rows | None] = ()
+    made, pages = 0, []
     if node.with_data:
         work.statements.check_read()
-        rows = yield from work.statements.run(node.query, work.literals)
-    made = 0
-    pages = []
-    for page in rows:
-        if page is None:
-            yield
-        else:
-            count_written(work, columns, range(len(columns)), page)
-            pages.append(page)
+        rows = yield from work.statements.run_query(node.query, work.literals)
+        made, pages = yield from _rows_made(work, columns, rows)
     work.transaction.define(table.key, table)
     for page in pages:
         for row in page:
@@ -224,6 +217,23 @@ def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) 
         made += len(page)
         yield
     return made
+
+
+def _rows_made(
+    work: Work, columns: Sequence[Column], running: Generator[Rows | None, None, int]
+) -> Generator[None, None, tuple[int, list[Rows]]]:
+    """Run the query; return how many rows its WITH has changed, and its own rows."""
+    pages: list[Rows] = []
+    while True:
+        try:
+            page = next(running)
+        except StopIteration as end:
+            return end.value, pages
+        if page is None:
+            yield
+        else:
+            count_written(work, columns, range(len(columns)), page)
+            pages.append(page)
 
 
 def _column_as(name: str, column: OutputColumn) -> Column:

@@ -89,6 +89,11 @@ class Statements(Protocol):
         Its writes are not checked against foreign keys: existing rows keep their keys.
         """
 
+    def run_query(
+        self, query: ast.Query, literals: Sequence[Any]
+    ) -> Generator[Any, Any, Generator[Rows | None, None, int]]:
+        """Run a query of the user as if it stood alone; its WITH may change rows."""
+
     def parse_query(self, text: str) -> ast.Query:
         """Parse the query of a view, with the positions of its names in the text."""
 
