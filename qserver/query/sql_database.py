@@ -474,12 +474,11 @@ class SqlDatabase:
         body: Body,
     ) -> Generator[Step, Any, Any]:
         """Run statements in a transaction and commit it, or undo it if it is a dry run."""
+        if options.if_version is not None:
+            body = partial(run_unchanged, body, options.if_version)
         work: Work = partial(body, self.planner, request, found, options)
         if options.dry_run:
             work = partial(run_and_undo, self.planner, request, found, options, body=body)
-        if options.if_version is not None:
-            work = partial(run_unchanged, options.if_version, work)
-        if options.dry_run:
             tried = yield from writer.transacting(work, 0, request.deadline, False)
             results, diff = tried.result
             return TransactionResult(results, tried.version, diff=diff)

@@ -178,10 +178,18 @@ class StatementRun:
             transaction.definitions += (Definitions(text, names, rewritten),)
         return affected
 
-    def run_plan(self, plan: Plan, slots: Any) -> StatementSteps:
+    def _depend_on(self, plan: Plan) -> None:
+        """Add the names of a plan to the footprint."""
         transaction = self.transaction
         if transaction.catalog is transaction.snapshot.catalog:
             transaction.names_seen.update(plan.names)
+        else:
+            for name in plan.names:
+                transaction.find_definition(name)
+
+    def run_plan(self, plan: Plan, slots: Any) -> StatementSteps:
+        transaction = self.transaction
+        self._depend_on(plan)
         reader = SystemReader(transaction) if plan.system_tables else transaction
         steps = plan.compiled.run(reader, slots, self.context)
         return self._watched(steps) if plan.watched else steps
@@ -210,8 +218,7 @@ class StatementRun:
         plan = self.planner.plan_of(
             name, statement, types, transaction.catalog, transaction.snapshot
         )
-        if transaction.catalog is transaction.snapshot.catalog:
-            transaction.names_seen.update(plan.names)
+        self._depend_on(plan)
         slots: dict[int | str, Any] = {
             f"${number}": value for number, (_, value) in enumerate(values, 1)
         }
@@ -238,6 +245,17 @@ class StatementRun:
         given: Given = None,
     ) -> Generator[Step, Any, Plan]:
         """Return a plan for what a definition computes, made elsewhere if it takes long."""
+        plan = yield from self._made(statement, literals, declared, given)
+        self._depend_on(plan)
+        return plan
+
+    def _made(
+        self,
+        statement: ast.Statement,
+        literals: Sequence[Any],
+        declared: Mapping[int | str, SqlType] | None,
+        given: Given,
+    ) -> Generator[Step, Any, Plan]:
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         made = self._prepared
         if made is not None and statement is statement_inside(made.parsed.statement):

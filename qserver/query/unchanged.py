@@ -1,25 +1,26 @@
 """`if_version`: runs a request only if no table that it touches has changed since a version.
 
-A request touches the tables that its statements name, and those that foreign keys lead to. A
-touched table counts as a whole: it becomes part of the footprint, so that a change before the
-commit makes the request run again, and be refused.
+A request touches the tables that its statements name, those that foreign keys lead to, and those
+whose definitions it changes. A touched table counts as a whole: it becomes part of the footprint,
+so that a change before the commit makes the request run again, and be refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from qserver.engine.work import Step
 from qserver.errors import InvalidRequest, SerializationFailure
-from qserver.query.body import Found
+from qserver.query.body import Body, Found
+from qserver.query.planning import Planner
+from qserver.query.request import Request
+from qserver.query.results import Options, Result
 from qserver.storage.conflict import Conflict
 from qserver.storage.conflict_place import statement_naming
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.schema import Table
-
-Body = Callable[[Transaction], Generator[Step, Any, Any]]
 
 
 def check_reads(version: int, found: Iterable[Found], snapshot: Snapshot) -> None:
@@ -32,13 +33,21 @@ def check_reads(version: int, found: Iterable[Found], snapshot: Snapshot) -> Non
                 _check(definition, version, snapshot, index)
 
 
-def run_unchanged(version: int, body: Body, transaction: Transaction) -> Generator[Step, Any, Any]:
+def run_unchanged(
+    body: Body,
+    version: int,
+    planner: Planner,
+    request: Request,
+    statements: list[Found],
+    options: Options,
+    transaction: Transaction,
+) -> Generator[Step, Any, list[Result]]:
     """Run statements; raise if a table that they touched has changed since the version."""
     snapshot = transaction.snapshot
     _check_exists(version, snapshot)
     if transaction.marks is None:
         transaction.marks = []  # to name the statement
-    result = yield from body(transaction)
+    results = yield from body(planner, request, statements, options, transaction)
     for table in _touched(transaction):
         trees = (table.id, *(index.id for index in table.indexes))
         index = statement_naming(table.key, transaction)
@@ -46,15 +55,17 @@ def run_unchanged(version: int, body: Body, transaction: Transaction) -> Generat
             raise _changed(table, version, snapshot.version + 1, index)
         _check(table, version, snapshot, index)
         transaction.ranges.append(ScannedRange(table.id, None, None, None))
-    return result
+    return results
 
 
 def _touched(transaction: Transaction) -> list[Table]:
-    """Return the tables of the snapshot that the transaction has read, written or named."""
+    """Return the tables of the snapshot that the transaction has read, written, named or
+    redefined."""
     catalog = transaction.snapshot.catalog
     trees = {*transaction.keys, *transaction.writes, *(each.tree for each in transaction.ranges)}
     ids = {catalog.table_of_tree(tree) for tree in trees}
-    ids |= {each.id for each in transaction.names_seen.values() if isinstance(each, Table)}
+    named = [*transaction.names_seen.values(), *map(catalog.find, transaction.catalog_changes)]
+    ids |= {each.id for each in named if isinstance(each, Table)}
     return [table for _, table in sorted(catalog.tables.items()) if table.id in ids]
 
 

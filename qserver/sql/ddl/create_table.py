@@ -205,7 +205,7 @@ def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) 
     columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
     _refuse_duplicates(columns)
     table = _without_key(work.transaction.next_tree(), schema, name, columns)
-    made, pages = 0, []
+    made, pages = 0, list[Rows]()
     if node.with_data:
         work.statements.check_read()
         rows = yield from work.statements.run_query(node.query, work.literals)

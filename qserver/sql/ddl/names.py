@@ -61,8 +61,7 @@ def shown_name(key: str) -> str:
 
 def is_taken(work: Work, key: str) -> bool:
     """Tell whether a relation, a type or an index has the key."""
-    catalog = work.transaction.catalog
-    return catalog.find(key) is not None or catalog.index_owner(key) is not None
+    return work.find(key) is not None or work.transaction.catalog.index_owner(key) is not None
 
 
 def require_free(work: Work, key: str) -> None:

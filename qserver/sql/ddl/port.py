@@ -46,6 +46,7 @@ class DefinitionWriter(Writer, Protocol):
     @property
     def catalog(self) -> Definitions: ...
 
+    def find_definition(self, name: str) -> Definition | None: ...
     def define(self, name: str, definition: Definition | None) -> None: ...
     def next_tree(self) -> int: ...
     def drop_trees(self, *trees: int) -> None: ...
@@ -131,7 +132,8 @@ class Work:
     literals: Sequence[Any]
 
     def find(self, name: str) -> Definition | None:
-        return self.transaction.catalog.find(name)
+        """Return the definition under a name; the statement then depends on it."""
+        return self.transaction.find_definition(name)
 
     def type(self, node: ast.TypeName) -> SqlType:
         return bind_type(node, Literals(self.literals, fixed=True), self.statements.names.find_type)
