@@ -245,6 +245,12 @@ def _key(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help='the same from a file: a JSON object, {"name": "SQL", …}',
     )
+    create.add_argument(
+        "--bound",
+        metavar="NAME",
+        action="append",
+        help="a parameter of its statements that every session has to bind; may be repeated",
+    )
     create.add_argument("--expires-in", metavar="TIME", type=duration, help="such as 12h or 30d")
     listing = actions.add_parser("list", help="the keys of the organization, without secrets")
     revoke = actions.add_parser("revoke", help="end a key at once, and its sessions")

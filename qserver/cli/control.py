@@ -84,6 +84,7 @@ def _create_key(client: Client, options: argparse.Namespace) -> int:
         options.databases,
         options.expires_in,
         _statements(options),
+        options.bound,
     )
     return _show_secret(made, options)
 

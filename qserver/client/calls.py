@@ -269,10 +269,12 @@ def create_key(
     databases: Sequence[str] | None = None,
     expires_in: int | None = None,
     statements: Mapping[str, str] | None = None,
+    bound: Sequence[str] | None = None,
 ) -> Call[JsonObject]:
     """Create a key that expires in `expires_in` seconds; only this answer has `["key"]`.
 
-    With `statements`, SQL by name, it can run these and nothing else.
+    With `statements`, SQL by name, it can run these and nothing else; every session of it has to
+    bind the parameters in `bound`.
     """
     answer = yield requests.record(
         "POST",
@@ -282,6 +284,7 @@ def create_key(
         databases=databases,
         expires_in=expires_in,
         statements=statements,
+        bound=bound,
     )
     return record_of(answer)
 
@@ -294,8 +297,10 @@ def change_key(
     scopes: Sequence[str] | None = None,
     databases: Sequence[str] | None = None,
     statements: Mapping[str, str] | None = None,
+    bound: Sequence[str] | None = None,
 ) -> Call[JsonObject]:
-    """Rename a key, take scopes or databases from it, or replace its statements."""
+    """Rename a key, take scopes or databases from it, or replace its statements, or the parameters
+    that its sessions have to bind."""
     answer = yield requests.record(
         "PATCH",
         "keys",
@@ -304,6 +309,7 @@ def change_key(
         scopes=scopes,
         databases=databases,
         statements=statements,
+        bound=bound,
     )
     return record_of(answer)
 
@@ -323,12 +329,16 @@ def open_session(
     database: str | None = None,
     scopes: Sequence[str] | None = None,
     bind: Mapping[str, Any] | None = None,
+    allow_null: bool | None = None,
 ) -> Call[JsonObject]:
     """Create a token for 24 hours from the key; only this answer has `["token"]`.
 
-    `bind` gives parameters of the key's statements values that the session cannot change.
+    `bind` gives parameters of the key's statements values that the session cannot change; one that
+    the key wants bound is None only with `allow_null`.
     """
-    answer = yield requests.record("POST", "session", database=database, scopes=scopes, bind=bind)
+    answer = yield requests.record(
+        "POST", "session", database=database, scopes=scopes, bind=bind, allow_null=allow_null
+    )
     return dict(answer["session"])
 
 

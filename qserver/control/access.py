@@ -34,7 +34,7 @@ from qserver.storage.snapshot import Snapshot
 
 _KEY_COLUMNS: Final = (
     "k.organization_id, o.name, o.tier, k.id, k.scopes, k.databases, k.expires_at, k.revoked_at,"
-    " k.statements"
+    " k.statements, k.bound"
 )
 _FIND_KEY: Final = f"""select {_KEY_COLUMNS}, null, null, null, null, null
     from keys k join organizations o on o.id = k.organization_id where k.digest = $1"""
@@ -56,6 +56,7 @@ class _Found(msgspec.Struct, frozen=True):
     key_expires_at: datetime | None
     revoked_at: datetime | None
     statements: str | None
+    must_bind: Sequence[str] | None
     session_id: str | None
     session_scopes: Sequence[str] | None
     session_database: str | None
@@ -126,7 +127,8 @@ class Access:
         statements = self._statements_of(found)
         bound = read_bound(found.bound)
         if statements is not None:
-            check_bound(statements, bound)
+            must_bind = () if found.session_id is None else found.must_bind or ()
+            check_bound(statements, bound, must_bind)
         limit = None if found.databases is None else frozenset(found.databases)
         if found.session_database is not None:
             own = frozenset([found.session_database])
@@ -149,6 +151,7 @@ class Access:
             statements,
             bound,
             self._shares.limits(found.tier),
+            tuple(found.must_bind or ()),
         )
 
     def _statements_of(self, found: _Found) -> Statements | None:

@@ -13,7 +13,7 @@ or narrowed: no key could ever make another. Make its successor first, or rotate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -32,6 +32,7 @@ from qserver.control.requests import (
 from qserver.control.statement_texts import (
     Statements,
     check_texts,
+    checked_must_bind,
     lacks_one_of,
     lost_parameters,
     needed_scopes,
@@ -52,7 +53,7 @@ from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
     "id, organization_id, name, scopes, databases, prefix, created_at, expires_at, revoked_at,"
-    " statements"
+    " statements, bound"
 )
 _ALIVE: Final = "revoked_at is null and (expires_at is null or expires_at > $2)"
 
@@ -73,6 +74,7 @@ class Key(msgspec.Struct, frozen=True):
     expires_at: datetime | None
     revoked_at: datetime | None
     statements: str | None = None
+    bound: tuple[str, ...] | None = None
 
     @property
     def database_ids(self) -> frozenset[str] | None:
@@ -159,6 +161,7 @@ class Keys:
             key.expires_at,
             key.revoked_at,
             None if statements is None else {name: each.sql for name, each in statements.items()},
+            None if statements is None else tuple(key.bound or ()),
         )
 
     # --- making ---
@@ -171,11 +174,13 @@ class Keys:
         databases: Iterable[str] | None = None,
         expires_in: float | None = None,
         statements: Mapping[str, str] | None = None,
+        bound: Sequence[str] | None = None,
     ) -> tuple[KeyRecord, str]:
         """Make a key; return it and its secret, which is never shown again.
 
         `databases` are names or ids. None, there or for the other options: as the key that makes
-        it. A key with `statements` and without `databases` is for the default database.
+        it. A key with `statements` and without `databases` is for the default database; every
+        session of it has to bind the parameters in `bound`.
         """
         require(grant, "keys")
         checked_key_name(name)
@@ -192,6 +197,7 @@ class Keys:
             assert ids is not None, "they were given"
             found = await described(self._access, grant, ids, statements)
             scopes = needed_scopes(found)
+        must_bind = None if bound is None else checked_must_bind(found, bound)
         wanted = checked_scopes(grant.scopes if scopes is None else scopes)
         if not grant.has_all(wanted):
             lacking = ", ".join(scope for scope in wanted if not grant.has(scope))
@@ -208,6 +214,7 @@ class Keys:
                 ids,
                 expires_at,
                 statements=None if found is None else stored(found),
+                bound=must_bind,
             )
             await self._store.write(statement)
         return self._record(key, names), secret
@@ -258,6 +265,7 @@ class Keys:
         expires_at: datetime | None,
         secret: str | None = None,
         statements: str | None = None,
+        bound: tuple[str, ...] | None = None,
     ) -> tuple[Statement, Key, str]:
         """Return a new key, the statement that stores it, and its secret, new if none is given."""
         secret = secret or self._mint.key()
@@ -273,10 +281,11 @@ class Keys:
             expires_at,
             None,
             statements,
+            bound,
         )
         statement = Statement(
             f"insert into keys ({_COLUMNS}, digest)"
-            " values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            " values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             [*msgspec.structs.astuple(key), digest(secret)],
         )
         return statement, key, secret
@@ -295,10 +304,12 @@ class Keys:
         scopes: Iterable[str] | None = None,
         databases: Iterable[str] | None = None,
         statements: Mapping[str, str] | None = None,
+        bound: Sequence[str] | None = None,
     ) -> KeyRecord:
         """Rename a key, or take scopes or databases from it. None leaves a field unchanged.
 
-        `statements` replace those of a key that has statements; another key cannot get any.
+        `statements` replace those of a key that has statements; another key cannot get any. `bound`
+        replaces the parameters that its sessions have to bind: those that lack one end.
         """
         require(grant, "keys")
         if name is not None:
@@ -314,22 +325,34 @@ class Keys:
             if scopes is not None and key.statements is not None:
                 raise InvalidRequest("a key with statements has no scopes")
             names = await self._names(grant)
+            of_key = None if key.statements is None else read_statements(key.statements)
+            must_bind = key.bound if bound is None else bound
+            if must_bind is not None:
+                must_bind = checked_must_bind(of_key if found is None else found, must_bind)
             changed = msgspec.structs.replace(
                 key,
                 name=name or key.name,
                 scopes=key.scopes if wanted is None else wanted,
                 databases=key.databases if databases is None else _ids_of(names, databases),
                 statements=key.statements if found is None else stored(found),
+                bound=must_bind,
             )
             _check_narrower(key, changed)
             if not changed.opens_everything:
                 await self._check_not_last(key)
             update = Statement(
-                "update keys set name = $2, scopes = $3, databases = $4, statements = $5"
-                " where id = $1",
-                [key.id, changed.name, changed.scopes, changed.databases, changed.statements],
+                "update keys set name = $2, scopes = $3, databases = $4, statements = $5,"
+                " bound = $6 where id = $1",
+                [
+                    key.id,
+                    changed.name,
+                    changed.scopes,
+                    changed.databases,
+                    changed.statements,
+                    changed.bound,
+                ],
             )
-            before = read_statements(key.statements or "{}")
+            before = of_key or {}
             lost = frozenset() if found is None else lost_parameters(before, found)
             ends = await self._ends_of_sessions(key, lost)
             await self._store.write(update, *ends)
@@ -391,6 +414,7 @@ class Keys:
                 key.databases,
                 key.expires_at,
                 statements=key.statements,
+                bound=key.bound,
             )
             await self._store.write(insertion, self._end_after(key, grace_seconds))
             if grace_seconds == 0:

@@ -132,6 +132,8 @@ class KeyRecord(msgspec.Struct, frozen=True):
     revoked_at: datetime | None
     statements: Mapping[str, str] | None = None
     """The only statements that the key can run, by name; None: its scopes decide."""
+    bound: tuple[str, ...] | None = None
+    """The parameters of these that every session must bind."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
@@ -178,7 +180,8 @@ class Grant(msgspec.Struct, frozen=True):
     used, None for all. The booleans are computed once, because every request reads them.
 
     A grant with `statements` has no scope, so that no check of a scope lets it pass: it runs these
-    statements, and `bound` parameters have the values that they have here.
+    statements, and `bound` parameters have the values that they have here. Sessions made with it
+    bind those of `must_bind`.
     """
 
     organization_id: str
@@ -194,6 +197,7 @@ class Grant(msgspec.Struct, frozen=True):
     bound: Mapping[str, Any] = MappingProxyType({})
     limits: Limits = Limits()
     """What its organization may have."""
+    must_bind: tuple[str, ...] = ()
     may_read: bool = False
     may_write: bool = False
     may_define: bool = False

@@ -69,6 +69,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "create index databases_by_parent on databases (branch_of)",
     ),
     ("alter table databases add column history double precision",),
+    ("alter table keys add column bound text[]",),
 )
 
 

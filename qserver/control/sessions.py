@@ -53,18 +53,20 @@ class Sessions:
         database: str | None = None,
         scopes: Iterable[str] | None = None,
         bind: Mapping[str, Any] | None = None,
+        allow_null: bool = False,
     ) -> tuple[SessionRecord, str]:
         """Make a session of a key; return it and its token, which is never shown again.
 
         `database` limits it to one, `scopes` to some; None for all that the key has. `bind` gives
-        parameters of the key's statements their values, for as long as the session lives.
+        parameters of the key's statements their values, for as long as the session lives; NULL for
+        one that the key wants bound only with `allow_null`.
         """
         if grant.session_id is not None:
             raise Forbidden(
                 "a session cannot make a session", hint="Send the key, or refresh the session."
             )
         wanted = _scopes_of(grant, scopes)
-        bound, bound_text = checked_bound(grant, bind)
+        bound, bound_text = checked_bound(grant, bind, allow_null)
         name, database_id = await self._database(grant, database)
         async with self._store.changing(grant):
             await self._check_room(grant)

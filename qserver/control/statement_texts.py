@@ -1,6 +1,7 @@
 """Keys that can only run statements stored with them, and the parameters that sessions bind.
 
     POST /v1/keys ─► checked, described in each database ─► keys.statements, JSON
+                                                            keys.bound: what sessions must bind
     POST /v1/session {"bind"} ─► names checked           ─► sessions.bound, JSON
 
 A statement is described when the key is made or changed (`describing`): it is parsed and bound, its
@@ -10,7 +11,7 @@ stars are expanded, and the scopes that it needs are known.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from qserver.sql.parameters import json_of
 Statements = Mapping[str, Described]
 
 _NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{STATEMENT_NAME_LENGTH_MAX - 1}}}")
+_BIND: Final = 'Send {"bind": {"name": value}}, with the value that belongs to this user.'
 _encode: Final = msgspec.json.Encoder().encode
 _statements_decoder: Final = msgspec.json.Decoder(dict[str, Described])
 _bound_decoder: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
@@ -97,9 +99,32 @@ def check_texts(statements: Mapping[str, str]) -> None:
         )
 
 
-def checked_bound(grant: Grant, bind: Mapping[str, Any] | None) -> tuple[Mapping[str, Any], str]:
+def checked_must_bind(statements: Statements | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the parameters that every session of a key must bind, or raise."""
+    if statements is None:
+        raise InvalidRequest("only a key that is limited to statements can name bound parameters")
+    unknown = sorted(set(names) - parameters_of(statements))
+    if unknown:
+        raise InvalidRequest(
+            f"no statement of the key has a parameter :{unknown[0]}",
+            hint="Send the parameters in `bound` that every session has to bind.",
+        )
+    return tuple(sorted(set(names)))
+
+
+def checked_bound(
+    grant: Grant, bind: Mapping[str, Any] | None, allow_null: bool = False
+) -> tuple[Mapping[str, Any], str]:
     """Check the parameters that a session binds; return them and their JSON."""
     bind = bind or {}
+    for name in grant.must_bind:
+        if name not in bind:
+            raise InvalidRequest(f"a session of this key has to bind :{name}", hint=_BIND)
+        if bind[name] is None and not allow_null:
+            raise InvalidRequest(
+                f"a session of this key cannot bind :{name} to null",
+                hint='If that is meant, say so: "allow_null": true.',
+            )
     if bind and grant.statements is None:
         raise InvalidRequest(
             "only a key that is limited to statements can bind their parameters",
@@ -114,8 +139,14 @@ def checked_bound(grant: Grant, bind: Mapping[str, Any] | None) -> tuple[Mapping
     return bind, text
 
 
-def check_bound(statements: Statements, bound: Mapping[str, Any]) -> None:
-    """Refuse a session that binds parameters which the statements no longer have."""
+def check_bound(statements: Statements, bound: Mapping[str, Any], must_bind: Iterable[str]) -> None:
+    """Refuse a session that binds parameters which the statements no longer have, or lacks one
+    that it must bind."""
+    if not bound.keys() >= set(must_bind):
+        raise Unauthorized(
+            "the key has changed, and a session has to bind a parameter that this one does not",
+            hint="Make a new session with the key.",
+        )
     if not parameters_of(statements).issuperset(bound):
         raise Unauthorized(
             "the key's statements have changed, and lack a parameter that this session binds",

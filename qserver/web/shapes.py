@@ -288,12 +288,14 @@ class ErrorAnswer(Struct, frozen=True):
 class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """`database` and `scopes` narrow the session; without them it may do what its key may.
 
-    `bind` gives parameters of the key's statements values that the session cannot change.
+    `bind` gives parameters of the key's statements values that the session cannot change. One that
+    the key wants bound is null only with `allow_null`.
     """
 
     database: str | None = None
     scopes: list[str] | None = None
-    bind: dict[str, Any] | None = None
+    bind: dict[str, Any] | UnsetType = UNSET
+    allow_null: bool = False
 
 
 class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -324,7 +326,8 @@ class RestoreRequest(Struct, frozen=True, forbid_unknown_fields=True):
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A new key: by default with the scopes and databases of the key that makes it, no expiry.
 
-    With `statements`, by name, it can run these and nothing else.
+    With `statements`, by name, it can run these and nothing else; every session of it has to bind
+    the parameters in `bound`.
     """
 
     name: str
@@ -332,15 +335,18 @@ class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
     databases: list[str] | None = None
     expires_in: Annotated[int, Meta(ge=1)] | None = None
     statements: dict[str, str] | None = None
+    bound: list[str] | None = None
 
 
 class KeyChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new name, fewer scopes or databases, or other statements for a key that has statements."""
+    """A new name, fewer scopes or databases; for a key that has statements other ones, or other
+    parameters that every session has to bind."""
 
     name: str | None = None
     scopes: list[str] | None = None
     databases: list[str] | None = None
     statements: dict[str, str] | None = None
+    bound: list[str] | None = None
 
 
 class RotateRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -453,6 +459,7 @@ class Key(Struct, frozen=True):
     expires_at: datetime | None
     revoked_at: datetime | None
     statements: dict[str, str] | UnsetType = UNSET
+    bound: list[str] | UnsetType = UNSET
 
 
 class KeyAnswer(Key, frozen=True):

@@ -56,11 +56,12 @@ def test_a_key_is_made_from_statements(
     file = tmp_path / "statements.json"
     file.write_text('{"one": "SELECT 1", "two": "SELECT 2"}')
     given = ["--statements-from", str(file), "--statement", "two = SELECT a FROM t WHERE b=:c"]
-    assert main(["key", "create", "ci", "--database", "shop", *given]) == 0
+    assert main(["key", "create", "ci", "--database", "shop", "--bound", "c", *given]) == 0
     assert server.requests[-1].body == {
         "name": "ci",
         "databases": ["shop"],
         "statements": {"one": "SELECT 1", "two": "SELECT a FROM t WHERE b=:c"},
+        "bound": ["c"],
     }
     capsys.readouterr()
     file.write_text('{"one": 1}')

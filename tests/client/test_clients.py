@@ -453,17 +453,20 @@ async def test_statements_by_name_and_parameters_that_a_session_binds(server: Fa
     server.route("POST", "/v1/session", Answer(session, 201))
     statements = {"mine": "SELECT n FROM t WHERE owner = :user"}
     async with both(server) as call:
-        assert (await call("create_key", "b", statements=statements))["id"] == "k"
-        assert await call("change_key", "k", statements=statements) == {"id": "k"}
+        made = await call("create_key", "b", statements=statements, bound=["user"])
+        assert made["id"] == "k"
+        assert await call("change_key", "k", statements=statements, bound=[]) == {"id": "k"}
         assert (await call("open_session", bind={"user": 42}))["token"] == "svc_s_x"
+        await call("open_session", bind={"user": None}, allow_null=True)
         assert (await call("query", Named("mine"), {"a": 1})).rows == [(1,)]
         await call("transaction", [Named("one"), Statement(Named("two"), {"b": 2}), "SELECT 3"])
     bodies = [each.body for each in server.requests]
     assert bodies[::2] == bodies[1::2]
     assert bodies[::2] == [
-        {"name": "b", "statements": statements},
-        {"statements": statements},
+        {"name": "b", "statements": statements, "bound": ["user"]},
+        {"statements": statements, "bound": []},
         {"bind": {"user": 42}},
+        {"bind": {"user": None}, "allow_null": True},
         {"statement": "mine", "params": {"a": 1}, "format": "arrays"},
         {
             "statements": [

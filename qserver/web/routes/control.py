@@ -41,7 +41,11 @@ class ControlRoutes:
     async def post_v1_session(self, admission: Admission) -> shapes.SessionAnswer:
         wanted = await body_of(admission, shapes.SessionRequest)
         record, token = await self._plane.sessions.create(
-            admission.grant, wanted.database, _tuple(wanted.scopes), wanted.bind
+            admission.grant,
+            wanted.database,
+            _tuple(wanted.scopes),
+            None if wanted.bind is UNSET else wanted.bind,
+            wanted.allow_null,
         )
         return shapes.SessionAnswer(True, _session(record, token, record.created_at))
 
@@ -121,6 +125,7 @@ class ControlRoutes:
             _tuple(wanted.databases),
             wanted.expires_in,
             wanted.statements,
+            _tuple(wanted.bound),
         )
         return shapes.KeyAnswer(**_key(record), key=secret)
 
@@ -136,6 +141,7 @@ class ControlRoutes:
             scopes=_tuple(wanted.scopes),
             databases=_tuple(wanted.databases),
             statements=wanted.statements,
+            bound=_tuple(wanted.bound),
         )
         return shapes.KeyAnswer(**_key(record))
 
@@ -255,7 +261,7 @@ def _key(record: KeyRecord) -> dict[str, Any]:
     fields = asdict(record)
     del fields["organization_id"]
     if record.statements is None:
-        del fields["statements"]
+        del fields["statements"], fields["bound"]
     return fields
 
 
