@@ -10,10 +10,10 @@ keys of a hash table are derived from it (`join_conditions`). `test_conditions_a
 conditions up before and after each rule, over every statement of the golden scripts.
 
 Order matters, and is the order of
-`RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,
-conditions moved to where they can be checked first, columns that nobody reads left out), then joins
-are ordered, then access paths and methods are chosen, then the order of rows is looked after where
-it shows, and last whole scans are computed over vectors.
+`RULES`: first what a plan means is made plain (right joins turned, conditions taken out of ORs,
+subqueries made joins, conditions moved to where they can be checked first, columns that nobody
+reads left out), then joins are ordered, then access paths and methods are chosen, then the order of
+rows is looked after where it shows, and last whole scans are computed over vectors.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from qserver.sql.optimizer.access_path_selection import access_path_selection
 from qserver.sql.optimizer.aggregate_elimination import aggregate_elimination
 from qserver.sql.optimizer.estimate import RowCount, with_estimates
 from qserver.sql.optimizer.join_ordering import join_ordering
+from qserver.sql.optimizer.or_factoring import or_factoring
 from qserver.sql.optimizer.order_preservation import order_preservation
 from qserver.sql.optimizer.predicate_pushdown import predicate_pushdown
 from qserver.sql.optimizer.projection_pruning import projection_pruning
@@ -41,6 +42,7 @@ Rule: TypeAlias = Callable[[Plan, RowCount], Plan]
 
 RULES: Final[tuple[Rule, ...]] = (
     right_join_normalization,
+    or_factoring,
     subquery_unnesting,
     predicate_pushdown,
     projection_pruning,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.expressions import Apply, Cast, Column, Elements, Expression, InList, IsNull
+from qserver.sql.expressions import Apply, Cast, Column, Elements, Expression, InList, IsNull, Or
 from qserver.sql.join_conditions import KeyPair, divided
 from qserver.sql.plan import Plan
 from qserver.sql.walk import conjuncts, tree_rebuilt
@@ -66,6 +66,8 @@ def selectivity(condition: Expression | None) -> float:
             share *= min(1.0, EQUAL * _count(each.items))
         elif isinstance(each, IsNull) and not each.negated:
             share *= EQUAL
+        elif isinstance(each, Or):
+            share *= min(OTHER, sum(map(selectivity, each.operands)))
         else:
             share *= OTHER
     return share

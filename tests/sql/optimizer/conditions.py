@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
+from random import Random
 from typing import Any
 
 from qserver.sql import expressions, plan
@@ -18,6 +19,8 @@ from qserver.sql.walk import conjuncts, everything, is_plan, parts, substituted
 from qserver.values.types import INTEGER
 
 SUBQUERY = "subquery"
+ROWS_TRIED = 300
+LACKING = (False, None)
 Term = tuple[str, tuple[Expression, ...]]
 """What is asked, and of which expressions."""
 
@@ -34,6 +37,51 @@ def conditions_of(statement: Any) -> Counter[str]:
         for symbol, operands in _terms(node):
             found.update(_text(symbol, each) for each in _resolved(operands, made_by))
     return found
+
+
+def disagreements(before: Any, after: Any) -> Counter[str]:
+    """Conditions whose truth, in some row, keeps that row before and drops it after, or otherwise.
+
+    What is neither AND nor OR is true, false or NULL by chance.
+    """
+    chance = Random(0)
+    demanded = [_demanded(each) for each in (before, after)]
+    if demanded[0] == demanded[1]:
+        return Counter()
+    for _ in range(ROWS_TRIED):
+        row = _Row(chance)
+        kept = [all(row.truth(each) is True for each in every) for every in demanded]
+        if kept[0] != kept[1]:
+            return Counter(map(_text_of, demanded[0]))
+    return Counter()
+
+
+class _Row:
+    """Knows which conditions hold in some row."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._share = chance.random()
+        self._truths: dict[str, bool | None] = {}
+
+    def truth(self, condition: Expression) -> bool | None:
+        if not isinstance(condition, expressions.And | expressions.Or):
+            lot = True if self._chance.random() < self._share else self._chance.choice(LACKING)
+            return self._truths.setdefault(_text_of(condition), lot)
+        found = [self.truth(each) for each in condition.operands]
+        decisive = isinstance(condition, expressions.Or)
+        if decisive in found:
+            return decisive
+        return None if None in found else not decisive
+
+
+def _demanded(statement: Any) -> list[Expression]:
+    return [
+        condition
+        for node in everything(statement)
+        if isinstance(node, plan.Filter | plan.Scan | plan.Join)
+        for condition in conjuncts(node.condition)
+    ]
 
 
 def joins_for_subqueries(statement: Any) -> int:
