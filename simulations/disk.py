@@ -24,7 +24,8 @@ from zlib import crc32
 import trio
 
 from qserver.durability.leases import Leases
-from qserver.durability.port import NO_PARTS, CheckpointParts, Ended, ends_with
+from qserver.durability.memory import MemoryScratch
+from qserver.durability.port import NO_PARTS, CheckpointParts, Ended, Scratch, ends_with
 from qserver.errors import LogFailed, LogTaken, QserverError
 from simulations.shelf import Shelf
 from simulations.world import ACTOR, SimulatedWorld
@@ -468,6 +469,9 @@ class DiskHandle:
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         return self._disk.load(self, numbers)
 
+    def scratch(self) -> Scratch:
+        return SimulatedScratch(self._disk.world)
+
     async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
         result: list[tuple[int, bytes]] = await self._perform(
             lambda: self._disk.read(self, after, most)
@@ -500,6 +504,19 @@ class DiskHandle:
         self.dead = True
         for operation in self._begun:
             operation.abandon()
+
+
+class SimulatedScratch(MemoryScratch):
+    """Pages that die with their process; saving them takes a moment."""
+
+    def __init__(self, world: SimulatedWorld) -> None:
+        super().__init__()
+        self._world = world
+
+    async def save_pages(self, pages: Sequence[tuple[int, bytes]]) -> None:
+        await self._world.stand_at_await_point()
+        await super().save_pages(pages)
+        self._world.reach("an older version was saved in a scratch")
 
 
 def _frame(version: int, data: bytes) -> bytes:

@@ -104,6 +104,7 @@ SOMETIMES: Final = (
     "a live query merged several versions",
     "a live query went on after a restart",
     "an older version was read",
+    "an older version was saved in a scratch",
     "a version was too old",
     "versions were listed",
     "two versions were compared",

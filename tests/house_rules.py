@@ -106,6 +106,7 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/thread_pool.py": frozenset({"threading"}),
     "qserver/durability/upkeep.py": frozenset({"sqlite3"}),
     "qserver/durability/wal_sync.py": frozenset({"os", "pathlib", "threading"}),
+    "qserver/durability/scratch_file.py": frozenset({"os", "pathlib", "tempfile"}),
     "qserver/durability/folder.py": frozenset({"os", "pathlib"}),
     "qserver/durability/data_folder.py": frozenset({"pathlib"}),
 }

@@ -29,6 +29,7 @@ from qserver.durability.port import (
     NO_PARTS,
     CheckpointParts,
     Log,
+    Scratch,
     StoredPage,
     StoredRecord,
 )
@@ -183,6 +184,9 @@ class BranchLog:
 
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return await self.own.load_pages(after, most)
+
+    def scratch(self) -> Scratch:
+        return self.own.scratch()
 
     def __repr__(self) -> str:
         return f"{self.own!r}, a branch of {self.base.parent} at version {self.base.version}"

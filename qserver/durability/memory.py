@@ -16,6 +16,7 @@ from qserver.durability.port import (
     APPENDED,
     NO_PARTS,
     CheckpointParts,
+    Scratch,
     StoredPage,
     StoredRecord,
     ends_with,
@@ -73,6 +74,25 @@ class CheckpointRows:
             if version in rows:
                 rows[version] = rows[version].changed(parts)
         self._rows = rows
+
+
+class MemoryScratch:
+    """Pages in memory, as bytes."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, bytes] = {}
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        self._pages.update(pages)
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        return {number: self._pages[number] for number in numbers if number in self._pages}
+
+    def close(self) -> None:
+        self._pages = {}
+
+    def __repr__(self) -> str:
+        return f"{len(self._pages)} scratch pages in memory"
 
 
 class MemoryLog:
@@ -143,6 +163,9 @@ class MemoryLog:
             del self._records[each]
         for number in pages:
             self._pages.pop(number, None)
+
+    def scratch(self) -> Scratch:
+        return MemoryScratch()
 
     def __repr__(self) -> str:
         size = sum(map(len, self._records.values()))

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from qserver.durability.leases import Leases
 from qserver.durability.page_cache import LOOKS_OF_A_SCAN, LOOKS_PACKED, PageCache
 from qserver.durability.pages import check_leaf, decode_branch, decode_leaf, find_in_leaf
-from qserver.durability.port import Log
 from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
 from qserver.storage.page import Branch, BranchEntries, Key, Leaf, LeafEntries, Tree, Value
 from qserver.storage.snapshot import Lease
@@ -31,6 +31,17 @@ from qserver.storage.snapshot import Lease
 
 def _ignore(*_: object) -> None:
     """The default callback: does nothing."""
+
+
+class PageSource(Protocol):
+    """The part of a log that readers need."""
+
+    @property
+    def borrowed(self) -> Leases:
+        """See `Log.borrowed`."""
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """See `Log.load`."""
 
 
 class ClosedLog:
@@ -51,11 +62,11 @@ class LoggedPages:
 
     def __init__(
         self,
-        log: Log,
+        log: PageSource,
         cache: PageCache | None = None,
         report: Callable[[str, Exception], None] = _ignore,
     ) -> None:
-        self._log: Log | ClosedLog = log
+        self._log: PageSource = log
         self.cache = PageCache() if cache is None else cache
         self.trouble: DataCorrupted | PageUnreadable | None = None
         """Why the last load failed, until one succeeds; damage stays until the process ends."""
@@ -136,6 +147,10 @@ class LoggedPages:
             raise
 
     def _note(self, error: DataCorrupted | PageUnreadable) -> None:
+        self.note_trouble(error)
+
+    def note_trouble(self, error: DataCorrupted | PageUnreadable) -> None:
+        """Report a page that cannot be read."""
         if self.trouble is None:
             self._report("a page cannot be read", error)
         if not isinstance(self.trouble, DataCorrupted):

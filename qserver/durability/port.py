@@ -69,6 +69,19 @@ APPENDED: Final = Ended()
 """An append that has ended, and not failed."""
 
 
+class Scratch(Protocol):
+    """Pages beside a log that nobody needs after a restart. Its user closes it."""
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        """Keep pages, whose numbers grow, until `close`; raise LogFailed if there is no room."""
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Return those of the pages that there are, see `Log.load`."""
+
+    def close(self) -> None:
+        """Forget everything. It may be called more than once."""
+
+
 class Log(Protocol):
     @property
     def borrowed(self) -> Leases:
@@ -143,6 +156,9 @@ class Log(Protocol):
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         """Drop the records up to a version, and pages. Nothing needs them any more."""
+
+    def scratch(self) -> Scratch:
+        """Return a new place for pages that need not last."""
 
 
 def ends_with(last: int, version: int, where: str) -> bool:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from math import inf
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 import trio
@@ -147,17 +147,14 @@ class Recovery:
     """Reads a log and applies it, in one piece or in several whose pages are saved."""
 
     def __init__(self, known: Recovered, log: Log, may_save: bool) -> None:
-        self.replay = Replay(known.snapshot)
         self.log_bytes, self.ahead_bytes = known.log_bytes, known.ahead_bytes
         self._saved = known.saved
         self._store = known.saved.store
         self._log = log
         if self._saved.doubt is not None:  # then nothing else may change
             may_save = False
-        self._most = self._store.cache.most >> SHARE_OF_REPLAY if may_save else inf
-        """Bytes of memory for what is not saved."""
-        self._pending = 0
-        """Bytes of log that were read and not applied."""
+        most = self._store.cache.most >> SHARE_OF_REPLAY if may_save else inf
+        self.replay = BoundedReplay(known.snapshot, self._store, most)
         self._records: deque[StoredRecord] = deque()
 
     async def read_on(self) -> bool:
@@ -165,11 +162,8 @@ class Recovery:
         count = 0
         while self._records or await self._read_some():
             record = self._records.popleft()
-            await self.replay.read(record, trio.lowlevel.checkpoint)
-            size = len(record[1])
-            self.log_bytes += size
-            self._pending += size
-            if MEMORY_OF_LOG * self._pending > self._most:
+            self.log_bytes += len(record[1])
+            if not await self.replay.read(record):
                 return False
             count += 1
             if count % RECORDS_BEFORE_YIELDING == 0:
@@ -182,23 +176,9 @@ class Recovery:
 
     async def apply(self, *, is_long: bool = False) -> Snapshot:
         """Return the snapshot of what was read; save its pages if memory is short."""
-        store, replay = self._store, self.replay
-        page = PAGE_ENTRIES_MAX * store.cache.entry_bytes
-        snapshot = replay.base
-        for made in replay.snapshots(max(self._most / page, CHANGES_AT_ONCE_MIN)):
-            if made is None:
-                await trio.lowlevel.checkpoint()
-                continue
-            snapshot = made
-            if store.copied * store.cache.entry_bytes > self._most:
-                is_long = True
-                await self._save_ahead(snapshot)
-        if is_long and await self._save_ahead(snapshot):
-            self.ahead_bytes = self.log_bytes
-        self.replay, self._pending = Replay(snapshot), 0
-        return snapshot
+        return await self.replay.apply(self._save_ahead, is_long=is_long)
 
-    async def _save_ahead(self, snapshot: Snapshot) -> bool:
+    async def _save_ahead(self, snapshot: Snapshot, is_whole: bool) -> bool:
         """Save all pages of a snapshot, so that they can be evicted; False if that fails."""
         save = self._saved.begin(snapshot)
         step: list[StoredPage] = []
@@ -212,13 +192,69 @@ class Recovery:
                 await self._log.save_pages(step)
             await self._log.sync_pages()
         except LogFailed:
-            self._most = inf
             return False
         for _ in save.sort_out():
             await trio.lowlevel.checkpoint()
         self._saved.advance(save)
         self._store.copied = 0
+        if is_whole:
+            self.ahead_bytes = self.log_bytes
         return True
+
+
+SavePages: TypeAlias = Callable[[Snapshot, bool], Awaitable[bool]]
+"""Saves the new pages of a snapshot, and receives whether it has all that was read.
+
+Returns False if that fails; then all stays in memory."""
+
+
+class BoundedReplay:
+    """Applies records to a snapshot, in pieces whose pages are saved if they are too many."""
+
+    def __init__(
+        self,
+        base: Snapshot,
+        store: LoggedPages,
+        most: float,
+        pause: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    ) -> None:
+        """`most`: the bytes of memory for what is not saved."""
+        self._replay = Replay(base)
+        self._store = store
+        self._most = most
+        self._pause = pause
+        self._pending = 0
+        """Bytes of log that were read and not applied."""
+
+    @property
+    def version(self) -> int:
+        """That of the last record that was read."""
+        return self._replay.version
+
+    async def read(self, record: StoredRecord) -> bool:
+        """Add a record; False if what was read has to be applied before the next one."""
+        await self._replay.read(record, self._pause)
+        self._pending += len(record[1])
+        return MEMORY_OF_LOG * self._pending <= self._most
+
+    async def apply(self, save: SavePages, *, is_long: bool = False) -> Snapshot:
+        """Return the snapshot of what was read; save its pages if memory is short, or `is_long`."""
+        store, replay = self._store, self._replay
+        page = PAGE_ENTRIES_MAX * store.cache.entry_bytes
+        snapshot = replay.base
+        for made in replay.snapshots(max(self._most / page, CHANGES_AT_ONCE_MIN)):
+            if made is None:
+                await self._pause()
+                continue
+            snapshot = made
+            if store.copied * store.cache.entry_bytes > self._most:
+                is_long = True
+                if not await save(snapshot, False):
+                    self._most = inf
+        if is_long and not await save(snapshot, True):
+            self._most = inf
+        self._replay, self._pending = Replay(snapshot), 0
+        return snapshot
 
 
 class Replay:

@@ -265,7 +265,7 @@ class Save:
 
     def __init__(self, saved: SavedPages, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.roots = _roots_of_snapshot(snapshot)
+        self.roots = roots_of_snapshot(snapshot)
         self.number_of: dict[Tree, int] = {}
         """Pages that are new since the last checkpoint."""
         failures = saved.numbers_of_failures()
@@ -392,6 +392,6 @@ class Drop:
 Doubt: TypeAlias = Save | Drop
 
 
-def _roots_of_snapshot(snapshot: Snapshot) -> list[Tree]:
+def roots_of_snapshot(snapshot: Snapshot) -> list[Tree]:
     """Return all roots except those of empty trees."""
     return [root for _, tree in snapshot.trees.items() for root in tree.roots if len(root)]

@@ -94,10 +94,12 @@ class SerialQueue:
             self._idles_soon = True
             self._put(None)
 
-    def post(self, call: Callable[[], None]) -> None:
-        """Queue a call whose end nobody waits for."""
-        if not self._is_closed:
-            self._begin(call)
+    def post(self, call: Callable[[], None]) -> bool:
+        """Queue a call whose end nobody waits for. False if the queue is closed."""
+        if self._is_closed:
+            return False
+        self._begin(call)
+        return True
 
     async def aclose(self, end: Callable[[], None]) -> None:
         """Do one last job, after those of this queue and none of another."""

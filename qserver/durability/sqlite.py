@@ -25,9 +25,11 @@ from qserver.durability.port import (
     NO_PARTS,
     CheckpointParts,
     Ended,
+    Scratch,
     StoredPage,
     StoredRecord,
 )
+from qserver.durability.scratch_file import ScratchFile
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.thread_pool import ThreadPool
@@ -181,6 +183,9 @@ class SqliteLog:
         done = await self._queue.run(lambda: self._file.forget(version, pages))
         while not done:  # waiting appends come in between
             done = await self._queue.run(lambda: self._file.forget(version, ()))
+
+    def scratch(self) -> Scratch:
+        return ScratchFile(self.path.parent, self._queue)
 
     async def shrink(self) -> None:
         """Give free pages of the file back to the file system; waiting appends come in between."""

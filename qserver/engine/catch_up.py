@@ -10,7 +10,6 @@ because the reader usually continues there.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
 from typing import Final
 
 from qserver.durability.pauses import in_steps
@@ -18,7 +17,7 @@ from qserver.durability.port import StoredRecord
 from qserver.durability.recovery import RECORD_BYTES_LONG, Replay
 from qserver.engine.feed import FeedVersion
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import OutOfMemory, ReaderTooSlow
+from qserver.errors import ReaderTooSlow
 from qserver.storage.catalog import changes_from_plain
 from qserver.storage.pieces import Steps, at_once
 from qserver.storage.snapshot import Snapshot
@@ -26,8 +25,9 @@ from qserver.storage.snapshot import Snapshot
 RECORDS_AT_ONCE: Final = 100
 """Records that are read with one call: commits wait for no more than that."""
 
-BYTES_BEFORE_COUNTING: Final = 64 * 1024
-"""Records that are added to a snapshot before they count in its memory."""
+
+async def _ignore(snapshot: Snapshot, size: int) -> None:
+    """The default: counts nothing."""
 
 
 class LogCatchUp:
@@ -36,25 +36,25 @@ class LogCatchUp:
         read: Callable[[int, int], Awaitable[list[StoredRecord]]],
         snapshot_at: Callable[[int], Awaitable[Snapshot]],
         newest: Callable[[], int],
-        count_grown: Callable[[Snapshot, int], None] = lambda snapshot, size: None,
+        note_grown: Callable[[Snapshot, int], Awaitable[None]] = _ignore,
         keep: Callable[[Snapshot], None] = lambda snapshot: None,
     ) -> None:
         """`read` reads the log; `newest` is the newest durable version.
 
         `snapshot_at` raises for a version that is no longer kept.
 
-        `count_grown` receives the bytes of records added to a snapshot, and raises if they are too
+        `note_grown` receives the bytes of records added to a snapshot, and raises if they are too
         many. `keep` receives the snapshot at which a reader stops.
         """
         self._read = read
         self._snapshot_at = snapshot_at
         self._newest = newest
-        self._count_grown = count_grown
+        self._note_grown = note_grown
         self._keep = keep
 
     async def after(self, version: int) -> AsyncGenerator[FeedVersion, None]:
         """Yield the durable versions after this one, in order."""
-        before, size = await self._snapshot_at(version), 0
+        before = await self._snapshot_at(version)
         while before.version < self._newest():
             records = await self._read(before.version, RECORDS_AT_ONCE)
             if not records or records[0][0] != before.version + 1:
@@ -70,16 +70,11 @@ class LogCatchUp:
                     fed, before = at_once(steps)
                 else:
                     fed, before = await in_steps(steps, yield_to_others)
-                size += record_bytes
-                if size > BYTES_BEFORE_COUNTING:
-                    self._count_grown(before, size)
-                    size = 0
+                await self._note_grown(before, record_bytes)
                 try:
                     yield fed
                 except GeneratorExit:
-                    with suppress(OutOfMemory):
-                        self._count_grown(before, size)
-                        self._keep(before)
+                    self._keep(before)
                     raise
 
     def __repr__(self) -> str:

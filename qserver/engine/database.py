@@ -155,7 +155,7 @@ class Database:
             self.history.read,
             self.history.snapshot_at,
             self.feed.newest,
-            self.history.count_grown,
+            self.history.note_grown,
             self.history.keep,
         )
         """The versions that readers of the feed have missed."""

@@ -3,9 +3,11 @@
     a version, or a time ─► the newest kept checkpoint before it ─► the records after ─► snapshot
 
 A checkpoint loads only its roots, and the log between two checkpoints is short; so the cost does
-not depend on the size of the database. A rebuilt snapshot stays in memory while somebody reads it,
-and a few are cached for the next reader. They count in the memory of pages, take at most a quarter
-of it, and are evicted first.
+not depend on the size of the database. A rebuilt snapshot stays while somebody reads it, and a few
+are cached for the next reader; a later version is rebuilt from them if they are nearer than a
+checkpoint. Their new pages count in the memory of pages. What would take more than a quarter of it
+is saved in a scratch, from where it is loaded on demand like all pages (`rebuilt_pages`). So every
+version in history can be read, however little memory there is.
 
 A version is in history if it was the newest at some moment since the horizon, whenever checkpoints
 were taken. Times of versions never decrease, so binary search finds the version of a time.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from math import inf
+from operator import attrgetter
 from typing import Final, TypeAlias
 from weakref import ref
 
@@ -29,10 +32,10 @@ from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.lineage import LogSegment, segment_before, segment_of
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
-from qserver.durability.pauses import in_steps
 from qserver.durability.port import Log, StoredRecord
+from qserver.durability.rebuilt_pages import RebuiltPages
 from qserver.durability.records import decode_time
-from qserver.durability.recovery import MEMORY_OF_LOG, Replay
+from qserver.durability.recovery import SHARE_OF_REPLAY, BoundedReplay
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.version_list import VersionEntry, list_versions
 from qserver.engine.yielding import yield_to_others
@@ -45,6 +48,8 @@ AsOf: TypeAlias = int | float
 
 RECORDS_READ_AT_ONCE: Final = 256
 RECORDS_BEFORE_YIELDING: Final = 16
+SHARE_OF_HISTORY: Final = 2
+"""1 / 2**2 of the memory may be new pages of rebuilt versions."""
 TRIES_MAX: Final = 3
 """A checkpoint may be dropped while it is being read; then another one serves."""
 
@@ -63,11 +68,11 @@ class HistoryStatistics(msgspec.Struct, frozen=True):
     """What these take in memory."""
 
 
-class RebuiltSnapshot(msgspec.Struct, frozen=True):
-    """The size of a rebuilt snapshot, for as long as its lease lives."""
+class Rebuilt(msgspec.Struct, frozen=True):
+    """The pages of rebuilt snapshots that have one lease, for as long as that lives."""
 
     lease: ref[Lease]
-    size: int
+    pages: RebuiltPages
 
 
 class History:
@@ -92,9 +97,9 @@ class History:
         self._saved = saved
         self._newest_durable = newest_durable
         self._recent: list[Snapshot] = []
-        self._rebuilt_snapshots: list[RebuiltSnapshot] = []
+        self._all: list[Rebuilt] = []
         self._making = trio.Lock()
-        self._rebuilt = 0
+        self._begun = self._rebuilt = 0
 
     @property
     def horizon(self) -> float:
@@ -164,26 +169,30 @@ class History:
     async def _segment(self, version: int) -> LogSegment | None:
         return await segment_of(await self._newest_segment(), version)
 
-    def count_grown(self, snapshot: Snapshot, size: int) -> None:
+    async def note_grown(self, snapshot: Snapshot, size: int) -> None:
         """Count records of this size that were applied to a rebuilt snapshot.
 
-        Raises OutOfMemory if there is no room for them.
+        Raises OutOfMemory if there is no room for them, in memory or on the disk.
         """
-        size *= MEMORY_OF_LOG
-        self._check_memory(size)
-        if self._is_ours(snapshot):
-            assert snapshot.lease is not None
-            self._rebuilt_snapshots.append(RebuiltSnapshot(ref(snapshot.lease), size))
+        rebuilt = self._rebuilt_of(snapshot)
+        if rebuilt is not None:
+            rebuilt.pages.logged += size
+            if self._takes_too_much():
+                await self._save(rebuilt.pages, snapshot)
 
     def keep(self, snapshot: Snapshot) -> None:
         """Cache a snapshot that was derived from a rebuilt one, for the next reader."""
         known = any(each.version == snapshot.version for each in self._recent)
-        if self._is_ours(snapshot) and not known:
-            self._recent = [*self._recent[1 - HISTORY_SNAPSHOTS_MAX :], snapshot]
-            self._count()
+        if not known and self._rebuilt_of(snapshot) is not None:
+            self._add_recent(snapshot)
 
-    def _is_ours(self, snapshot: Snapshot) -> bool:
-        return any(each.lease() is snapshot.lease for each in self._rebuilt_snapshots)
+    def _rebuilt_of(self, snapshot: Snapshot) -> Rebuilt | None:
+        """Return the pages of a snapshot that was rebuilt, or derived from such a one."""
+        return next((each for each in self._all if each.lease() is snapshot.lease), None)
+
+    def _add_recent(self, snapshot: Snapshot) -> None:
+        self._recent = [*self._recent[1 - HISTORY_SNAPSHOTS_MAX :], snapshot]
+        self._count()
 
     async def version_at(self, time: float, newest: Snapshot) -> int:
         """Return the version that was the newest at a time, which is before that of `newest`."""
@@ -266,8 +275,7 @@ class History:
             for _ in range(TRIES_MAX):
                 made = await self._rebuild(version, shards)
                 if made is not None:
-                    self._recent = [*self._recent[1 - HISTORY_SNAPSHOTS_MAX :], made]
-                    self._count()
+                    self._add_recent(made)
                     return made
         raise self._too_old()
 
@@ -277,56 +285,95 @@ class History:
         base = None if segment is None else segment.base_of(version)
         if segment is None or base is None:
             raise self._too_old()
+        begin = self._nearest(base.version, version)
+        if begin is None:
+            begin = await self._begin(segment, base, version, shards)
+        if begin is None:
+            return None
+        rebuilt = self._rebuilt_of(begin)
+        assert rebuilt is not None, "it has a lease of ours"
+        made = await self._replayed(begin, rebuilt.pages, segment.log, version)
+        self._rebuilt += made is not None
+        return made
+
+    def _nearest(self, first: int, last: int) -> Snapshot | None:
+        """Return the cached snapshot with the greatest version between two."""
+        near = [each for each in self._recent if first < each.version < last]
+        found = max(near, key=attrgetter("version"), default=None)
+        rebuilt = None if found is None else self._rebuilt_of(found)
+        if rebuilt is None or rebuilt.pages.saved > self._store.cache.most:
+            return None  # its scratch has many pages that only earlier versions had
+        return found
+
+    async def _begin(
+        self, segment: LogSegment, base: KeptCheckpoint, version: int, shards: int
+    ) -> Snapshot | None:
+        """Load a checkpoint, with a lease and pages of its own; None if it is dropped meanwhile."""
         lease = self._store.new_lease(base.version, version)
         if segment.end is not None:
             segment.log.borrowed.add(lease)
-        begin = await self._load(segment.log, base, shards, lease)
-        if begin is None:
-            return None
-        replay, size = Replay(begin), 0
-        while replay.version < version:
-            most = min(version - replay.version, RECORDS_READ_AT_ONCE)
-            records = await segment.log.read(replay.version, most)
-            if not records or records[0][0] != replay.version + 1:
-                return None
-            size += MEMORY_OF_LOG * sum(len(data) for _, data in records)
-            self._check_memory(size)
-            for count, record in enumerate(records, start=1):
-                await replay.read(record, yield_to_others)
-                if count % RECORDS_BEFORE_YIELDING == 0:
-                    await yield_to_others()
-        made = await in_steps(replay.in_pieces(), yield_to_others)
-        self._rebuilt += 1
-        self._rebuilt_snapshots.append(RebuiltSnapshot(ref(lease), size))
+        self._begun += 1
+        pages = RebuiltPages(self._store, self._log, self._begun)
+        self._all.append(Rebuilt(ref(lease), pages))
         self._store.cache.histories.add(self)
-        return made
-
-    async def _load(
-        self, log: Log, base: KeptCheckpoint, shards: int, lease: Lease
-    ) -> Snapshot | None:
         if base.version == 0:
             return empty_snapshot(shards, lease)
-        stored = await log.load_checkpoint(base.version)
+        stored = await segment.log.load_checkpoint(base.version)
         if stored is None:
             return None
         checkpoint = decode_checkpoint(*stored)
         if not isinstance(checkpoint, Checkpoint) or checkpoint.format != FORMAT:
             raise self._too_old()  # an earlier release wrote it, and only its newest can be read
-        return snapshot_of(checkpoint, self._store, shards, lease)
+        return snapshot_of(checkpoint, pages, shards, lease)
+
+    async def _replayed(
+        self, begin: Snapshot, pages: RebuiltPages, log: Log, version: int
+    ) -> Snapshot | None:
+        """Apply the records up to a version; None if some are dropped meanwhile."""
+
+        async def save(snapshot: Snapshot, is_whole: bool) -> bool:
+            return await self._save(pages, snapshot)
+
+        cache = self._store.cache
+        most = cache.most >> SHARE_OF_REPLAY
+        replay = BoundedReplay(begin, pages, most, yield_to_others)
+        while replay.version < version:
+            count = min(version - replay.version, RECORDS_READ_AT_ONCE)
+            records = await log.read(replay.version, count)
+            if not records or records[0][0] != replay.version + 1:
+                return None
+            for count, record in enumerate(records, start=1):
+                pages.logged += len(record[1])
+                has_room = await replay.read(record)
+                if not has_room or self._takes_too_much():
+                    await replay.apply(save, is_long=True)
+                elif count % RECORDS_BEFORE_YIELDING == 0:
+                    await yield_to_others()
+            cache.make_room()
+        made = await replay.apply(save)
+        if self._takes_too_much():
+            await self._save(pages, made)
+        return made
 
     # --- memory ---
 
-    def _check_memory(self, wanted: int) -> None:
-        """Raise OutOfMemory if rebuilt versions have used up their share of the memory."""
+    def _takes_too_much(self) -> bool:
+        """Return whether rebuilt versions, of all databases, take more than their share."""
         cache = self._store.cache
-        if cache.history_bytes + wanted > cache.most >> 2:
+        if cache.history_bytes > cache.most >> SHARE_OF_HISTORY:
             cache.yield_histories()
-        if cache.history_bytes + wanted > cache.most >> 2:
+        return cache.history_bytes > cache.most >> SHARE_OF_HISTORY
+
+    async def _save(self, pages: RebuiltPages, snapshot: Snapshot) -> bool:
+        """Save the new pages of a version; False if that fails, and memory has room for them."""
+        if await pages.save(snapshot, yield_to_others):
+            return True
+        if self._takes_too_much():
             raise OutOfMemory(
-                "there is not enough memory for this older version",
-                hint="Ask again when other readers of older versions have ended, or raise"
-                " QSERVER_MEMORY.",
+                "there is not enough memory for this older version, and no room on the disk",
+                hint="Make room on the disk, or raise QSERVER_MEMORY.",
             )
+        return False
 
     def _trim(self, log_start: int) -> None:
         """Drop cached versions that are too old to be asked for, so that their pages can go."""
@@ -340,17 +387,21 @@ class History:
 
     @property
     def held(self) -> int:
-        return sum(each.size for each in self._rebuilt_snapshots)
+        return sum([each.pages.unsaved for each in self._all if each.lease() is not None])
 
     def _count(self) -> None:
-        self._rebuilt_snapshots = [
-            each for each in self._rebuilt_snapshots if each.lease() is not None
-        ]
-        if not self._rebuilt_snapshots:
+        """Forget the pages of snapshots that nobody has any more."""
+        for each in self._all:
+            if each.lease() is None:
+                each.pages.close()
+        self._all = [each for each in self._all if each.lease() is not None]
+        if not self._all:
             self._store.cache.histories.discard(self)
 
     def close(self) -> None:
-        self._recent, self._rebuilt_snapshots = [], []
+        for each in self._all:
+            each.pages.close()
+        self._recent, self._all = [], []
         self._count()
 
     def statistics(self, saved: SavedPages, logged: int) -> HistoryStatistics:

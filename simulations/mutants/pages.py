@@ -67,10 +67,10 @@ class _Unsynced:
 
 
 def _save_ahead_without_a_sync(original: Any) -> Any:
-    async def save_ahead(self: Any, snapshot: Snapshot) -> bool:
+    async def save_ahead(self: Any, snapshot: Snapshot, is_whole: bool) -> bool:
         log, self._log = self._log, _Unsynced(self._log)
         try:
-            saved: bool = await original(self, snapshot)
+            saved: bool = await original(self, snapshot, is_whole)
         finally:
             self._log = log
         return saved

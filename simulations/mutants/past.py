@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from qserver.durability.kept import history_begins
+from qserver.durability.memory import MemoryScratch
 from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
@@ -122,8 +123,28 @@ MUTANTS: Final = (
         "read_without_a_lease",
         "who reads a version that was made again holds no page of its checkpoint",
         HISTORY,
-        (edited(History._load, "self._store, shards, lease)", "self._store, shards, Lease(0))"),),
+        (
+            edited(
+                History._begin,
+                "self._store.new_lease(base.version, version)",
+                "Lease(base.version, version)",
+            ),
+        ),
         shape=(*TRIMMED, ("delay_seconds", 0.02), ("checkpoint_log_bytes", 1)),
+    ),
+    Mutant(
+        "number_scratch_pages_alike",
+        "two older versions that were saved in a scratch number their new pages alike",
+        HISTORY,
+        (edited(History._begin, "self._begun += 1", "pass"),),
+        shape=(*WHOLE, ("cache_bytes", 2_000)),
+    ),
+    Mutant(
+        "lose_scratch_pages",
+        "pages of an older version are evicted that its scratch does not have",
+        HISTORY,
+        (edited(MemoryScratch.save_pages, "self._pages.update(pages)", "pass"),),
+        shape=(*WHOLE, ("cache_bytes", 2_000)),
     ),
     Mutant(
         "hold_what_nobody_may_read",

@@ -208,9 +208,8 @@ class _Reader:
             self._fed = None
         except (UndefinedTable, OutOfMemory) as error:
             renamed = self._wanted is not None and "notes" in self._wanted
-            self._expect(
-                renamed or isinstance(error, OutOfMemory), f"is refused its tables: {error!r}"
-            )
+            is_short = isinstance(error, OutOfMemory) and "older version" not in str(error)
+            self._expect(renamed or is_short, f"is refused its tables: {error!r}")
             self._fed = None
         except Unauthorized:
             self._service.world.reach("a reader of changes lost its key")

@@ -280,12 +280,12 @@ async def test_versions_in_memory_are_few_are_counted_and_go_first() -> None:
         await database.transact(counters.create(20))
         for number in range(8):
             await database.transact(counters.increment(number))
-        for version in range(1, 8):
+        for version in range(7, 0, -1):
             await database.snapshot_at(version)
         statistics = database.statistics().history
         assert statistics is not None and statistics.rebuilt == 7
         assert cache.history_bytes == statistics.snapshot_bytes > 0
-        again = await database.snapshot_at(7)
+        again = await database.snapshot_at(1)
         found = database.statistics().history
         assert found is not None and found.rebuilt == 7, "it was still there"
         cache.yield_histories()
@@ -293,9 +293,6 @@ async def test_versions_in_memory_are_few_are_counted_and_go_first() -> None:
         del again
         cache.yield_histories()
         assert cache.history_bytes == 0 and not cache.histories
-        cache.most = 100
-        with pytest.raises(OutOfMemory):
-            await database.snapshot_at(1)
 
 
 async def test_every_version_can_be_read_however_little_memory_there_is() -> None:
