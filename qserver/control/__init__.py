@@ -8,7 +8,6 @@ from qserver.control.plane import ControlPlane
 from qserver.control.rates import Allowance
 from qserver.control.records import (
     SCOPES,
-    TIERS,
     DatabaseFacts,
     DatabaseRecord,
     Grant,
@@ -17,8 +16,8 @@ from qserver.control.records import (
     OrganizationOverview,
     ResetReport,
     SessionRecord,
-    Tier,
 )
+from qserver.control.tiers import TIERS, Tier
 
 __all__ = [
     "SCOPES",

@@ -150,7 +150,7 @@ class Access:
             min(ends, default=inf),
             statements,
             bound,
-            self._shares.limits(found.tier),
+            self._shares.share(found.organization_id, found.tier),
             tuple(found.must_bind or ()),
         )
 

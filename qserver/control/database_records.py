@@ -24,7 +24,7 @@ from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.branches import Branches, Origin
 from qserver.control.databases import Databases
-from qserver.control.records import TIERS, DatabaseFacts, DatabaseRecord, DatabaseState, Grant
+from qserver.control.records import DatabaseFacts, DatabaseRecord, DatabaseState, Grant
 from qserver.control.requests import Page, checked_name, require
 from qserver.control.space import Space
 from qserver.control.store import Store
@@ -194,7 +194,7 @@ class DatabaseRecords:
             "select count(*) from databases where organization_id = $1 and state <> 'deleted'",
             grant.organization_id,
         )
-        most = TIERS[grant.tier].databases
+        most = grant.limits.databases
         if count >= most:
             raise DiskFull(
                 f"an organization of the tier {grant.tier} has at most {most} databases",

@@ -18,6 +18,7 @@ durable. Only for that are hosts shielded from cancellation.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NoReturn, Protocol
 
@@ -25,6 +26,7 @@ import msgspec
 import trio
 
 from qserver.control.logs import Logs
+from qserver.control.shares import Share
 from qserver.durability.files import Disk
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
@@ -184,6 +186,8 @@ class Databases:
         self._hosts: dict[str, _Host] = {}
         """Hosts of databases that are open or opening; `_closing` has the rest."""
         self._closing: dict[str, _Host] = {}
+        self.share_of: Callable[[str], Awaitable[Share | None]] = _shared_by_all
+        """Finds the share of a database's organization, when the database is opened."""
         self.troubles: dict[str, Exception] = {}
         """Why databases could not be opened; a later success removes the entry."""
 
@@ -366,11 +370,12 @@ class Databases:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.run)
             await _until_open(database)
+            share = await self.share_of(host.id)
             if not host.close_wanted.is_set():
                 sql = SqlDatabase(
                     database,
                     self._world,
-                    self._pool,
+                    self._pool if share is None else share.memory,
                     self._value_bytes_most,
                     host.quota,
                     plans=self.plans,
@@ -434,6 +439,10 @@ async def _settle(opened: OpenDatabase) -> None:
             await opened.database.close()
         except QserverError:
             pass  # a database that is not open has nothing to settle
+
+
+async def _shared_by_all(database_id: str) -> None:
+    """Nobody has a share."""
 
 
 def _nothing(transaction: Transaction) -> None:

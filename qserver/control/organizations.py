@@ -36,6 +36,7 @@ from qserver.query.sql_database import Statement
 
 DEFAULT: Final = "default"
 MAIN: Final = "main"
+_COUNT: Final = "select count(*) from organizations"
 _LIVING_KEYS: Final = """select count(*) from keys where organization_id = $1
     and revoked_at is null and (expires_at is null or expires_at > $2)"""
 _LIVING_SESSIONS: Final = """select count(*) from sessions s join keys k on k.id = s.key_id
@@ -104,9 +105,10 @@ class Organizations:
                 raise
 
     async def _begin(self, name: str, tier: str) -> tuple[Organization, DatabaseRecord]:
-        count = await self._store.count("select count(*) from organizations")
+        count = await self._store.count(_COUNT)
         if count >= ORGANIZATIONS_MAX:
             raise InvalidRequest(f"this server has {ORGANIZATIONS_MAX} organizations already")
+        self._shares.note_organizations(count + 1)
         now = self._store.now()
         organization = Organization(self._mint.id("org", now.timestamp()), name, tier, now)
         insertion, database = self._databases.insertion(organization.id, name, MAIN)
@@ -151,6 +153,7 @@ class Organizations:
         Returns the secret of a key that had to be made. An unknown `first_key` is added to the
         existing keys; a revoked one stays revoked.
         """
+        self._shares.note_organizations(await self._store.count(_COUNT))
         rows = await self._store.rows("select id, tier from organizations where name = $1", DEFAULT)
         if not rows:
             _, _, _, secret = await self._create(DEFAULT, tier, first_key)

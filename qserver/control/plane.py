@@ -33,12 +33,13 @@ from qserver.control.keys import Keys
 from qserver.control.open_transactions import OpenTransactions
 from qserver.control.organizations import Organizations
 from qserver.control.rates import Allowance, Rates, SignupRates
-from qserver.control.records import TIERS, Grant, Tier
+from qserver.control.records import Grant
 from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
-from qserver.control.shares import Shares
+from qserver.control.shares import Share, Shares
 from qserver.control.space import Space
 from qserver.control.store import Store
+from qserver.control.tiers import TIERS, Tier
 from qserver.control.tokens import Mint, check_key
 from qserver.engine.world import World
 from qserver.errors import InvalidRequest, QserverError, first_of
@@ -50,6 +51,8 @@ from qserver.limits import (
 )
 
 CONTROL: Final = "control"
+_OWNER: Final = """select o.id, o.tier from databases d join organizations o
+    on o.id = d.organization_id where d.id = $1"""
 
 
 class ControlPlane:
@@ -85,7 +88,9 @@ class ControlPlane:
         self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
         self.space = Space(self._store, databases, tiers)
-        shares = shares or Shares(tiers)
+        shares = shares or Shares(tiers=tiers)
+        self._shares = shares
+        databases.share_of = self._share_of
         access = Access(self._store, databases, world.now, shares)
         self.grant_nowait = access.grant_nowait  # on every request, as are the three below
         self.authenticate = access.authenticate
@@ -147,6 +152,11 @@ class ControlPlane:
         await self.records.finish_cut_short()
         await self.records.delete_expired()
         return await self.organizations.ensure_default(self._tier, self._first_key)
+
+    async def _share_of(self, database_id: str) -> Share | None:
+        """Return the share of a database's organization; `control` has none."""
+        rows = [] if database_id == CONTROL else await self._store.rows(_OWNER, database_id)
+        return self._shares.share(*rows[0]) if rows else None
 
     async def _sweep_for_ever(self) -> None:
         while True:

@@ -25,7 +25,7 @@ from typing import Final
 
 import msgspec
 
-from qserver.control.records import Tier
+from qserver.control.tiers import Tier
 from qserver.errors import RateLimited
 from qserver.limits import RATE_WINDOW_SECONDS, SIGNUP_WINDOW_SECONDS
 

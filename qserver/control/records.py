@@ -18,64 +18,17 @@ import msgspec
 import trio
 from msgspec.structs import force_setattr
 
-from qserver.limits import (
-    DATABASES_FREE,
-    DATABASES_OF_ORGANIZATION_MAX,
-    DATABASES_PRO,
-    KEYS_OF_ORGANIZATION_MAX,
-    REQUESTS_PER_WINDOW_FREE,
-    REQUESTS_PER_WINDOW_PRO,
-    SESSIONS_OF_KEY_MAX,
-    STATEMENT_SECONDS,
-    STORED_BYTES_FREE,
-    STORED_BYTES_PRO,
-)
+from qserver.control.shares import Share
+from qserver.control.tiers import Limits
 from qserver.query.described import Described
 
 ADMIN: Final = "admin"
 SCOPES: Final = ("data:read", "data:write", "schema", "databases", "keys", ADMIN)
 """What a key may do; `admin` implies all others."""
 
-_TIMEOUT_MS: Final = int(STATEMENT_SECONDS * 1000)
-
 DatabaseState: TypeAlias = Literal["creating", "ready", "deleting", "deleted"]
 """`deleted`: gone for everybody, but branches still need pages in its file."""
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
-
-
-class Tier(msgspec.Struct, frozen=True):
-    """What an organization may have; None is no limit."""
-
-    name: str
-    requests_per_minute: int | None
-    databases: int = DATABASES_OF_ORGANIZATION_MAX
-    stored_bytes: int | None = None
-
-
-TIERS: Final = MappingProxyType(
-    {
-        tier.name: tier
-        for tier in (
-            Tier("free", REQUESTS_PER_WINDOW_FREE, DATABASES_FREE, STORED_BYTES_FREE),
-            Tier("pro", REQUESTS_PER_WINDOW_PRO, DATABASES_PRO, STORED_BYTES_PRO),
-            Tier("unlimited", None),
-        )
-    }
-)
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What an organization may have; None is no limit."""
-
-    requests_per_minute: int | None = None
-    databases: int = DATABASES_OF_ORGANIZATION_MAX
-    keys: int = KEYS_OF_ORGANIZATION_MAX
-    sessions_per_key: int = SESSIONS_OF_KEY_MAX
-    stored_bytes: int | None = None
-    statement_timeout_ms: int = _TIMEOUT_MS
-    """How long a request may take that does not say how long."""
-    statement_timeout_max_ms: int = _TIMEOUT_MS
-    """The longest time that a request may ask for."""
 
 
 class Organization(msgspec.Struct, frozen=True):
@@ -195,8 +148,8 @@ class Grant(msgspec.Struct, frozen=True):
     expires_at: float = inf
     statements: Mapping[str, Described] | None = None
     bound: Mapping[str, Any] = MappingProxyType({})
-    limits: Limits = Limits()
-    """What its organization may have."""
+    share: Share = msgspec.field(default_factory=Share)
+    """What its organization has, and may have."""
     must_bind: tuple[str, ...] = ()
     may_read: bool = False
     may_write: bool = False
@@ -206,6 +159,10 @@ class Grant(msgspec.Struct, frozen=True):
         force_setattr(self, "may_read", self.has("data:read"))
         force_setattr(self, "may_write", self.has("data:write"))
         force_setattr(self, "may_define", self.has("schema"))
+
+    @property
+    def limits(self) -> Limits:
+        return self.share.limits
 
     def deadline(self) -> float:
         """Return until when a request that begins now may run, by Trio's clock."""

@@ -23,8 +23,8 @@ import msgspec
 import trio
 
 from qserver.control.databases import Databases, OpenDatabase
-from qserver.control.records import TIERS, Tier
 from qserver.control.store import Store
+from qserver.control.tiers import TIERS, Tier
 from qserver.errors import DiskFull
 from qserver.limits import DISK_FREE_BYTES_MIN
 

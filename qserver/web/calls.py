@@ -34,6 +34,7 @@ from qserver.http1 import (
     request_id_of,
 )
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
+from qserver.query.memory_pool import MemoryPool
 from qserver.web.answers import error_body, error_event
 from qserver.web.compression import Compression, compressed_parts
 from qserver.web.readers import stopping
@@ -209,7 +210,7 @@ class Call(ABC):
         if isinstance(body, bytes) and len(body) <= COMPRESSED_AT_ONCE_BYTES:
             packed = coding.compressed(body)
         else:
-            packed = compressed_parts(body, coding, endpoint.service.memory)
+            packed = compressed_parts(body, coding, self.memory())
         if packed is None:
             return Response(status, headers, body, self.request_id)
         encoded = Headers([*headers.pairs, (b"content-encoding", coding.name)])
@@ -256,6 +257,10 @@ class Call(ABC):
     def no_results(self) -> Sequence[Any] | None:
         """The empty `results` of a transaction's error; None for other calls."""
         return None
+
+    def memory(self) -> MemoryPool:
+        """The memory that its answer counts toward."""
+        return self.endpoint.service.memory
 
     def release(self) -> None:
         """Release what the call holds; a second call does nothing."""
@@ -328,6 +333,9 @@ class KeyedCall(Call):
         body = self.body
         return self.run(body) if isinstance(body, bytes) else self.read(body)
 
+    def memory(self) -> MemoryPool:
+        return self.grant.share.memory if hasattr(self, "grant") else super().memory()
+
     def limit(self, grant: Grant) -> None:
         """Called for a grant that allows named statements only: by default it allows nothing."""
         raise Forbidden(
@@ -340,7 +348,7 @@ class KeyedCall(Call):
         return self.after(self._whole(body, most), self._arrived)
 
     async def _whole(self, body: IncomingBody, most: int | None) -> bytes:
-        with self.endpoint.service.bodies.growing() as hold:
+        with self.grant.share.bodies.growing() as hold:
             return await body.read(most, hold)
 
     def _arrived(self, body: bytes) -> Answer:

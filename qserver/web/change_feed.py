@@ -122,7 +122,7 @@ class ChangesCall(KeyedCall):
             if self.endpoint.streams:
                 await before(deadline, _check_kept, database, options.since)
                 return None
-            with service.memory.growing() as hold:
+            with self.grant.share.memory.growing() as hold:
                 return await some_changes(
                     database.feed,
                     database.catch_up,
@@ -175,7 +175,7 @@ class ChangesCall(KeyedCall):
 
     def _in_parts(self, body: bytes) -> Response:
         """A long answer. It counts as used memory until it has been sent."""
-        pool = self.endpoint.service.memory
+        pool = self.grant.share.memory
         pool.take(len(body))
 
         async def parts() -> AsyncGenerator[bytes, None]:
@@ -193,7 +193,7 @@ class ChangesCall(KeyedCall):
         assert opened is not None and reader is not None
         database = opened.database
         reader.sent_at = -inf  # so that something is sent at once, and the head with it
-        pool = self.endpoint.service.memory
+        pool = self.grant.share.memory
         parts = FeedParts(
             database.feed, database.catch_up, options.since, options.wanted, reader, pool
         )

@@ -29,7 +29,8 @@ from msgspec.structs import astuple, fields
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held
-from qserver.control.records import Grant, Limits
+from qserver.control.records import Grant
+from qserver.control.tiers import Limits
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest, QserverError
 from qserver.http1 import PENDING, Answer, Response
@@ -264,7 +265,7 @@ class HotCall(KeyedCall):
 
     def _in_parts(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Response:
         """A long answer. Its rows count as used memory until they have been sent."""
-        pool, held = self.endpoint.service.memory, outcome.held_bytes
+        pool, held = self.grant.share.memory, outcome.held_bytes
         if outcome.committed:
             pool.take_anyway(held)  # the commit cannot be refused any more
         else:
@@ -408,7 +409,7 @@ class QueryCall(HotCall):
             if not stream.committed:
                 await self.check_still_allowed()
 
-        pool = endpoint.service.memory
+        pool = self.grant.share.memory
         most = self._options.cut_rows
         rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known, pool, most)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
@@ -446,7 +447,7 @@ class QueryCall(HotCall):
             await self.check_still_allowed()
 
         every_seconds = self._every_seconds
-        pool = endpoint.service.memory
+        pool = self.grant.share.memory
         parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader, pool)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
 

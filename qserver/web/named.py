@@ -17,7 +17,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import fields, replace
 
-from qserver.control.records import Grant, Limits
+from qserver.control.records import Grant
+from qserver.control.tiers import Limits
 from qserver.errors import DataError, Forbidden, InvalidRequest, ProtocolViolation, QserverError
 from qserver.query.described import Described
 from qserver.query.sql_database import Statement

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from qserver.control.records import Limits
+from qserver.control.tiers import Limits
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import (

@@ -21,8 +21,9 @@ from qserver.config import Settings
 from qserver.control.databases import Databases
 from qserver.control.logs import Logs
 from qserver.control.plane import CONTROL, ControlPlane
-from qserver.control.records import TIERS, Grant
+from qserver.control.records import Grant
 from qserver.control.shares import Shares
+from qserver.control.tiers import TIERS
 from qserver.durability.page_cache import PageCache
 from qserver.engine.database import DatabaseStatistics
 from qserver.engine.database import State as DatabaseState
@@ -111,6 +112,8 @@ class Service:
             signups_per_address=settings.signups_per_address,
             signups_per_hour=settings.signups_per_hour,
             shares=Shares(
+                self.memory,
+                self.bodies,
                 statement_seconds=settings.statement_timeout,
                 statement_seconds_max=settings.statement_timeout_max,
             ),

@@ -18,7 +18,8 @@ import trio
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.plane import ControlPlane
-from qserver.control.records import ADMIN, TIERS, Grant
+from qserver.control.records import ADMIN, Grant
+from qserver.control.tiers import TIERS
 from qserver.errors import Unauthorized
 from qserver.query.described import Described
 from simulations.world import SimulatedWorld

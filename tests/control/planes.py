@@ -12,7 +12,7 @@ import trio
 
 from qserver.control import ControlPlane, Databases, Grant, MemoryLogs
 from qserver.control.logs import Logs
-from qserver.control.records import TIERS, Tier
+from qserver.control.tiers import TIERS, Tier
 from qserver.durability.port import Log
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import LogFailed

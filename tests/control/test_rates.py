@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.control.rates import UNLIMITED, Allowance, Rates, SignupRates
-from qserver.control.records import TIERS, Tier
+from qserver.control.tiers import TIERS, Tier
 from qserver.errors import RateLimited
 from qserver.limits import RATE_WINDOW_SECONDS, SIGNUP_WINDOW_SECONDS
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from qserver.control.records import Grant, Tier
+from qserver.control.records import Grant
+from qserver.control.tiers import Tier
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.files import Disk
 from qserver.errors import DiskFull

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog
@@ -27,6 +29,63 @@ def test_the_pool_refuses_what_is_one_byte_too_much() -> None:
     assert pool.held == 60
     pool.take_anyway(90)  # what has happened already cannot be refused
     assert pool.held == 150
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-400, 400)), max_size=60))
+def test_an_organization_holds_no_more_than_it_leaves_free(wishes: list[tuple[int, int]]) -> None:
+    pool = MemoryPool(1000)
+    parts = [pool.part() for _ in range(4)]
+    for who, count in wishes:
+        part = parts[who]
+        if count < 0:
+            part.give_back(min(-count, part.held))
+            continue
+        before = part.held
+        try:
+            part.take(count)
+        except OutOfMemory:
+            assert part.held == before and before + count > pool.most - pool.held - count
+        else:
+            assert part.held == before + count <= pool.most - pool.held
+        assert pool.held == sum(each.held for each in parts) <= pool.most
+    free = pool.most - pool.held
+    pool.part().take(free // 2)  # whoever comes next gets a half of what is left
+    assert free >= 1000 // 2 ** len(parts)
+
+
+def test_greedy_organizations_get_as_much_each_and_leave_as_much_free() -> None:
+    pool = MemoryPool(1200)
+    for count in range(1, 6):
+        parts = [pool.part() for _ in range(count)]
+        greedy = list(parts)
+        while greedy:  # by turns, a byte each, until nobody gets one more
+            for part in list(greedy):
+                try:
+                    part.take(1)
+                except OutOfMemory:
+                    greedy.remove(part)
+        fair = 1200 // (count + 1)
+        assert all(fair - count <= each.held <= fair for each in parts), parts
+        for each in parts:
+            each.give_back(each.held)
+    assert pool.held == 0
+
+
+def test_an_organization_that_is_alone_may_hold_all() -> None:
+    pool = MemoryPool(100)
+    part = pool.part()
+    pool.has_one_user = True
+    part.take(100)
+    with pytest.raises(OutOfMemory):
+        part.take(1)
+    part.give_back(60)
+    pool.has_one_user = False
+    with pytest.raises(OutOfMemory, match="the organization needs more memory than its share"):
+        part.take(11)
+    part.take(10)
+    assert (part.held, pool.held, part.refused) == (50, 50, 2)
+    part.take_anyway(90)
+    assert (part.held, pool.held) == (140, 140)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.control.records import Limits
+from qserver.control.tiers import Limits
 from qserver.errors import InvalidRequest, ProgramLimitExceeded
 from qserver.web.long_bodies import RUN_MEMBERS, decode_in_steps
 from qserver.web.requests import (

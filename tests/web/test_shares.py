@@ -1,0 +1,80 @@
+"""Two organizations side by side, one of them hostile: the other gets what it needs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.http1.serving import Client
+from tests.web.served import ADMIN, Served, message, query, serving
+
+MIB = 1024 * 1024
+FILL = "insert into t select i from generate_series($1::int, $1::int + 20000) s(i)"
+LARGE = "select length(string_agg(repeat('x', 1000), '')) from generate_series(1, 8000)"
+"""Holds 8 MB while it runs."""
+
+
+async def organization(served: Served, name: str) -> str:
+    """The key of a new organization, without a limit of its rate."""
+    made = await served.admin("POST", "/v1/signup", {"organization": name})
+    token: str = made["key"]
+    return token
+
+
+async def answer(client: Client, data: bytes) -> Any:
+    return json.loads((await client.ask(data)).body)
+
+
+async def code(client: Client, data: bytes) -> str | None:
+    error = (await answer(client, data)).get("error")
+    return None if error is None else error["code"]
+
+
+async def opened(client: Client, token: str) -> str:
+    made = await answer(client, message("POST", "/v1/transaction/open", token=token))
+    name: str = made["transaction"]["id"]
+    return name
+
+
+def inside(transaction: str, token: str, sql: str, *params: Any) -> bytes:
+    body = {"sql": sql, "params": params, "transaction": transaction}
+    return message("POST", "/v1/query", body, token)
+
+
+async def fill_transactions(client: Client, token: str) -> tuple[int, list[str]]:
+    """Open transactions that write, until one is refused; how many there are, and the codes."""
+    await client.ask(query("create table t (id int primary key)", token=token))
+    codes = []
+    for number in range(40):
+        transaction = await opened(client, token)
+        found = await code(client, inside(transaction, token, FILL, number * 100_000))
+        if found is not None:
+            codes.append(found)
+            if len(codes) == 3:
+                return number, codes
+    raise AssertionError("nothing was refused")
+
+
+@pytest.mark.parametrize("hostile_is_default", [True, False])
+async def test_open_transactions_of_one_leave_memory_for_another(hostile_is_default: bool) -> None:
+    async with serving(QSERVER_MEMORY_BYTES_MAX=str(64 * MIB)) as served:
+        other = await organization(served, "other")
+        hostile, good = (ADMIN, other) if hostile_is_default else (other, ADMIN)
+        async with await served.client() as client:
+            assert await code(client, query(LARGE, token=good)) is None
+            count, codes = await fill_transactions(client, hostile)
+            assert count >= 4 and set(codes) == {"53200"}
+            assert served.service.memory.held <= 33 * MIB, "as much is left as it has"
+            for _ in range(3):
+                assert await code(client, query(LARGE, token=good)) is None
+            assert await code(client, query(LARGE, token=hostile)) == "53200"
+            await fill_transactions(client, good)
+
+
+async def test_an_organization_that_is_alone_has_all_memory() -> None:
+    async with serving(QSERVER_MEMORY_BYTES_MAX=str(64 * MIB)) as served:
+        async with await served.client() as client:
+            await fill_transactions(client, ADMIN)
+            assert served.service.memory.held > 50 * MIB
