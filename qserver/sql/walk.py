@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
+from itertools import islice
 from operator import is_
 from typing import Any, TypeAlias, get_args
 
@@ -265,6 +266,25 @@ def is_volatile(node: Any) -> bool:
     return any(
         type(each) is expressions.Apply and each.function.volatile for each in everything(node)
     )
+
+
+SUBSTITUTED_NODES_MAX = 64
+"""By how many nodes a rule may make an expression longer. A column that is used twice, of a column
+that is used twice, doubles it with each projection."""
+
+
+def may_substitute(node: Any, replacements: dict[tuple[int, int], Expression]) -> bool:
+    """Tell whether a node stays short with its columns replaced."""
+    more = 0
+    for each in everything(node):
+        if type(each) is Column:
+            new = replacements.get((each.source, each.position))
+            if new is not None and type(new) is not Column:
+                left = SUBSTITUTED_NODES_MAX - more
+                more += sum(1 for _ in islice(everything(new), left + 1))
+                if more > SUBSTITUTED_NODES_MAX:
+                    return False
+    return True
 
 
 def substituted(node: Any, replacements: dict[tuple[int, int], Expression]) -> Any:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 DEPTH_MAX = 250
 """The limit on nested expressions. Chains (a + b + c …) count once."""
 
+COPIED_NODES_MAX = 20_000
+"""Nodes of expressions that a statement means more than once and says once: BETWEEN compares its
+operand twice, CASE x WHEN with each value. Columns and literals do not count. Copies inside of
+copies grow with each level."""
+
 ExpressionBinder = Callable[["Scope", Any], Operand]
 
 QuotedLiteral = tuple[int, int, Callable[[str], Any]]
@@ -46,6 +51,7 @@ class Binding:
         "budget",
         "catalog",
         "common_tables",
+        "copied_nodes",
         "declared",
         "depth",
         "expression_binders",
@@ -85,6 +91,7 @@ class Binding:
         self.prepare_query = prepare_query
         self.bind_change = bind_change
         self.sources = 0
+        self.copied_nodes = 0
         self.common_tables = 0
         self.top_tables: tuple[ast.CommonTable, ...] = ()
         """The CTEs of the statement itself, which alone may change rows."""
@@ -112,6 +119,17 @@ class Binding:
             )
         self.budget.spend(4)
         return self.sources
+
+    def copy_node(self) -> None:
+        """Count a node of an expression that is used once more."""
+        self.copied_nodes += 1
+        if self.copied_nodes > COPIED_NODES_MAX:
+            raise StatementTooComplex(
+                "the statement is too complex",
+                detail="Expressions that it uses more than once have more than"
+                f" {COPIED_NODES_MAX} parts.",
+                hint="Compute them in a subquery, as columns.",
+            )
 
     def new_common_table(self) -> int:
         self.common_tables += 1

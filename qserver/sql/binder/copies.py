@@ -12,9 +12,9 @@ from typing import Any
 
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.operands import Operand, RowValue, Unknown
-from qserver.sql.expressions import Column, Expression
+from qserver.sql.expressions import Column, Constant, Expression, Slot
 from qserver.sql.plan import CommonTable, CommonTableScan
-from qserver.sql.walk import everything, has_subquery, rebuilt
+from qserver.sql.walk import everything, is_plan, rebuilt
 
 _SOURCES = ("source", "left_source", "right_source", "recursive_source")
 
@@ -29,11 +29,14 @@ def again(binding: Binding, operand: Operand) -> Operand:
 
 def copied(binding: Binding, expression: Expression) -> Expression:
     """Copy the expression with new sources; without subqueries, return it as it is."""
-    if not has_subquery(expression):
+    if isinstance(expression, Column | Constant | Slot):
         return expression
     sources: dict[int, int] = {}
     numbers: dict[int, int] = {}
+    has_plan = False
     for each in everything(expression):
+        binding.copy_node()
+        has_plan = has_plan or is_plan(each)
         if type(each) is not Column:
             for name in _SOURCES:
                 source = getattr(each, name, 0)
@@ -41,6 +44,8 @@ def copied(binding: Binding, expression: Expression) -> Expression:
                     sources[source] = binding.new_source()
         if type(each) is CommonTable:
             numbers[each.number] = binding.new_common_table()
+    if not has_plan:
+        return expression
 
     def change(node: Any) -> Any:
         changes: dict[str, int] = {}

@@ -16,10 +16,13 @@ from collections.abc import Iterable, Sequence
 from symtable import symtable
 from typing import Final
 
-from qserver.sql.codegen.source import Source
+from qserver.sql.codegen.source import Source, too_long
 
 PIECE_LENGTH = 8 * 1024
 """The approximate length of such a function, in characters."""
+
+APART_LENGTH_MAX = 4 * 1024 * 1024
+"""The length of all such functions of a statement."""
 
 LINES_MOST = 64
 """Conditional expressions in sequence on one line: Python nests them."""
@@ -79,6 +82,8 @@ class Apart:
         self._names.add(name)
         self.texts.append(f"def {name}({', '.join(given)}):\n{body}\n")
         self.length += len(body)
+        if self.length > APART_LENGTH_MAX:
+            raise too_long(self.length)
         return f"{name}({', '.join(given)})"
 
 

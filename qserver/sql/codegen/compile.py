@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import Any
 from weakref import finalize
 
-from qserver.errors import QserverError, StatementTooComplex
+from qserver.errors import QserverError
 from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
 from qserver.sql.codegen.changes import changes_before_it_reads, changes_of, produce_change
@@ -39,7 +39,7 @@ from qserver.sql.codegen.scans import (
     produce_first_rows,
     produce_pages,
 )
-from qserver.sql.codegen.source import Source
+from qserver.sql.codegen.source import Source, too_long
 from qserver.sql.codegen.subqueries import Subqueries, may_yield
 from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Slot
@@ -84,12 +84,7 @@ def compile_statement(
         compiler = _printed(statement, budget, literals, may_yield=False)
     text = compiler.source.text()
     if len(text) > SOURCE_LENGTH_MAX:
-        raise StatementTooComplex(
-            "the statement is too complex",
-            detail=f"It would become a program of {len(text)} characters;"
-            f" the limit is {SOURCE_LENGTH_MAX}.",
-            hint="Split it into several, or use fewer expressions.",
-        )
+        raise too_long(len(text))
     namespace = compiler.source.namespace
     for apart in compiler.printer.apart.texts:
         budget.spend(len(apart) // 64)

@@ -29,6 +29,15 @@ class RowVariables:
         widths = self._widths if width is None else {**self._widths, source: width}
         return RowVariables({**self._rows, source: name}, self._columns, widths)
 
+    def with_column(self, column: Column, name: str) -> RowVariables:
+        """Return the variables with one of a value that no row has."""
+        columns = {**self._columns, (column.source, column.position): name}
+        return RowVariables(self._rows, columns, self._widths)
+
+    def unused_source(self) -> int:
+        """Return a source for `with_column`."""
+        return -1 - len(self._columns)
+
     def whole_row(self, expressions: tuple[Expression, ...]) -> str | None:
         """Return the variable that holds exactly these expressions, if they are one whole row."""
         first = expressions[0] if expressions else None

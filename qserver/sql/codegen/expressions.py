@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long, sliced
 from qserver.sql.codegen.charges import (
     comparison_of,
@@ -29,10 +30,11 @@ from qserver.sql.codegen.charges import (
 )
 from qserver.sql.codegen.constants import Constants
 from qserver.sql.codegen.current_rows import RowVariables
-from qserver.sql.codegen.in_lists import in_list, is_fixed
+from qserver.sql.codegen.in_lists import in_list
+from qserver.sql.codegen.logic import is_fixed, logic_value
 from qserver.sql.codegen.port import SubqueryPrinter
 from qserver.sql.codegen.runtime import elements_of
-from qserver.sql.codegen.source import SIMPLE, Source, brackets_of
+from qserver.sql.codegen.source import SIMPLE, Source, brackets_of, too_long
 from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import (
     And,
@@ -71,7 +73,9 @@ from qserver.values.sizes import size_of
 from qserver.values.types import Kind
 
 _FIELD = re.compile(r"\{(\w+)\}")
-_ROW = re.compile(r"\b[rat]\d+\b")
+_ROW = re.compile(r"\b[rato]\d+\b")
+_KEPT = re.compile(r"\((o\d+) :=")
+"""Operands that `logic` keeps: they go to functions like rows, unless they are made in there."""
 
 SLOTS_NAMED_MOST = 256
 """The most slots that are local variables; further slots are in a list."""
@@ -117,8 +121,7 @@ class Printer:
             return self._not_too_deep(printer(self, expression, rows))
         if not expression.nullable:
             return f"bool({self.truth(expression, rows)})"
-        true, false = self.truth(expression, rows), self.falsity(expression, rows)
-        return f"(True if {true} else False if {false} else None)"
+        return self._not_too_deep(logic_value(self, expression, rows))
 
     def truth(self, expression: Expression, rows: RowVariables) -> str:
         printer = _TRUTHS.get(type(expression), Printer.value)
@@ -133,13 +136,19 @@ class Printer:
         return f"(not {self.truth(expression, rows)})"
 
     def _not_too_deep(self, code: str) -> str:
-        """Return the code, or a call of a function with it: Python limits nested brackets."""
+        """Return the code, or a call of a function with it: Python limits nested brackets.
+
+        Code that is too long is refused here, before it becomes part of what is longer still.
+        """
+        if len(code) > SOURCE_LENGTH_MAX:
+            raise too_long(len(code))
         if len(code) < 4 * BRACKETS_MOST or brackets_of(code) < BRACKETS_MOST:
             return code
         name = self.source.fresh("deep")
-        rows = ", ".join(sorted(set(_ROW.findall(code))))
+        rows = ", ".join(sorted({*_ROW.findall(code)} - {*_KEPT.findall(code)}))
         functions = self.constants.lines if self.constants.printing else self.functions
         functions += [f"    def {name}({rows}):", f"        return {code}"]
+        self.source.lengthen(len(code))
         return f"{name}({rows})"
 
     def values(self, expressions: tuple[Expression, ...], rows: RowVariables) -> str:
@@ -283,7 +292,7 @@ class Printer:
                 name = self.source.fresh("v")
                 computed.append(f"(({name} := {code}) {check})")
                 code = name
-            elif position in sized or _used_often(function, position):
+            elif sized or _used_often(function, position):  # a counted call is printed twice
                 name = self.source.fresh("v")
                 before.append(f"({name} := {code})")
                 code = name

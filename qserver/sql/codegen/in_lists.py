@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from qserver.sql.codegen.constants import Constants
 from qserver.sql.codegen.current_rows import RowVariables
+from qserver.sql.codegen.logic import as_comparisons, is_fixed, operand_kept
 from qserver.sql.codegen.port import ExpressionPrinter
 from qserver.sql.codegen.source import SIMPLE
-from qserver.sql.expressions import (
-    Apply,
-    Constant,
-    Elements,
-    Expression,
-    Folded,
-    InList,
-    Not,
-    Or,
-    Slot,
-)
+from qserver.sql.expressions import Elements, Expression, InList
 from qserver.values.keys import canonical
 from qserver.values.types import CAREFUL_KINDS
 
@@ -70,19 +61,10 @@ def _set_of(
 def _in_expressions(
     printer: ExpressionPrinter, expression: InList, rows: RowVariables, truth: bool
 ) -> str:
-    equal, operand = expression.equal, expression.operand
-    equals: tuple[Expression, ...] = tuple(
-        Apply(equal, (operand, item), expression.type, operand.nullable or item.nullable)
-        for item in expression.items
-    )
-    either: Expression = Or(equals) if len(equals) > 1 else equals[0]
-    whole = Not(either) if expression.negated else either
-    return printer.truth(whole, rows) if truth else printer.falsity(whole, rows)
-
-
-def is_fixed(expression: Expression) -> bool:
-    """Is it the same for all rows of an execution?"""
-    return isinstance(expression, Constant | Slot | Folded | Elements)
+    before, expression, rows = operand_kept(printer, expression, rows)
+    whole = as_comparisons(expression)
+    code = printer.truth(whole, rows) if truth else printer.falsity(whole, rows)
+    return f"({before}, {code})[1]" if before else code
 
 
 def _may_hold_null(items: tuple[Expression, ...]) -> bool:

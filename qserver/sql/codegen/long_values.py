@@ -3,6 +3,9 @@
 A value from a table or from the statement is in memory anyway; a computed value occupies the
 statement's memory as long as the row is held. So only computed columns of unbounded types are
 measured.
+
+A column of a view on a view is looked up through all of them. Each is looked up once: the number of
+paths through them doubles with each view, the number of columns does not.
 """
 
 from __future__ import annotations
@@ -19,25 +22,77 @@ from qserver.values.types import SqlType
 
 def long_columns(node: Plan, made: int) -> tuple[int, ...]:
     """Return the positions in a source's rows that must be measured."""
-    maker = _maker(node, made)
+    return _Columns(node).long_of(made)
+
+
+def is_long(expression: Expression, node: Plan) -> bool:
+    """Tell whether the expression computes values that may be long, over the rows of `node`."""
+    return _Columns(node).is_long(expression)
+
+
+class _Columns:
+    """The columns that a plan makes, by source and position."""
+
+    def __init__(self, node: Plan) -> None:
+        self._makers: dict[int, Any] = {}
+        self._known: dict[tuple[int, int], bool] = {}
+        for each in _below(node):
+            source = getattr(each, "source", None)
+            if source is not None and not isinstance(each, plan.Distinct):
+                self._makers.setdefault(source, each)
+
+    def long_of(self, made: int) -> tuple[int, ...]:
+        width = _width(self._makers.get(made))
+        return tuple(at for at in range(width) if self._is_long_column(made, at))
+
+    def _is_long_column(self, made: int, at: int) -> bool:
+        known = self._known.get((made, at))
+        if known is None:
+            known = self._known[made, at] = self._looked_up(self._makers.get(made), at)
+        return known
+
+    def _looked_up(self, maker: Any, at: int) -> bool:
+        match maker:
+            case plan.Project():
+                return self.is_long(maker.expressions[at])
+            case plan.Aggregate():
+                if at < len(maker.keys):
+                    return self.is_long(maker.keys[at])
+                return is_sized(maker.calls[at - len(maker.keys)].type)
+            case plan.Window():
+                return is_sized(maker.calls[at].type)
+            case plan.FunctionScan():
+                return is_sized(maker.columns[at].type)
+            case plan.SetOperation():
+                sides = (maker.left_source, maker.right_source)
+                return any(self._is_long_column(side, at) for side in sides)
+            case plan.Values(repeated=False):
+                return any(self.is_long(item[at]) for item in maker.items)
+        return False
+
+    def is_long(self, expression: Expression) -> bool:
+        if not is_sized(expression.type) or isinstance(expression, Constant | Slot | ScalarQuery):
+            return False
+        if isinstance(expression, Column):
+            return self._is_long_column(expression.source, expression.position)
+        if isinstance(expression, Case):
+            results = [result for _, result in expression.whens]
+            return any(map(self.is_long, (*results, expression.otherwise)))
+        if isinstance(expression, Coalesce):
+            return any(map(self.is_long, expression.operands))
+        return True
+
+
+def _width(maker: Any) -> int:
+    """Return the number of columns that may be long; a table's are in memory anyway."""
     match maker:
-        case plan.Project():
-            return _positions(maker.expressions, maker.input)
         case plan.Aggregate():
-            calls = [is_sized(call.type) for call in maker.calls]
-            keys = _positions(maker.keys, maker.input)
-            return keys + tuple(len(maker.keys) + at for at, long in enumerate(calls) if long)
+            return len(maker.keys) + len(maker.calls)
         case plan.Window():
-            return tuple(at for at, call in enumerate(maker.calls) if is_sized(call.type))
-        case plan.FunctionScan():
-            return tuple(at for at, column in enumerate(maker.columns) if is_sized(column.type))
-        case plan.SetOperation():
-            left = long_columns(maker.left, maker.left_source)
-            return tuple(sorted({*left, *long_columns(maker.right, maker.right_source)}))
-        case plan.Values(repeated=False):
-            found = {at for item in maker.items for at in _positions(item, maker)}
-            return tuple(sorted(found))
-    return ()
+            return len(maker.calls)
+        case plan.Project() | plan.FunctionScan() | plan.SetOperation() | plan.Values():
+            return len(maker.columns)
+    return 0
 
 
 def columns_made(node: Plan, made: int) -> tuple[Expression, ...]:
@@ -54,24 +109,6 @@ def columns_made(node: Plan, made: int) -> tuple[Expression, ...]:
 def types_made(node: Plan, made: int) -> tuple[SqlType, ...]:
     """The types of the columns of a source that a plan makes."""
     return tuple(column.type for column in _maker(node, made).columns)
-
-
-def _positions(expressions: tuple[Expression, ...], node: Plan) -> tuple[int, ...]:
-    return tuple(at for at, each in enumerate(expressions) if is_long(each, node))
-
-
-def is_long(expression: Expression, node: Plan) -> bool:
-    """Tell whether the expression computes values that may be long, over the rows of `node`."""
-    if not is_sized(expression.type) or isinstance(expression, Constant | Slot | ScalarQuery):
-        return False
-    if isinstance(expression, Column):
-        return expression.position in long_columns(node, expression.source)
-    if isinstance(expression, Case):
-        results = [result for _, result in expression.whens]
-        return any(is_long(each, node) for each in (*results, expression.otherwise))
-    if isinstance(expression, Coalesce):
-        return any(is_long(each, node) for each in expression.operands)
-    return True
 
 
 def values_given_once(expressions: tuple[Expression, ...], node: Plan) -> set[int]:

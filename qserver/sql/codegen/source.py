@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from qserver.errors import StatementTooComplex
+from qserver.limits import SOURCE_LENGTH_MAX
+
 SIMPLE = re.compile(r"\w+(\[\d+\])?")
 """Code that costs nothing and has no effect: a name, or an item of one."""
 
@@ -30,8 +33,14 @@ class Source:
         self._known: dict[int, str] = {}
 
     def line(self, text: str) -> None:
-        self._length += len(text)
+        self.lengthen(len(text))
         self._lines.append("    " * self.depth + text)
+
+    def lengthen(self, characters: int) -> None:
+        """Count printed characters; refuse a program before it is all printed."""
+        self._length += characters
+        if self._length > SOURCE_LENGTH_MAX:
+            raise too_long(self._length)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
@@ -93,6 +102,15 @@ class Source:
 
     def text(self) -> str:
         return "\n".join(self._lines) + "\n"
+
+
+def too_long(characters: int) -> StatementTooComplex:
+    return StatementTooComplex(
+        "the statement is too complex",
+        detail=f"It would become a program of {characters} characters or more;"
+        f" the limit is {SOURCE_LENGTH_MAX}.",
+        hint="Split it into several, or use fewer expressions.",
+    )
 
 
 _NOT_BRACKETS = re.compile(r"[^()\[\]]+")

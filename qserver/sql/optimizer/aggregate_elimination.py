@@ -25,7 +25,7 @@ from qserver.sql.expressions import (
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.sort_elimination import scan_in_order
 from qserver.sql.plan import Plan
-from qserver.sql.walk import has_subquery, is_volatile, substituted, tree_rebuilt
+from qserver.sql.walk import has_subquery, is_volatile, may_substitute, substituted, tree_rebuilt
 from qserver.values.types import BIGINT, INTEGER
 
 
@@ -72,6 +72,8 @@ def _without_projections(node: plan.Aggregate) -> plan.Aggregate:
             if any(has_subquery(each) or is_volatile(each) for each in below.expressions):
                 return node
             made = {(below.source, at): each for at, each in enumerate(below.expressions)}
+            if not all(may_substitute(call, made) for call in calls):
+                return node
             calls = tuple(substituted(call, made) for call in calls)
         elif not all(isinstance(key.expression, Column) for key in below.keys):
             return node

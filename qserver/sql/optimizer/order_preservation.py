@@ -17,7 +17,7 @@ from qserver.sql.expressions import Expression, SortKey, WindowCall
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.sort_elimination import below_projections
 from qserver.sql.plan import Plan
-from qserver.sql.walk import substituted, tree_rebuilt
+from qserver.sql.walk import may_substitute, substituted, tree_rebuilt
 
 
 def order_preservation(node: Plan, row_count: RowCount) -> Plan:
@@ -79,6 +79,8 @@ def _is_sorted(node: Plan, keys: tuple[SortKey, ...]) -> bool:
     if isinstance(node, plan.Project):
         made = dict(enumerate(node.expressions))
         replacements = {(node.source, position): each for position, each in made.items()}
+        if not all(may_substitute(key, replacements) for key in keys):
+            return False
         below = [replace(key, expression=substituted(key.expression, replacements)) for key in keys]
         return _is_sorted(node.input, tuple(below))
     return isinstance(node, plan.Sort) and node.keys == keys

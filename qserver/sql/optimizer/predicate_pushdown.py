@@ -19,6 +19,7 @@ from qserver.sql.walk import (
     conjuncts,
     has_subquery,
     is_volatile,
+    may_substitute,
     output_sources,
     sources_named,
     substituted,
@@ -161,7 +162,9 @@ def _push_project(node: plan.Project, conditions: Conditions) -> Plan:
     }
     for condition in conditions:
         used = [node.expressions[each.position] for each in _columns_of(condition, node.source)]
-        if any(has_subquery(each) or is_volatile(each) for each in used):
+        if any(has_subquery(each) or is_volatile(each) for each in used) or not may_substitute(
+            condition, replacements
+        ):
             fixed.append(condition)
         else:
             movable.append(substituted(condition, replacements))
@@ -182,7 +185,9 @@ def _push_aggregate(node: plan.Aggregate, conditions: Conditions) -> Plan:
     for condition in conditions:
         used = _columns_of(condition, node.source)
         by_key = all(each.position < len(node.keys) for each in used)
-        if used and by_key and node.grouping_sets is None and not any(map(is_volatile, node.keys)):
+        may_move = used and by_key and node.grouping_sets is None
+        may_move = may_move and not any(map(is_volatile, node.keys))
+        if may_move and may_substitute(condition, replacements):
             movable.append(substituted(condition, replacements))
         else:
             fixed.append(condition)

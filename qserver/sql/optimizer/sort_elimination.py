@@ -16,7 +16,7 @@ from qserver.sql.expressions import Column, SortKey
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.predicate_pushdown import push
 from qserver.sql.plan import Plan
-from qserver.sql.walk import has_subquery, is_volatile, substituted, tree_rebuilt
+from qserver.sql.walk import has_subquery, is_volatile, may_substitute, substituted, tree_rebuilt
 from qserver.values.schema import Index
 
 
@@ -45,6 +45,8 @@ def below_projections(node: plan.Sort) -> Plan:
         (below.source, position): expression
         for position, expression in enumerate(below.expressions)
     }
+    if not all(may_substitute(key, replacements) for key in node.keys):
+        return node
     keys = tuple(
         replace(key, expression=substituted(key.expression, replacements)) for key in node.keys
     )
