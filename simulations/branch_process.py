@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from qserver.durability.handing_over import Handover
 from qserver.durability.open_logs import OpenLogs
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
@@ -71,17 +72,17 @@ class Process:
         """Leave the disk to the next handle, whose operations wait for those under way."""
         await trio.lowlevel.checkpoint()
 
-    async def open(self, name: str) -> Database:
+    async def open(self, name: str, handover: Handover | None = None) -> Database:
         if name not in self.opening:
             assert self.nursery is not None
             self.opening[name] = trio.Event()
-            self.nursery.start_soon(self._host, name, self.opening[name])
+            self.nursery.start_soon(self._host, name, self.opening[name], handover)
         await self.opening[name].wait()
         if name not in self.databases:
             raise DatabaseUnavailable(f"{name} could not be opened")
         return self.databases[name]
 
-    async def _host(self, name: str, opened: trio.Event) -> None:
+    async def _host(self, name: str, opened: trio.Event, handover: Handover | None) -> None:
         profile, world = self._profile, self._world
         scope, ended = self.endings[name] = (trio.CancelScope(), trio.Event())
         policy = CheckpointPolicy(
@@ -94,8 +95,15 @@ class Process:
             with scope:
                 async with self.logs.open(name) as log:
                     database = self.databases[name] = Database(
-                        log, world, name=name, shards=2, policy=policy, cache=world.cache
+                        log,
+                        world,
+                        name=name,
+                        shards=2,
+                        policy=policy,
+                        cache=world.cache,
+                        handover=handover,
                     )
+                    handover = None
                     opened.set()
                     await database.run()
         except LogFailed:

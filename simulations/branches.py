@@ -96,7 +96,7 @@ class Family:
         self.members: dict[str, Member] = {}
         self.problems: list[str] = []
         self.crashes = self.made = self.deleted = self.read = 0
-        self.looked_back = self.emptied = self.outlived = 0
+        self.looked_back = self.emptied = self.outlived = self.handed_over = 0
         self._disks: dict[str, Disk] = {}
         self._nursery: trio.Nursery | None = None
         self._process: Process | None = None
@@ -405,8 +405,9 @@ class Family:
 
     async def _branch(self, process: Process, chance: Random, parent: str, name: str) -> None:
         database = await process.open(parent)
-        await database.shorten_log(self.profile.checkpoint_log_bytes // 4)
-        snapshot = await database.wait_durable_snapshot()
+        if chance.random() < 0.5:
+            await database.make_room_for_branch()
+        newest = snapshot = await database.wait_durable_snapshot()
         numbers = set(self.members[parent].numbers)
         seen = sorted(self.members[parent].seen)
         if seen and chance.random() < 0.4:
@@ -418,10 +419,20 @@ class Family:
         member = self.members[parent].branch(parent, version, expected)
         member.numbers = numbers
         self.members[name] = member
+        handover = None
         try:
             kept = await database.pin_checkpoint(name, version)
             async with process.logs.open(name) as log:
-                await begin_branch(log, database.log, parent, kept, version)
+                size = await begin_branch(log, database.log, parent, kept, version)
+            if version == newest.version and chance.random() < 0.8:
+                handover = database.hand_over(newest, kept, size)
+            del newest
+            if chance.random() < 0.5:  # the parent begins a checkpoint meanwhile
+                database.save_soon()
+            if handover is not None:
+                self.handed_over += 1
+                await process.open(name, handover)
+                handover = None
         except QserverError:
             member.state = "deleting"
             await self._remove(process, name)

@@ -29,6 +29,7 @@ from qserver.control.requests import Page, checked_name, require
 from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tokens import Mint
+from qserver.durability.handing_over import Handover
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
@@ -170,14 +171,18 @@ class DatabaseRecords:
                 raise AlreadyExists(f"there is a database {name!r} already") from None
             self._under_way.add(record.id)
         try:
+            handover = None
             if parent is not None and origin is not None:
-                await self._branches.fill(record, origin)
+                handover = await self._branches.fill(record, origin)
                 record = await self._read_again(record)
                 if record.parent_id != parent.id:
                     await self._remove_needless(parent.id)
             if record.history is not None:
                 self._databases.keep_history(record.id, record.history)
-            return await self._finish_creation(record)
+            made = await self._finish_creation(record, handover)
+            if record.parent_id is not None:
+                self._branches.shorten_log(record.parent_id)
+            return made
         except QserverError:
             await self._delete(await self._read_again(record))
             raise
@@ -233,12 +238,14 @@ class DatabaseRecords:
         )
         return statement, record
 
-    async def open_once(self, record: DatabaseRecord) -> None:
+    async def open_once(self, record: DatabaseRecord, handover: Handover | None = None) -> None:
         """Prove that the database can be used: from here on its log exists."""
-        (await self._databases.use(record.id)).release()
+        (await self._databases.use(record.id, handover)).release()
 
-    async def _finish_creation(self, record: DatabaseRecord) -> DatabaseRecord:
-        await self.open_once(record)
+    async def _finish_creation(
+        self, record: DatabaseRecord, handover: Handover | None = None
+    ) -> DatabaseRecord:
+        await self.open_once(record, handover)
         await self._store.write(Statement(_SET_STATE, [record.id, "ready"]))
         return with_state(record, "ready")
 

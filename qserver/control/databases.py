@@ -28,6 +28,7 @@ import trio
 from qserver.control.logs import Logs
 from qserver.control.shares import Share
 from qserver.durability.files import Disk
+from qserver.durability.handing_over import Handover
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
 from qserver.engine.answer_sweeper import sweep_answers
@@ -213,15 +214,15 @@ class Databases:
             opened.users += 1
         return opened
 
-    async def use(self, database_id: str) -> OpenDatabase:
-        """Return the database, opened if necessary.
+    async def use(self, database_id: str, handover: Handover | None = None) -> OpenDatabase:
+        """Return the database, opened if necessary; a new branch begins with the `handover`.
 
         Raises DatabaseUnavailable if that fails, TooManyRequests if too many others are in use.
         """
         opened = self.use_nowait(database_id)
         if opened is not None:
             return opened
-        host = self._hosts.get(database_id) or self._begin_open(database_id)
+        host = self._hosts.get(database_id) or self._begin_open(database_id, handover)
         host.waiting += 1
         try:
             await host.ready.wait()
@@ -300,7 +301,7 @@ class Databases:
 
     # --- opening and closing ---
 
-    def _begin_open(self, database_id: str) -> _Host:
+    def _begin_open(self, database_id: str, handover: Handover | None) -> _Host:
         if self._nursery is None:
             raise DatabaseUnavailable("the service is starting or stopping", hint="Try again.")
         after = []
@@ -308,7 +309,7 @@ class Databases:
             after.append(self._make_room())
         if database_id in self._closing:
             after.append(self._closing[database_id])
-        host = self._hosts[database_id] = _Host(database_id)
+        host = self._hosts[database_id] = _Host(database_id, handover)
         self._nursery.start_soon(self._run_host, host, after)
         return host
 
@@ -366,7 +367,9 @@ class Databases:
             shards=self._shards,
             policy=CheckpointPolicy(history=self.history_of(host.id)),
             cache=self.cache,
+            handover=host.handover,
         )
+        host.handover = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.run)
             await _until_open(database)
@@ -404,8 +407,10 @@ class Databases:
 class _Host:
     """One life of a database, from the request to open it until its log is closed."""
 
-    def __init__(self, database_id: str) -> None:
+    def __init__(self, database_id: str, handover: Handover | None) -> None:
         self.id = database_id
+        self.handover = handover
+        """What it begins with, until it has begun."""
         self.quota = StorageQuota()
         self.opened: OpenDatabase | None = None
         self.trouble: Exception | None = None

@@ -77,14 +77,14 @@ def read_base(log: Pages) -> Base | None:
 
 async def begin_branch(
     own: Log, parent_log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-) -> None:
-    """Turn an empty log into a branch of another at a version.
+) -> int:
+    """Turn an empty log into a branch of another at a version; return the bytes of its records.
 
     `kept` is the parent's checkpoint at or before the version, which stays pinned; None if the
     parent's log begins with version 1. Raises HistoryTooOld if the parent has forgotten what is
     needed.
     """
-    after = 0
+    after = size = 0
     if kept is not None:
         stored = await parent_log.load_checkpoint(kept.version)
         if stored is None:
@@ -107,7 +107,9 @@ async def begin_branch(
         if not records or records[0][0] != after + 1:
             raise _too_old(version)
         await own.append(records)
+        size += sum([len(data) for _, data in records])
         after = records[-1][0]
+    return size
 
 
 def _too_old(version: int) -> HistoryTooOld:

@@ -177,6 +177,10 @@ class PageCache:
         if self.unsaved + self.held > most:
             self.make_room()
 
+    def may_double(self, size: int) -> bool:
+        """Return whether so many more unsaved bytes would not have to be saved at once."""
+        return self.unsaved + size <= self.most >> 3
+
     @property
     def history_bytes(self) -> int:
         return sum(each.held for each in self.histories)

@@ -186,12 +186,12 @@ class Checkpointer:
         self._news.set()
         await reply.wait()
 
-    async def shorten_log(self, most: int) -> None:
-        """Save everything durable now, without pauses, if the log since the last one is longer.
+    async def make_room_for_branch(self) -> None:
+        """Save everything durable now, unless memory has room for twice what is unsaved.
 
         Not while checkpoints fail: the next attempt may take long to come.
         """
-        if self.logged > most and self._trouble is None:
+        if not self.cache.may_double(self._unsaved()) and self._trouble is None:
             self.save_soon()
             await self.save_now()
 

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
+from qserver.durability.handing_over import Handover, take_over
 from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
@@ -116,7 +117,9 @@ class Database:
         policy: CheckpointPolicy | None = None,
         cache: PageCache | None = None,
         after_recovery: Callable[[], object] = lambda: None,
+        handover: Handover | None = None,
     ) -> None:
+        """`handover`: what a new branch begins with, see `durability.handing_over`."""
         if not 1 <= shards <= SHARDS_MAX:
             raise ValueError(f"a database has 1 to {SHARDS_MAX} shards, not {shards}")
         self.name = name
@@ -132,6 +135,7 @@ class Database:
         self.pages = LoggedPages(log, cache, world.report)
         self._after_recovery = after_recovery
         self._life = trio.CancelScope()
+        self._handover = handover
         self._known: Recovered | None = None
         """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
@@ -190,6 +194,10 @@ class Database:
             pause = min(max(2 * pause, RECOVERY_PAUSE_SECONDS_MIN), RECOVERY_PAUSE_SECONDS_MAX)
 
     async def _recovered(self) -> Recovered:
+        handover, self._handover = self._handover, None
+        if handover is not None and handover.snapshot.shards == self._shards:
+            with suppress(CheckpointOvertaken):
+                return await take_over(handover, self._log, self.pages)
         if self._known is not None:
             with suppress(CheckpointOvertaken):
                 return await recover_from(self._known, self._log, may_save=True)
@@ -423,14 +431,22 @@ class Database:
             except EngineRestarted:
                 pass  # the next generation can do it
 
-    async def shorten_log(self, most: int) -> None:
-        """Take a checkpoint, without pauses, if the log after the last one is longer than that.
+    async def make_room_for_branch(self) -> None:
+        """Save what no checkpoint has, if memory has no room for a second database with it.
 
-        If it fails, the log stays as long as it is.
+        If that fails, all stays as it is.
         """
         generation = await self._alive()
         with suppress(LogFailed, DataCorrupted, EngineRestarted):
-            await generation.checkpointer.shorten_log(most)
+            await generation.checkpointer.make_room_for_branch()
+
+    def hand_over(self, snapshot: Snapshot, kept: KeptCheckpoint | None, size: int) -> Handover:
+        """Return what a branch begins with that shares a checkpoint and has copied the log since.
+
+        `size`: the bytes of that log.
+        """
+        last_page = 0 if kept is None else kept.last_page
+        return Handover(snapshot, last_page, size, self.pages.copied)
 
     async def pin_checkpoint(self, name: str, version: int) -> KeptCheckpoint | None:
         """Keep the checkpoint from which a version can be rebuilt, see `Checkpointer.pin`."""
@@ -441,9 +457,12 @@ class Database:
         generation = await self._alive()
         await generation.checkpointer.unpin(name)
 
-    def save_soon(self) -> None:
-        """Start a checkpoint soon, so that what it does not need is forgotten."""
-        if self._generation is not None:
+    def save_soon(self, log_bytes: int = 0) -> None:
+        """Start a checkpoint soon, if the log after the last one is so long, without pauses.
+
+        What it does not need is forgotten.
+        """
+        if self._generation is not None and self._generation.checkpointer.logged >= log_bytes:
             self._generation.checkpointer.save_soon()
 
     async def close(self) -> None:

@@ -73,7 +73,7 @@ BORROWED_MUTANTS: Final = (
         FAMILY,
         (
             edited(
-                History._rebuild,
+                History._begin,
                 "segment.log.borrowed.add(lease)",
                 "self._log.parent.borrowed.add(lease)",
             ),

@@ -175,7 +175,7 @@ async def test_a_version_that_only_the_branch_had_is_not_taken_from_its_parent(
 ) -> None:
     written = Branches._written
 
-    async def trimmed_meanwhile(self: Branches, branch: str, parent: Any, wanted: Any) -> int:
+    async def trimmed_meanwhile(self: Branches, branch: str, parent: Any, wanted: Any) -> Any:
         if parent.id == middle:
             raise HistoryTooOld("the version is no longer kept")
         return await written(self, branch, parent, wanted)

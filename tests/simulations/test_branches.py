@@ -11,9 +11,11 @@ import pytest
 import simulations.branches as family
 from qserver.durability.branch_log import BranchLog
 from qserver.durability.branch_log import begin_branch as begin
+from qserver.durability.handing_over import _copied
 from qserver.durability.kept import KeptCheckpoint, is_needless
 from qserver.durability.port import Log
 from qserver.durability.records import decode_record, encode_record, encode_trees, writes_of
+from qserver.durability.recovery import recover_from
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
 from qserver.storage.pieces import at_once
@@ -34,6 +36,7 @@ def test_branches_hold_what_they_must_whatever_fails() -> None:
     assert [(run.seed, run.problems) for run in runs if run.problems] == []
     assert sum(run.crashes for run in runs) > 2 * SEEDS
     assert sum(run.made for run in runs) > 4 * SEEDS and sum(run.deleted for run in runs) > SEEDS
+    assert sum(run.handed_over for run in runs) > 2 * SEEDS
     assert sum(run.emptied for run in runs) > 0 and sum(run.looked_back for run in runs) > SEEDS
 
 
@@ -76,10 +79,10 @@ def copy_the_log_to_its_end(plant: pytest.MonkeyPatch) -> None:
 
     async def longer(
         own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-    ) -> None:
+    ) -> int:
         while records := await log.read(version, 1000):
             version = records[-1][0]
-        await begin(own, log, parent, kept, version)
+        return await begin(own, log, parent, kept, version)
 
     plant.setattr(family, "begin_branch", longer)
 
@@ -113,9 +116,9 @@ def copy_one_record_too_few(plant: pytest.MonkeyPatch) -> None:
 
     async def shorter(
         own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-    ) -> None:
+    ) -> int:
         first = 1 if kept is None else kept.version
-        await begin(own, log, parent, kept, max(version - 1, first))
+        return await begin(own, log, parent, kept, max(version - 1, first))
 
     plant.setattr(family, "begin_branch", shorter)
 
@@ -156,8 +159,8 @@ def begin_without_the_numbers(plant: pytest.MonkeyPatch) -> None:
 
     async def without(
         own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-    ) -> None:
-        await begin(own, _WithoutNumbers(log), parent, kept, version)  # type: ignore[arg-type]
+    ) -> int:
+        return await begin(own, _WithoutNumbers(log), parent, kept, version)  # type: ignore[arg-type]
 
     plant.setattr(family, "begin_branch", without)
 
@@ -184,6 +187,22 @@ def keep_all_of_a_deleted_parent(plant: pytest.MonkeyPatch) -> None:
     plant.setattr(Database, "keep_history", lambda self, seconds: None)
 
 
+def hand_over_the_pages_themselves(plant: pytest.MonkeyPatch) -> None:
+    """Parent and branch have the same unsaved pages, and the first to save them numbers them."""
+    edit(plant, _copied, "return Leaf(*read_leaf(page), page.length)", "return page")
+
+
+def hand_over_what_was_saved_since(plant: pytest.MonkeyPatch) -> None:
+    """A branch takes all saved pages of its parent for those of the checkpoint that they share."""
+    edit(plant, _copied, "if 0 < page.number <= last_page:", "if page.number:")
+
+
+def copy_no_log_for_whom_all_is_handed_over(plant: pytest.MonkeyPatch) -> None:
+    """The log of a branch is cut by a record, and what it has in memory hides that."""
+    copy_one_record_too_few(plant)
+    edit(plant, recover_from, "while not await log.fence(recovery.replay.version):", "while False:")
+
+
 def edit(plant: pytest.MonkeyPatch, function: Any, old: str, new: str) -> None:
     owner, name, change = edited(function, old, new)
     plant.setattr(owner, name, change(None))
@@ -202,6 +221,9 @@ def edit(plant: pytest.MonkeyPatch, function: Any, old: str, new: str) -> None:
         look_for_the_last_page_at_home,
         begin_without_the_numbers,
         keep_all_of_a_deleted_parent,
+        hand_over_the_pages_themselves,
+        hand_over_what_was_saved_since,
+        copy_no_log_for_whom_all_is_handed_over,
     ],
 )
 def test_a_planted_bug_is_caught(
