@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from qserver.sql import expressions, plan
 from qserver.sql.expressions import Expression, SortKey
-from qserver.sql.join_conditions import hash_keys, residual
+from qserver.sql.join_conditions import hash_keys, residual, scan_keys
 from qserver.sql.plan import Change, Plan, Select
 from qserver.sql.walk import everything, is_plan, parts
 from qserver.values.text_output import text_function
@@ -123,6 +123,9 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
         terms.append(f"{following} IS NOT NULL")
     if terms:
         details.append(f"Key: {' AND '.join(terms)}")
+    if node.hashed:
+        pairs = [f"{text_of(own)} = {text_of(other)}" for own, other in scan_keys(node)]
+        details.append(f"Hash Key: {' AND '.join(pairs)}")
     if node.condition is not None:
         details.append(f"Filter: {text_of(node.condition)}")
     if node.vectors:

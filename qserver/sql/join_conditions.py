@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from qserver.sql.expressions import Apply, Expression
-from qserver.sql.plan import Join
+from qserver.sql.plan import Join, Scan
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
+    free_sources,
     has_subquery,
     is_volatile,
     output_sources,
@@ -39,6 +40,15 @@ def divided(node: Join) -> tuple[tuple[KeyPair, ...], Expression | None]:
     """Return the keys and the residual of a hash join."""
     left, right = frozenset(output_sources(node.left)), frozenset(output_sources(node.right))
     return divided_between(conjuncts(node.condition), left, right)
+
+
+def scan_keys(node: Scan) -> tuple[KeyPair, ...]:
+    """Return the pairs of an expression of a correlated scan's row and one of other rows that must
+    be equal."""
+    conditions = conjuncts(node.condition)
+    own = frozenset({node.source})
+    others = frozenset().union(*map(free_sources, conditions)) - own
+    return divided_between(conditions, own, others)[0]
 
 
 def divided_between(

@@ -69,6 +69,8 @@ class Scan:
     rows: float = 0.0  # estimate
     vectors: bool = False
     """The condition is computed over vectors: see `vectorization`. Likewise below."""
+    hashed: bool = False
+    """Rows are looked up by what the condition compares with other sources: see `scan_hashing`."""
 
 
 @dataclass(frozen=True, slots=True)

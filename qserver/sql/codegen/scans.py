@@ -6,6 +6,8 @@
     the same by an index               a range of the index, then a look-up for each entry
     nothing is known                   all pages                   reads everything that satisfies
                                                                    the condition
+    nothing but a row of a query       the same, and look-ups in a hash table after the first runs
+    around it
 
 The condition is checked for each row on every path. It is also the predicate of a range scan: only
 rows that satisfy it, before or after a concurrent change, can cause a conflict.
@@ -21,12 +23,15 @@ from typing import Final, TypeAlias
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
+from qserver.sql.codegen.hashed_scans import RUNS_BY_ROWS, RUNS_OVER_VECTORS, HashedScan
+from qserver.sql.codegen.nans import told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import leave_undecided
 from qserver.sql.codegen.vectors import pages_of_filter
 from qserver.sql.expressions import Expression
+from qserver.sql.join_conditions import scan_keys
 from qserver.sql.vectors.plans import Matched
-from qserver.sql.walk import free_sources, has_subquery, is_volatile
+from qserver.sql.walk import conjunction, conjuncts, free_sources, has_subquery, is_volatile
 from qserver.values.keys import NULL_KEY, TOP, Descending, canonical
 from qserver.values.types import CAREFUL_KINDS, Kind
 
@@ -263,10 +268,41 @@ class _ScanPrinter:
                 self._pages(f"_, page in {pages}", "page")
             elif self.pages is not None:
                 chunks = f"scan_chunks({table.id}, {low}, {high}, {predicate})"
-                self._pages(f"page in {self.pages(chunks)}", "page")
+                self._pages(f"page in {self.pages(self._hashed(chunks, low, high))}", "page")
             else:
                 pages = f"scan_values({table.id}, {low}, {high}, {predicate})"
-                self._pages(f"page in {pages}", "page")
+                self._pages(f"page in {self._hashed(pages, low, high)}", "page")
+
+    def _hashed(self, pages: str, low: str, high: str) -> str:
+        """Return the pages of a scan that may look up its rows: see `hashed_scans`."""
+        if not self.node.hashed:
+            return pages
+        runs = RUNS_BY_ROWS if self.pages is None else RUNS_OVER_VECTORS
+        own, others = zip(*scan_keys(self.node), strict=True)
+        alone = conjunction(filter(self._is_alone, conjuncts(self.node.condition)))
+        key = self._tuple(others, self.rows)
+        row = self.source.fresh("r")
+        inner = RowVariables({self.node.source: row})
+        with self.printer.without_yielding():
+            wanted = "True" if alone is None else self.printer.truth(alone, inner)
+            own_key = self._tuple(own, inner)
+        name = self.source.fresh("hashed")
+        self.source.name("HashedScan", HashedScan)
+        functions = f"lambda {row}: {wanted}, lambda {row}: {own_key}"
+        line = f"    {name} = HashedScan(context, {runs}, {functions})"
+        self.printer.constants.lines.append(line)
+        rows = f"scan_values({self.node.table.id}, {low}, {high}, None)"
+        return f"{name}.parts({key}, lambda: {pages}, lambda: {rows})"
+
+    def _is_alone(self, condition: Expression) -> bool:
+        """Tell whether a condition is cheap and names nothing but the row."""
+        if has_subquery(condition) or is_volatile(condition) or is_costly(condition):
+            return False
+        return free_sources(condition) == {self.node.source}
+
+    def _tuple(self, keys: tuple[Expression, ...], rows: RowVariables) -> str:
+        codes = [told_apart(self.source, key.type, self.printer.value(key, rows)) for key in keys]
+        return f"({', '.join(codes)},)"
 
     def _order(self) -> str:
         """Return the last arguments of `scan`: the direction, and the number of entries wanted."""

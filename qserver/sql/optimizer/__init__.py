@@ -31,6 +31,7 @@ from qserver.sql.optimizer.order_preservation import order_preservation
 from qserver.sql.optimizer.predicate_pushdown import predicate_pushdown
 from qserver.sql.optimizer.projection_pruning import projection_pruning
 from qserver.sql.optimizer.right_join_normalization import right_join_normalization
+from qserver.sql.optimizer.scan_hashing import scan_hashing
 from qserver.sql.optimizer.sort_elimination import sort_elimination
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
 from qserver.sql.optimizer.vectorization import vectorization
@@ -51,6 +52,7 @@ RULES: Final[tuple[Rule, ...]] = (
     sort_elimination,
     aggregate_elimination,
     order_preservation,
+    scan_hashing,
     vectorization,
     with_estimates,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from random import Random
 from types import ModuleType
 from typing import Final
@@ -20,11 +21,15 @@ from qserver.sql.codegen import (
     joins,
     pipeline,
     runtime,
+    scans,
     sorted_rows,
     sorting,
     window_functions,
 )
 from simulations.sizes import draw_sizes, sized
+
+scan_hashing = import_module("qserver.sql.optimizer.scan_hashing")
+"""The package has the rule under the name of its module."""
 
 BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] = (
     ("PAGE_ROWS", (compile,), (1, 2, 3)),
@@ -40,6 +45,9 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
         (execution, pipeline, runtime, sorted_rows, window_functions),
         (3, 20),
     ),
+    ("RUNS_BY_ROWS", (scans,), (0,)),
+    ("RUNS_OVER_VECTORS", (scans,), (0, 2)),
+    ("HASHED_ROWS_MIN", (scan_hashing,), (0, 5)),
 )
 """Names, the modules that have them, and smaller values."""
 
