@@ -8,8 +8,8 @@
 
 A transaction belongs to the key or session that opened it; for any other caller it does not exist.
 It counts as a user of its database, which therefore stays open. A transaction that must end while
-it is in use ends after that use. Nothing survives the process except answers of commits, which are
-stored in the databases.
+it is in use ends after that use. Nothing survives the process except answers of commits that
+changed something, which are stored in the databases.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 import trio
 
+from qserver.control.commit_answers import CommitAnswers
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.control.tokens import Mint
@@ -153,6 +154,7 @@ class OpenTransactions:
         self._mint = mint
         self._now = now
         self._held: dict[str, Held] = {}
+        self.answers = CommitAnswers(now)
         self._of_organization: Counter[str] = Counter()
         self._opened = 0
         self._ended: Counter[End] = Counter()
@@ -161,6 +163,7 @@ class OpenTransactions:
         while True:
             await trio.sleep(OPEN_SWEEP_SECONDS)
             self.sweep()
+            self.answers.sweep()
 
     def sweep(self) -> None:
         """End transactions that were idle or open for too long."""

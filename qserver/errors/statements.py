@@ -297,12 +297,6 @@ class InvalidSavepoint(StatementError):
     name = "invalid_savepoint_specification"
 
 
-class InsufficientPrivilege(StatementError):
-    """The caller's fault: the key may not do this. Retrying cannot help, another key can."""
-
-    code = "42501"
-
-
 class ProtocolViolation(QserverError):
     """The caller's fault: parameters and statement do not belong together. Do not retry."""
 

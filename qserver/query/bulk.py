@@ -22,8 +22,8 @@ from qserver.errors import (
     DataError,
     DuplicateColumn,
     FeatureNotSupported,
+    Forbidden,
     GeneratedAlways,
-    InsufficientPrivilege,
     IntegrityError,
     InvalidColumnReference,
     OutOfMemory,
@@ -67,7 +67,7 @@ _OF_A_ROW: Final = (
 )
 _OF_ALL_ROWS: Final = (
     FeatureNotSupported,
-    InsufficientPrivilege,
+    Forbidden,
     InvalidColumnReference,
     UndefinedTable,
     WrongObjectType,

@@ -313,7 +313,7 @@ class OpenTransaction:
         """
         self.check_active()
         transaction = self._stepped.whole
-        if self.rows_changed:
+        if transaction.changes_rows:
             request.allowed.check_write()
         if transaction.changes_catalog:
             request.allowed.check_define()

@@ -1,7 +1,8 @@
 """Enforces what a request may do. Who may do what is decided elsewhere.
 
-reading, EXPLAIN                       `read`
+reading                                `read`
 INSERT, UPDATE, DELETE, nextval …      `write`, which includes what the statement reads
+EXPLAIN                                what its statement needs; it writes nothing without ANALYZE
 CREATE, ALTER, DROP, TRUNCATE …        `define`, and `read` where the statement reveals rows:
                                        CREATE TABLE AS, a constraint or a type for existing rows
 """
@@ -12,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from qserver.errors import InsufficientPrivilege, ReadOnlyTransaction
+from qserver.errors import Forbidden, ReadOnlyTransaction
 
 
 class Allowed(msgspec.Struct, frozen=True):
@@ -24,17 +25,18 @@ class Allowed(msgspec.Struct, frozen=True):
 
     def check_read(self) -> None:
         if not self.read:
-            raise InsufficientPrivilege("the key may not read data", hint=_HINT)
+            raise Forbidden("the key may not read data", hint=_HINT)
 
-    def check_write(self) -> None:
+    def check_write(self, runs: bool = True) -> None:
+        """`runs`: the statement is not only explained."""
         if not self.write:
-            raise InsufficientPrivilege("the key may not change data", hint=_HINT)
-        if self.read_only:
+            raise Forbidden("the key may not change data", hint=_HINT)
+        if self.read_only and runs:
             raise ReadOnlyTransaction("the statement writes, and the transaction is read-only")
 
     def check_define(self) -> None:
         if not self.define:
-            raise InsufficientPrivilege("the key may not change definitions", hint=_HINT)
+            raise Forbidden("the key may not change definitions", hint=_HINT)
         if self.read_only:
             raise ReadOnlyTransaction("the statement defines, and the transaction is read-only")
 

@@ -207,21 +207,18 @@ class SqlDatabase:
         if_version: int | None = None,
         request_id: str | None = None,
         as_of: AsOf | None = None,
+        only_queries: bool = False,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come, the first before the last is known.
 
         A statement that writes runs to its end first: before the commit nothing may be shown.
+        `only_queries`: it is refused.
         """
-        options = Options(
-            max_retries,
-            timeout_ms,
-            allowed=allowed,
-            max_affected=max_affected,
-            if_version=if_version,
-            as_of=as_of,
-        )
+        limits = max_retries, timeout_ms, None, None
+        options = Options(*limits, allowed, max_affected, False, as_of, if_version)
         request = self._environment.request(timeout_ms, allowed, request_id)
-        work = self._perform(request, (Statement(sql, parameters),), options, _reading_stream)
+        refused, asked = not_a_query if only_queries else None, (Statement(sql, parameters),)
+        work = self._perform(request, asked, options, _reading_stream, refused=refused)
         return await run(work)  # type: ignore[no-any-return]
 
     async def read(

@@ -140,10 +140,10 @@ class StatementRun:
 
     def _check_allowed(self, plan: Plan, runs: bool = True) -> None:
         if plan.writes:
-            self.allowed.check_write()
-            if plan.grows:
-                self._quota.check()
+            self.allowed.check_write(runs)
             if runs:
+                if plan.grows:
+                    self._quota.check()
                 self.changes = self.transaction.changes_rows = True
         else:
             self.allowed.check_read()

@@ -18,7 +18,7 @@ import msgspec
 
 from qserver import __version__
 from qserver.control.databases import OpenDatabase
-from qserver.errors import InsufficientPrivilege, InvalidRequest, MethodNotAllowed, QserverError
+from qserver.errors import InvalidRequest, MethodNotAllowed, QserverError, ReadOnlyTransaction
 from qserver.http1 import Answer, Headers, IncomingBody
 from qserver.query.basis import Basis
 from qserver.query.permissions import Allowed
@@ -40,6 +40,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 class ReadCall(QueryCall):
     endpoint: ReadEndpoint
+    only_queries = True
     _tag: bytes | None = None
 
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
@@ -77,7 +78,7 @@ class ReadCall(QueryCall):
         return super().stream(opened)
 
     def _only_read(self) -> None:
-        allowed = Allowed(self._options.allowed.read, write=False, define=False)
+        allowed = Allowed(self._options.allowed.read, read_only=True)
         self._options = msgspec.structs.replace(self._options, allowed=allowed)
 
     def _found(self, outcome: TransactionResult | None) -> Answer:
@@ -93,7 +94,7 @@ class ReadCall(QueryCall):
         return super().headers((JSON, *tag, CACHED))
 
     def known(self, error: Exception) -> QserverError:
-        if isinstance(error, InsufficientPrivilege) and self._options.allowed.read:
+        if isinstance(error, ReadOnlyTransaction):
             error = MethodNotAllowed(
                 "GET runs only queries, and this statement may change something",
                 hint="Send it with POST.",

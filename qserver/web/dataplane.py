@@ -312,6 +312,8 @@ class QueryCall(HotCall):
     no_options = _defaults(QueryRequest, 4)
     _reader: Reader | None = None
     _every_seconds = 0.0
+    only_queries: ClassVar = False
+    """Whether statements that are no queries are refused."""
     decode: Callable[[bytes, bytes], QueryRequest] = staticmethod(query_request)
     decode_long: Callable[[bytes, bytes, Limits], Coroutine[Any, Any, QueryRequest]] | None = (
         staticmethod(read_query_request)
@@ -390,6 +392,7 @@ class QueryCall(HotCall):
             if_version=options.if_version,
             request_id=self.request_id,
             as_of=options.as_of,
+            only_queries=self.only_queries,
         )
         return self.after(begun(beginning, self.endpoint.form), self._streams)
 

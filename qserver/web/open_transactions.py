@@ -21,14 +21,12 @@ from hashlib import sha256
 from time import perf_counter
 from typing import Any, ClassVar, Final
 
-import msgspec
-
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held, database_of, not_found
 from qserver.control.records import Grant
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
-from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer
+from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer, text_of
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.engine.work import begin, call_back
 from qserver.errors import (
@@ -211,7 +209,6 @@ class CommitCall(TransactionRouteCall):
     """Commits, or repeats the answer of the commit."""
 
     _held: Held | None = None
-    _stored: StoredAnswer
     _began = 0.0
     _in_doubt = False
     """Whether the transaction must not be used again, because its commit may have been sent."""
@@ -245,11 +242,9 @@ class CommitCall(TransactionRouteCall):
             timeout_ms=self.grant.limits.statement_timeout_ms, allowed=allowed_of(self.grant)
         )
         transaction.check_active()
-        self._stored = self._new_answer(transaction.rows_changed)
         if not transaction.transaction.changes_anything:  # whatever it read was true at its version
-            unchanged = msgspec.structs.replace(self._stored, version=transaction.version)
-            return self.after(self._store(unchanged), self._unchanged)
-        answer = (self._name(held.opened.id), self._stored)
+            return self._committed(Outcome(None, transaction.version, 0))
+        answer = (self._name(held.opened.id), self._new_answer(transaction.rows_changed))
         steps = sql.committing(transaction, options, answer, self.request_id)
         self._in_doubt = True
         outcome, rest = begin(steps)
@@ -306,14 +301,8 @@ class CommitCall(TransactionRouteCall):
             self.endpoint.service.world.report("the answer of a commit was not stored", trouble)
         return answer
 
-    def _unchanged(self, answer: StoredAnswer) -> Answer:
-        assert self._held is not None
-        self._held.end = "committed"
-        self.release()
-        return self._repeat(answer.text)
-
-    def _new_answer(self, affected_rows: int) -> StoredAnswer:
-        times = self.elapsed_us(), 0, 0
+    def _new_answer(self, affected_rows: int, commit_us: int = 0) -> StoredAnswer:
+        times = self.elapsed_us(), 0, commit_us
         tail = b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}' % (
             affected_rows,
             *times,
@@ -324,10 +313,15 @@ class CommitCall(TransactionRouteCall):
         return self.endpoint.service.world.now() + COMMIT_ANSWER_SECONDS
 
     def _committed(self, outcome: Outcome) -> Answer:
-        assert self._held is not None
-        self._held.end = "committed"
+        held = self._held
+        assert held is not None
+        affected_rows, name = held.transaction.rows_changed, self._name(held.opened.id)
+        held.end = "committed"
         self.release()
-        text = msgspec.structs.replace(self._stored, version=outcome.version).text
+        commit_us = int((perf_counter() - self._began) * 1_000_000)
+        text = text_of(self._new_answer(affected_rows, commit_us), outcome.version)
+        answers = self.endpoint.service.plane.open_transactions.answers
+        answers.keep(self.grant.organization_id, name, text)
         return self.answer(200, self.headers(), text)
 
     def failed(self, error: Exception) -> Response:
@@ -352,6 +346,10 @@ class CommitCall(TransactionRouteCall):
         except (NotFound, Forbidden):
             raise not_found(name) from None
         with opened:
+            answers = plane.open_transactions.answers
+            kept = answers.find(self.grant.organization_id, self._name(database_id))
+            if kept is not None:
+                return kept
             snapshot = await opened.database.wait_durable_snapshot(self.grant.deadline())
             now = self.endpoint.service.world.now()
             answer = find_answer(snapshot, self._name(database_id), now)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.errors import ForeignKeyViolation, InsufficientPrivilege, TooManyAffected
+from qserver.errors import Forbidden, ForeignKeyViolation, TooManyAffected
 from qserver.query.permissions import Allowed
 from qserver.query.sql_database import SqlDatabase, Statement
 from tests.sql.databases import opened_sql
@@ -140,6 +140,6 @@ async def test_the_query_of_a_new_table_keeps_foreign_keys_and_permissions() -> 
         sql = "create table q as with d as (delete from {} returning id) select * from d"
         with pytest.raises(ForeignKeyViolation):
             await database.execute(sql.format("p"))
-        with pytest.raises(InsufficientPrivilege):
+        with pytest.raises(Forbidden):
             await database.execute(sql.format("c"), allowed=Allowed(True, False, True))
         assert (await database.execute("select * from c")).rows == [(1, 1)]

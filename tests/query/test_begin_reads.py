@@ -10,7 +10,7 @@ import pytest
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
 from qserver.engine.work import Pending
-from qserver.errors import InsufficientPrivilege, QserverError, QueryCanceled
+from qserver.errors import Forbidden, QserverError, QueryCanceled
 from qserver.query.permissions import Allowed
 from qserver.query.sql_database import (
     Options,
@@ -244,7 +244,7 @@ async def test_who_may_read_only_reads_and_who_may_only_write_does_not() -> None
         reader, writer = Allowed(write=False, define=False), Allowed(read=False)
         begun = begin(database, sql, None, Options(allowed=reader))
         assert isinstance(begun, TransactionResult) and begun.results == [expected]
-        with pytest.raises(InsufficientPrivilege):
+        with pytest.raises(Forbidden):
             begin(database, sql, None, Options(allowed=writer))
 
 

@@ -21,7 +21,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
 from qserver.engine.messages import Commit
 from qserver.engine.work import PENDING
-from qserver.errors import InsufficientPrivilege, QserverError, TooManyRequests
+from qserver.errors import Forbidden, QserverError, TooManyRequests
 from qserver.query.permissions import Allowed
 from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
 from qserver.sql.parameters import Given
@@ -341,7 +341,7 @@ async def test_who_may_not_is_told_so() -> None:
         mixed = [*write, Statement(select, [0])]
         for statements, allowed in ((write, reader), (mixed, writer)):
             ends = send(database, statements, allowed)
-            assert isinstance(await ends.wait(), InsufficientPrivilege)
+            assert isinstance(await ends.wait(), Forbidden)
         assert isinstance(await send(database, write, writer).wait(), TransactionResult)
         assert await hits(database) == 2
 

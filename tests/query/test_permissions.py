@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.errors import InsufficientPrivilege
+from qserver.errors import Forbidden
 from qserver.query.permissions import Allowed
 from qserver.query.sql_database import Statement
 from tests.sql.databases import opened_sql
@@ -58,9 +58,9 @@ async def test_a_definition_that_tells_of_rows_needs_the_right_to_read(sql: str)
     async with opened_sql() as database:
         for each in ROWS:
             await database.execute(each)
-        with pytest.raises(InsufficientPrivilege, match="may not read"):
+        with pytest.raises(Forbidden, match="may not read"):
             await database.execute(sql, allowed=DEFINES)
-        with pytest.raises(InsufficientPrivilege, match="may not read"):
+        with pytest.raises(Forbidden, match="may not read"):
             await database.transaction([Statement(sql)], allowed=DEFINES)
 
 
@@ -81,5 +81,5 @@ async def test_rows_of_the_same_transaction_count_as_rows() -> None:
     async with opened_sql() as database:
         for each in ROWS:
             await database.execute(each)
-        with pytest.raises(InsufficientPrivilege, match="may not read"):
+        with pytest.raises(Forbidden, match="may not read"):
             await database.transaction(statements, allowed=writes)

@@ -130,9 +130,9 @@ def test_scopes_decide_what_statements_a_key_may_run(
         elif kind in allowed:
             assert answers[0].json()["success"] is True
         else:
-            assert [error_of(each, 403)["code"] for each in answers] == ["42501", "42501"]
+            assert [error_of(each, 403)["code"] for each in answers] == ["QS005", "QS005"]
             streamed = client.query_response(f"/*+ STREAM */ {sql}")
-            error_of(streamed, 403, "42501")
+            error_of(streamed, 403, "QS005")
 
 
 def test_a_key_limited_to_some_databases_may_use_no_other(admin: Client, fresh: Client) -> None:

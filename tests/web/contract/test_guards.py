@@ -155,7 +155,7 @@ def test_a_dry_run_fails_as_the_real_thing_would(family: Client) -> None:
     made = family.post("/v1/keys", {"name": "reader", "scopes": ["data:read"]}).json()
     family.server.secrets.add(made["key"])
     reader = Client(family.server, made["key"], database=family.headers["X-Database"])
-    error_of(reader.query_response("delete from children", dry_run=True), 403, "42501")
+    error_of(reader.query_response("delete from children", dry_run=True), 403, "QS005")
 
 
 def test_a_long_diff_is_refused_or_cut(family: Client) -> None:

@@ -89,7 +89,7 @@ def test_a_session_can_be_narrowed_to_a_database_and_to_scopes(
     assert (made["database"], made["scopes"]) == (name, ["data:read"])
     client = admin.with_token(made["token"])
     assert client.query("select * from here")["rows"] == []
-    error_of(client.query_response("insert into here values (1)"), 403, "42501")
+    error_of(client.query_response("insert into here values (1)"), 403, "QS005")
     error_of(client.query_response("select 1", database="main"), 403, "QS005")
     error_of(client.get("/v1/keys"), 403, "QS005")
 
