@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import heapq
 import importlib.util
-import os
 import re
 import sys
 import time
@@ -39,6 +38,7 @@ from qserver.errors import QserverError, SqlSyntaxError
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.values.text_output import text_function
 from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, Kind, SqlType
+from tests.given import GIVEN
 
 VARIABLE = "QSERVER_SLT"
 TIMEOUT_MS = 20_000.0
@@ -47,7 +47,7 @@ SLOWEST_KEPT = 100
 
 def suites_folder() -> Path | None:
     """Where the suites are, if anybody has said so and it is true."""
-    named = os.environ.get(VARIABLE)
+    named = GIVEN.get(VARIABLE)
     if not named:
         return None
     folder = Path(named)

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 from qserver.engine.collector import start_collector
 from qserver.sql.vectors.loading import load
 from tests.durations import Durations
+from tests.given import hide
+from tests.progress import FewDots
 from tests.sampling import NIGHTLY, SEED, left_for_the_night
 
 ROOT: Final = Path(__file__).parents[1]
@@ -50,6 +52,17 @@ load()  # so that a first plan over vectors is made as later ones are, whichever
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Durations())
+    config.pluginmanager.register(FewDots())
+
+
+def pytest_collection_finish() -> None:
+    """In each process that runs tests, and not in the one that has others run them."""
+    hide()
+
+
+def pytest_unconfigure() -> None:
+    """Let the collector have what it was told to spare, or libraries in C find it leaked."""
+    gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,12 +19,13 @@ from typing import Final, TypeVar
 import pytest
 from _pytest.mark import ParameterSet
 
+from tests.given import GIVEN
+
 Thing = TypeVar("Thing")
 
-NIGHTLY: Final = os.environ.get("QSERVER_NIGHTLY", "") not in ("", "0")
-SEED: Final = int(
-    os.environ.setdefault("QSERVER_TEST_SEED", str(SystemRandom().randrange(1_000_000)))
-)
+NIGHTLY: Final = GIVEN.get("QSERVER_NIGHTLY", "") not in ("", "0")
+SEED: Final = int(GIVEN.get("QSERVER_TEST_SEED", SystemRandom().randrange(1_000_000)))
+os.environ["QSERVER_TEST_SEED"] = str(SEED)
 
 
 def drawn(things: Sequence[Thing], count: int, always: Collection[Thing] = ()) -> list[Thing]:

@@ -5,7 +5,6 @@ More fixed seeds are in `test_fixed_seeds_….py`: tests are shared out to proce
 
 from __future__ import annotations
 
-import os
 from random import SystemRandom
 
 import pytest
@@ -15,6 +14,7 @@ from tests.differential.campaign import Campaign
 from tests.differential.engines import Postgres
 from tests.differential.fixed import programs_agree
 from tests.differential.kept import kept
+from tests.given import GIVEN
 
 
 async def test_programs_of_a_fixed_seed_give_what_postgresql_gives(postgres: Postgres) -> None:
@@ -22,7 +22,7 @@ async def test_programs_of_a_fixed_seed_give_what_postgresql_gives(postgres: Pos
 
 
 @pytest.mark.skipif(
-    "QSERVER_FRESH_SEEDS" not in os.environ,
+    "QSERVER_FRESH_SEEDS" not in GIVEN,
     reason="a new seed may find what nobody has broken; set QSERVER_FRESH_SEEDS=1 to look for it",
 )
 async def test_programs_of_a_fresh_seed_give_what_postgresql_gives(postgres: Postgres) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import SystemRandom
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.differential.engines import Postgres
 from tests.differential.fixed import programs_agree
 from tests.differential.large.programs import LargeProgram
+from tests.given import GIVEN
 
 SEED = 2
 """Of a program of small pages, a large one, and one more."""
@@ -21,7 +21,7 @@ async def test_programs_over_large_tables_give_what_postgresql_gives(postgres: P
 
 
 @pytest.mark.skipif(
-    "QSERVER_FRESH_SEEDS" not in os.environ,
+    "QSERVER_FRESH_SEEDS" not in GIVEN,
     reason="a new seed may find what nobody has broken; set QSERVER_FRESH_SEEDS=1 to look for it",
 )
 async def test_large_programs_of_a_fresh_seed_agree_too(postgres: Postgres) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.given import GIVEN
 from tests.sql.databases import opened_sql
 from tests.sql.golden import answer, parse_script, print_script, same
 
@@ -17,7 +17,7 @@ NAMES = [str(path.relative_to(Path(__file__).parent / "scripts")) for path in SC
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
 async def test_a_script_answers_as_it_says(path: Path) -> None:
     cases, rest = parse_script(path.read_text())  # noqa: ASYNC240  # a small file, in a test
-    writing = os.environ.get("QSERVER_GOLDEN") == "write"
+    writing = GIVEN.get("QSERVER_GOLDEN") == "write"
     async with opened_sql() as database:
         for number, case in enumerate(cases, 1):
             found = await answer(database, case.sql)

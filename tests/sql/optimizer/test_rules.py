@@ -10,7 +10,6 @@ To write the plans of all files anew, run these tests with QSERVER_GOLDEN=write 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pytest
 from qserver.sql.explain import explain
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.values.schema import Table
+from tests.given import GIVEN
 from tests.sql.binder.catalogs import TestCatalog
 from tests.sql.binder.statements import bind_text, define_text
 
@@ -80,7 +80,7 @@ def rule_named(name: str) -> Rule:
 def test_a_rule_changes_the_plan_as_the_file_says(path: Path) -> None:
     case = RuleCase.read(path)
     before, after = case.plans(rule_named(path.parent.name))
-    if os.environ.get("QSERVER_GOLDEN") == "write":
+    if GIVEN.get("QSERVER_GOLDEN") == "write":
         RuleCase(case.schema, case.query, before, after).write(path)
         return
     assert before == case.before

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.given import GIVEN
 from tests.sql.parser.golden import rewritten
 
 SCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
@@ -20,7 +20,7 @@ def test_there_are_scripts() -> None:
 def test_statements_become_the_nodes_of_the_script(path: Path) -> None:
     script = path.read_text(encoding="utf-8")
     answered = rewritten(script)
-    if os.environ.get("QSERVER_GOLDEN") == "write":
+    if GIVEN.get("QSERVER_GOLDEN") == "write":
         path.write_text(answered, encoding="utf-8")
     else:
         assert answered == script

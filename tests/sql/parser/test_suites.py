@@ -6,7 +6,6 @@ QSERVER_SLT names the folder of the suites; beside it lies `run.py`, which reads
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql.fingerprint import parameterize
 from qserver.sql.parser import parse
+from tests.given import GIVEN
 
 VARIABLE = "QSERVER_SLT"
 STEP = 17  # every so many statements of each file: enough to see a hole, and quick
@@ -29,11 +29,11 @@ def load_runner(folder: Path) -> Any:
 
 
 def test_what_postgresql_runs_can_be_parsed() -> None:
-    folder = Path(os.environ.get(VARIABLE, ""))
-    if not os.environ.get(VARIABLE) or not (folder.parent / "run.py").exists():
+    folder = Path(GIVEN.get(VARIABLE, ""))
+    if not GIVEN.get(VARIABLE) or not (folder.parent / "run.py").exists():
         pytest.skip(f"{VARIABLE} names no folder of sqllogictest suites")
     runner = load_runner(folder)
-    step = int(os.environ.get("QSERVER_SLT_STEP", STEP))
+    step = int(GIVEN.get("QSERVER_SLT_STEP", STEP))
     failures: list[str] = []
     count = 0
     for path, key in runner.collect([str(folder)]):
