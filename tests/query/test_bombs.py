@@ -4,86 +4,129 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 
 import pytest
 
+from qserver.sql.functions.text import binary
+from tests.known_work import WorkClock, step
 from tests.query.bombs import (
-    BEAT_SECONDS_MAX,
+    BEAT_STEPS_MAX,
     EXPRESSIONS,
     GREEDY,
     HELD,
     PARAMETERS,
     STATEMENTS,
     TABLES,
+    Bomb,
     explode,
+    held_up,
 )
+from tests.sampling import NIGHTLY, drawn
 from tests.sql.databases import opened_sql
 
 pytestmark = pytest.mark.usefixtures("collector_settled")
 
-WRONG = {"22P02", "22003", "22007", "22023"}
+ENDS = {"finished", "57014", "54000", "53200", "22P02", "22003", "22007", "22023"}
 """Some values are refused for what they are, before or after they are found to be long."""
 
+SINK = (*TABLES, "CREATE TABLE sink (x TEXT)")
+LAST = ("truncate", "drop")
+"""After them nothing is left to explode."""
 
-@pytest.mark.parametrize("of", ["expressions", "statements"])
-async def test_bombs_let_the_heart_beat_and_end(of: str) -> None:
-    bombs = {name: f"SELECT {each} FROM few" for name, each in EXPRESSIONS.items()}
+BY_DAY = 40
+"""Bombs of each kind. At night all are tried."""
+
+
+def sample(bombs: Mapping[str, Bomb]) -> dict[str, Bomb]:
+    names = list(bombs) if NIGHTLY else drawn(list(bombs), BY_DAY, always=WORST)
+    return {name: bombs[name] for name in names if name not in LAST}
+
+
+WORST = frozenset(
+    {"any of many", "texts", "integers within the limit", "row in", "jsonb equality", "array @>"}
+    | {"array of empty texts", "json", "wide row", "create a table of many keys", "percentiles"}
+)
+"""Those that keep the loop longest are tried each time."""
+
+OF_EXPRESSIONS = {name: Bomb(f"SELECT {each} FROM few") for name, each in EXPRESSIONS.items()}
+OF_STATEMENTS = {name: Bomb(sql) for name, sql in STATEMENTS.items()}
+OF_PARAMETERS = {name: Bomb(sql, given) for name, (sql, given) in PARAMETERS.items()}
+INSERTED = {
+    name: Bomb(f"INSERT INTO sink {sql}", given) for name, (sql, given) in PARAMETERS.items()
+}
+
+
+async def hold_up_nobody(
+    bombs: Mapping[str, Bomb],
+    timeout_ms: float,
+    tables: Iterable[str] = TABLES,
+    ends: Iterable[str] = frozenset(ENDS),
+) -> None:
+    beats: dict[str, float] = {}
+    async with opened_sql() as database:
+        for statement in tables:
+            await database.execute(statement)
+        for name, bomb in bombs.items():
+            end, beats[name] = await bomb.explode(database, timeout_ms)
+            assert end.split(" ")[0] in ends, f"{name}: {end}"
+    worst = max(beats, key=beats.__getitem__)
+    print(f"the worst of {len(beats)} bombs: {worst}, {beats[worst]:.0f} steps")
+    assert await held_up(bombs, beats, timeout_ms, tables) == {}
+
+
+@pytest.mark.parametrize(
+    "bombs", [OF_EXPRESSIONS, OF_STATEMENTS], ids=["expressions", "statements"]
+)
+async def test_bombs_let_the_heart_beat_and_end(
+    bombs: Mapping[str, Bomb], work_clock: WorkClock
+) -> None:
+    await hold_up_nobody(sample(bombs), 400)
+
+
+@pytest.mark.parametrize("name", LAST)
+async def test_what_removes_all_rows_lets_the_heart_beat(name: str, work_clock: WorkClock) -> None:
+    await hold_up_nobody({name: OF_STATEMENTS[name]}, 400)
+
+
+@pytest.mark.parametrize("bombs", [OF_PARAMETERS, INSERTED], ids=["read", "inserted"])
+async def test_parameters_let_the_heart_beat_and_end(
+    bombs: Mapping[str, Bomb], work_clock: WorkClock
+) -> None:
+    await hold_up_nobody(bombs, 2_000, SINK)
+
+
+async def test_what_a_statement_held_is_freed_while_the_heart_beats(work_clock: WorkClock) -> None:
+    bombs = {name: Bomb(sql) for name, sql in HELD.items()}
+    await hold_up_nobody(bombs, 60_000, TABLES[:4], ["finished", "53200"])
+
+
+async def test_a_bomb_that_keeps_the_loop_is_found(
+    work_clock: WorkClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function that works for longer than a beat may last, without a pause."""
+
+    def slow_md5(value: bytes) -> str:
+        for _ in range(2 * BEAT_STEPS_MAX):
+            step()
+        return ""
+
+    monkeypatch.setattr(binary, "md5", slow_md5)
+    with pytest.raises(AssertionError, match="md5"):
+        await hold_up_nobody({"md5": OF_EXPRESSIONS["md5"]}, 400)
+
+
+async def test_a_commit_of_many_rows_lets_the_heart_beat(work_clock: WorkClock) -> None:
+    bombs = {"all rows": Bomb("UPDATE many SET b = b + 1")}
     beats: dict[str, float] = {}
     async with opened_sql() as database:
         for statement in TABLES:
             await database.execute(statement)
-        for name, sql in (bombs if of == "expressions" else STATEMENTS).items():
-            end, beats[name] = await explode(database, sql, timeout_ms=400)
-            code = end.split(" ")[0]
-            assert code in {"finished", "57014", "54000", "53200", *WRONG}, f"{name}: {end}"
-            if name in ("truncate", "drop"):
-                break  # nothing is left to explode
-    worst = max(beats, key=beats.__getitem__)
-    print(f"the worst of {len(beats)} bombs: {worst}, {beats[worst] * 1000:.0f} ms")
-    assert beats[worst] < BEAT_SECONDS_MAX, worst
-
-
-@pytest.mark.parametrize("in_a_transaction", [False, True])
-async def test_parameters_let_the_heart_beat_and_end(in_a_transaction: bool) -> None:
-    beats: dict[str, float] = {}
-    async with opened_sql() as database:
-        for statement in TABLES:
-            await database.execute(statement)
-        await database.execute("CREATE TABLE sink (x TEXT)")
-        for name, (sql, parameters) in PARAMETERS.items():
-            if in_a_transaction:
-                sql = f"INSERT INTO sink {sql}"
-            given = parameters()
-            end, beats[name] = await explode(database, sql, 2_000, given)
-            code = end.split(" ")[0]
-            assert code in {"finished", "57014", "54000", "53200", *WRONG}, f"{name}: {end}"
-    worst = max(beats, key=beats.__getitem__)
-    print(f"the worst of {len(beats)} bombs: {worst}, {beats[worst] * 1000:.0f} ms")
-    assert beats[worst] < BEAT_SECONDS_MAX, worst
-
-
-async def test_what_a_statement_held_is_freed_while_the_heart_beats() -> None:
-    beats: dict[str, float] = {}
-    async with opened_sql() as database:
-        for statement in TABLES[:4]:
-            await database.execute(statement)
-        for name, sql in HELD.items():
-            end, beats[name] = await explode(database, sql, timeout_ms=60_000)
-            assert end in ("finished", "53200"), f"{name}: {end}"
-    worst = max(beats, key=beats.__getitem__)
-    print(f"the worst of {len(beats)} bombs: {worst}, {beats[worst] * 1000:.0f} ms")
-    assert beats[worst] < BEAT_SECONDS_MAX, worst
-
-
-async def test_a_commit_of_many_rows_lets_the_heart_beat() -> None:
-    async with opened_sql() as database:
-        for statement in TABLES:
-            await database.execute(statement)
-        end, worst = await explode(database, "UPDATE many SET b = b + 1", timeout_ms=60_000)
+        end, beats["all rows"] = await bombs["all rows"].explode(database, 60_000)
         assert end == "finished"
         count = await database.execute("SELECT count(*), sum(b) FROM many")
     assert count.rows == [(100_000, 49_950_000 + 100_000)]
-    assert worst < BEAT_SECONDS_MAX
+    assert await held_up(bombs, beats, 60_000, TABLES) == {}
 
 
 def test_statements_that_want_all_memory_are_refused_and_get_little() -> None:
@@ -97,24 +140,28 @@ def test_statements_that_want_all_memory_are_refused_and_get_little() -> None:
     assert int(peak) < 1024
 
 
-async def test_foreign_keys_of_many_rows_let_the_heart_beat() -> None:
-    beats: dict[str, float] = {}
-    async with opened_sql() as database:
-        await database.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
-        await database.execute("INSERT INTO parent SELECT i FROM generate_series(1, 5) AS s(i)")
-        await database.execute(
-            "CREATE TABLE child (id INTEGER PRIMARY KEY,"
-            " parent INTEGER REFERENCES parent ON DELETE SET NULL)"
-        )
-        for sql in (
-            "INSERT INTO child SELECT i, 1 + i % 2 FROM generate_series(1, 30000) AS s(i)",
-            "UPDATE child SET parent = 3",
-            "UPDATE child SET id = -id",
-            "DELETE FROM parent WHERE id = 3",
-        ):
-            end, beats[sql] = await explode(database, sql, timeout_ms=60_000)
-            assert end == "finished", sql
-        left = await database.execute("SELECT count(*), count(parent), max(id) FROM child")
-    assert left.rows == [(30_000, 0, -1)]
-    worst = max(beats, key=beats.__getitem__)
-    assert beats[worst] < BEAT_SECONDS_MAX, worst
+async def test_foreign_keys_of_many_rows_let_the_heart_beat(work_clock: WorkClock) -> None:
+    changes = (
+        "INSERT INTO child SELECT i, 1 + i % 2 FROM generate_series(1, 30000) AS s(i)",
+        "UPDATE child SET parent = 3",
+        "UPDATE child SET id = -id",
+        "DELETE FROM parent WHERE id = 3",
+    )
+    least = dict.fromkeys(changes, float("inf"))
+    for _ in range(3):
+        async with opened_sql() as database:
+            await database.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+            await database.execute("INSERT INTO parent SELECT i FROM generate_series(1, 5) AS s(i)")
+            await database.execute(
+                "CREATE TABLE child (id INTEGER PRIMARY KEY,"
+                " parent INTEGER REFERENCES parent ON DELETE SET NULL)"
+            )
+            for sql in changes:
+                end, beat = await explode(database, sql, timeout_ms=60_000)
+                least[sql] = min(least[sql], beat)
+                assert end == "finished", sql
+            left = await database.execute("SELECT count(*), count(parent), max(id) FROM child")
+        assert left.rows == [(30_000, 0, -1)]
+        if max(least.values()) < BEAT_STEPS_MAX:
+            return  # a machine may stumble once or twice
+    raise AssertionError(least)

@@ -1,0 +1,36 @@
+"""Known work measures the machine: what takes twice the work takes twice the steps."""
+
+from __future__ import annotations
+
+import time
+
+import trio
+
+from tests.known_work import WorkClock, measured, step
+
+
+def test_steps_are_counted_whatever_they_take_here() -> None:
+    with measured() as taken:
+        for _ in range(20):
+            step()
+    assert 10 < taken.steps < 40
+
+
+def test_waiting_is_no_work() -> None:
+    with measured() as taken:
+        time.sleep(0.05)
+    assert taken.steps < 5
+
+
+def test_a_deadline_of_known_work_comes_after_that_work() -> None:
+    async def count() -> int:
+        steps = 0
+        with trio.move_on_after(0.42):
+            while True:
+                step()
+                steps += 1
+                await trio.lowlevel.checkpoint()
+        return steps
+
+    steps = trio.run(count, clock=WorkClock())
+    assert 40 < steps < 200
