@@ -68,6 +68,7 @@ from qserver.errors.service import (
 )
 from qserver.errors.statements import (
     ActiveTransaction,
+    AmbiguousAlias,
     AmbiguousColumn,
     AmbiguousFunction,
     CannotCoerce,
@@ -141,6 +142,7 @@ from qserver.errors.values import (
 __all__ = [
     "ActiveTransaction",
     "AlreadyExists",
+    "AmbiguousAlias",
     "AmbiguousColumn",
     "AmbiguousFunction",
     "Applied",

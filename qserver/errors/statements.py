@@ -146,6 +146,12 @@ class AmbiguousColumn(StatementError):
     code = "42702"
 
 
+class AmbiguousAlias(StatementError):
+    """The caller's fault: a name could mean two tables of FROM. Retrying cannot help."""
+
+    code = "42P09"
+
+
 class DuplicateAlias(StatementError):
     """The caller's fault: two tables of FROM have one name. Retrying cannot help."""
 

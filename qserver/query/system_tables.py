@@ -7,7 +7,8 @@ from the catalog on demand, a page at a time. There is no second copy of the def
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -19,10 +20,21 @@ from qserver.storage.transaction import Transaction
 from qserver.values.keys import Key, Row
 from qserver.values.schema import Table
 
+
+def _in_schema(schema: str, tables: Iterable[SystemTable]) -> dict[str, SystemTable]:
+    return {
+        each.table.name: SystemTable(replace(each.table, schema=schema), each.rows)
+        for each in tables
+    }
+
+
 SCHEMAS: Final[Mapping[str, Mapping[str, SystemTable]]] = {
-    "information_schema": {each.table.name: each for each in INFORMATION_SCHEMA},
-    "pg_catalog": {each.table.name: each for each in pg_catalog.SYSTEM_TABLES},
-    "qserver_catalog": {each.table.name: each for each in DEFINITIONS},
+    schema: _in_schema(schema, tables)
+    for schema, tables in (
+        ("information_schema", INFORMATION_SCHEMA),
+        ("pg_catalog", pg_catalog.SYSTEM_TABLES),
+        ("qserver_catalog", DEFINITIONS),
+    )
 }
 PAGE_ROWS: Final = 64
 """Rows of a system table that are made at once."""

@@ -33,6 +33,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final, final
 
+from qserver.errors import DatatypeMismatch
 from qserver.values.arrays import dimensions, flat
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
@@ -125,6 +126,33 @@ class Descending:
         return f"Descending({self.value!r})"
 
 
+@final
+class RecordKey(tuple[Any, ...]):
+    """The element of a record. Records of one column may have other fields in each row."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: Any) -> Any:
+        return self._ordered(tuple.__lt__, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._ordered(tuple.__le__, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._ordered(tuple.__gt__, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._ordered(tuple.__ge__, other)
+
+    def _ordered(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        if isinstance(other, RecordKey) and len(self) != len(other):
+            raise DatatypeMismatch("cannot compare record types with different numbers of columns")
+        try:
+            return compare(self, other)
+        except TypeError:
+            raise DatatypeMismatch("cannot compare dissimilar column types of records") from None
+
+
 # Wide enough for every NUMERIC, so that removing zeros never rounds.
 _EXACT = Context(prec=200_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _remove_zeros = _EXACT.normalize
@@ -160,7 +188,7 @@ _CANONICAL: dict[type, Callable[[Any], Any]] = {
     Jsonb: Jsonb.order_key,
     ZonedTime: ZonedTime.moment_and_zone,
     tuple: _array_element,
-    Record: lambda value: tuple(map(key_element, value)),
+    Record: lambda value: RecordKey(map(key_element, value)),
 }
 
 

@@ -16,6 +16,10 @@ from qserver.values.text_output import shown_function
 
 TIMEOUT_MS: Final = 20_000
 TIMED_OUT: Final = "57014"
+OWN_SCHEMAS: Final = """
+    SELECT quote_ident(nspname) FROM pg_namespace
+    WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+"""
 WRITES: Final = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
 
 
@@ -51,14 +55,15 @@ class Outcome:
 
 
 class Postgres:
-    """A connection to the oracle. Each program has the schema `public` for itself."""
+    """A connection to the oracle. Each program has all schemas but the system's for itself."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection.pgconn
         self._names: dict[tuple[int, int], str] = {}
 
     def reset(self) -> None:
-        self.run("DROP SCHEMA public CASCADE")
+        for (schema,) in self.run(OWN_SCHEMAS).rows:
+            self.run(f"DROP SCHEMA {schema} CASCADE")
         self.run("CREATE SCHEMA public")
         self._names = {key: name for key, name in self._names.items() if key[0] < 16384}
 

@@ -5,6 +5,7 @@ More fixed seeds are in `test_fixed_seeds_….py`: tests are shared out to proce
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import SystemRandom
 
 import pytest
@@ -42,3 +43,10 @@ async def test_programs_that_once_differed_do_not_any_more(postgres: Postgres) -
 def test_rules_have_names_of_their_own() -> None:
     names = [rule.name for rule in RULES]
     assert len(set(names)) == len(names)
+
+
+def test_the_docs_name_the_release_of_the_oracle(postgres: Postgres) -> None:
+    ((release,),) = postgres.run("SHOW server_version").rows
+    for page in ("sql.md", "contributing.md"):
+        text = (Path("docs") / page).read_text(encoding="utf-8")
+        assert str(release) in text, f"{page} does not say that the oracle is {release}"

@@ -240,9 +240,10 @@ class NamedArgument(Node):
 
 @dataclass(frozen=True, slots=True)
 class Row(Node):
-    """`(a, b)` or `ROW(a, b)`"""
+    """`(a, b)` or, `explicit`, `ROW(a, b)`"""
 
     items: tuple[Expression, ...]
+    explicit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,7 +226,7 @@ class Expressions:
 
     def explicit_row(self, children: Children) -> Row:
         word, items = children
-        return Row(items or (), position=word.start)
+        return Row(items or (), explicit=True, position=word.start)
 
     def case(self, children: Children) -> Case:
         word, compared, *whens, otherwise = children
@@ -279,17 +279,9 @@ _NOTHING = Constant(None)  # placeholder until the operand is known
 
 
 def indirect(base: Any, steps: list[Any]) -> Any:
-    """Build `base[1].name[2:3]`, step by step. `(t).c` is a column like `t.c`."""
+    """Build `base[1].name[2:3]`, step by step."""
     for step in steps:
-        if isinstance(step, Subscript):
-            base = replace(step, operand=base, position=base.position)
-        elif isinstance(base, Name):
-            if step.name == "*":
-                base = Star(base.parts, position=base.position)
-            else:
-                base = Name((*base.parts, step.name), position=base.position)
-        else:
-            base = replace(step, operand=base, position=base.position)
+        base = replace(step, operand=base, position=base.position)
     return base
 
 

@@ -145,7 +145,7 @@ class Sources:
         quantifier, *items = children
         groups: list[Any] = []
         for item in items:
-            groups.extend(item.items if isinstance(item, Row) else (item,))
+            groups.extend(_items(item))
         return quantifier is not None and quantifier.type == "DISTINCT", tuple(groups)
 
     def empty_group(self, children: Children) -> GroupingSets:
@@ -204,11 +204,16 @@ def _join_kind(word: Terminal | None) -> str:
     return "inner" if word is None else word.value
 
 
+def _items(item: Any) -> tuple[Any, ...]:
+    """Return the parts of `(a, b)`; `ROW(a, b)` is one value to group by."""
+    return item.items if isinstance(item, Row) and not item.explicit else (item,)
+
+
 def _group(item: Any) -> Any:
     """Return a member of GROUPING SETS, ROLLUP or CUBE: a set of expressions, or nested sets."""
     if isinstance(item, GroupingSets):
         return () if item.sets == ((),) else item
-    return item.items if isinstance(item, Row) else (item,)
+    return _items(item)
 
 
 # (start, end) of an invalid frame to its error.

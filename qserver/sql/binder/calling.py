@@ -21,7 +21,7 @@ def operator(
     binding: Binding, symbol: str, left: Operand | None, right: Operand, position: int
 ) -> Expression:
     """`left symbol right`, or `symbol right`."""
-    left, right = None if left is None else _whole(binding, left), _whole(binding, right)
+    left, right = None if left is None else whole(binding, left), whole(binding, right)
     operands = (right,) if left is None else (left, right)
 
     def resolve(types: Sequence[SqlType]) -> Resolved:
@@ -31,7 +31,7 @@ def operator(
 
 
 def function(binding: Binding, name: str, operands: Sequence[Operand], position: int) -> Expression:
-    operands = [_whole(binding, each) for each in operands]
+    operands = [whole(binding, each) for each in operands]
 
     def resolve(types: Sequence[SqlType]) -> Resolved:
         return resolve_function(name, types)
@@ -72,7 +72,7 @@ def apply(
     return Apply(chosen, arguments, resolved.returns, nullable)
 
 
-def _whole(binding: Binding, operand: Operand) -> Operand:
+def whole(binding: Binding, operand: Operand) -> Operand:
     """Turn a row into a record, whose type has its columns."""
     return settled(binding, operand) if isinstance(operand, RowValue) else operand
 

@@ -198,8 +198,7 @@ def shared_type(types: Sequence[SqlType], construct: str, positions: Sequence[in
 def _record(binding: Binding, row: RowValue) -> Expression:
     """Turn a row into one value. The row of a table is NULL if an outer join has no match."""
     items = tuple([settled(binding, item) for item in row.items])
-    names = row.names or tuple([f"f{at + 1}" for at in range(len(items))])
-    columns = tuple([(name, item.type) for name, item in zip(names, items, strict=True)])
+    columns = row.type.columns or replace(row, items=items).type.columns
     record = Apply(_row_function(columns), items, record_of(columns), nullable=False)
     if not row.may_be_missing or not items:
         return record
@@ -210,7 +209,7 @@ def _record(binding: Binding, row: RowValue) -> Expression:
 @lru_cache(maxsize=1024)
 def _row_function(columns: tuple[tuple[str, SqlType], ...]) -> Function:
     """Return the function ROW(…) for these columns; cached, so that equal rows are equal."""
-    types = tuple([sql_type for _, sql_type in columns])
+    types = tuple([TEXT if each.kind is Kind.UNKNOWN else each for _, each in columns])
     return Function("row", types, record_of(columns), _as_record, strict=False)
 
 

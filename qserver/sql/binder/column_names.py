@@ -23,8 +23,10 @@ def _name(node: ast.Expression) -> tuple[str, int]:
     match node:
         case ast.Name():
             return node.parts[-1], _STRONG
-        case ast.Field():
+        case ast.Field() if node.name != "*":
             return node.name, _STRONG
+        case ast.Star() if node.table:
+            return node.table[-1], _STRONG
         case ast.Call():
             return node.name[-1], _STRONG
         case ast.Cast():

@@ -8,11 +8,12 @@ from typing import Any
 from qserver.errors import FeatureNotSupported, UndefinedColumn, WrongObjectType
 from qserver.sql import ast
 from qserver.sql.binder.coercion import settled
+from qserver.sql.binder.names import column_of, named
 from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.expressions import Apply
 from qserver.sql.functions.registry import Function
-from qserver.values.types import Kind, SqlType
+from qserver.values.types import TEXT, Kind, SqlType
 
 
 def bind_field(scope: Scope, node: ast.Field) -> Operand:
@@ -20,7 +21,10 @@ def bind_field(scope: Scope, node: ast.Field) -> Operand:
         raise FeatureNotSupported(
             'row expansion via "*" is not supported here', position=node.position + 1
         )
-    for name, operand in fields_of(scope, node):
+    row = scope.bind(node.operand)
+    if isinstance(row, RowValue) and row.relation is not None:
+        return column_of(scope, row.relation, node.name, node.position)
+    for name, operand in _fields(scope, node, row):
         if name == node.name:
             return operand
     raise UndefinedColumn(
@@ -29,7 +33,18 @@ def bind_field(scope: Scope, node: ast.Field) -> Operand:
 
 
 def fields_of(scope: Scope, node: ast.Field) -> list[tuple[str, Operand]]:
-    operand = scope.bind(node.operand)
+    """Return the fields of `(row).*`."""
+    row = scope.bind(node.operand)
+    if isinstance(row, RowValue) and row.relation is not None:
+        relation = row.relation
+        return [
+            (name, named(scope, relation.expression(at), node.position))
+            for at, name in enumerate(relation.names)
+        ]
+    return _fields(scope, node, row)
+
+
+def _fields(scope: Scope, node: ast.Field, operand: Operand) -> list[tuple[str, Operand]]:
     if isinstance(operand, RowValue):
         names = operand.names or [f"f{at + 1}" for at in range(len(operand.items))]
         return list(zip(names, operand.items, strict=True))
@@ -41,9 +56,13 @@ def fields_of(scope: Scope, node: ast.Field) -> list[tuple[str, Operand]]:
             position=leftmost(node) + 1,
         )
     return [
-        (name, Apply(_field_function(value.type, at), (value,), sql_type, nullable=True))
+        (name, Apply(_field_function(value.type, at), (value,), _known(sql_type), nullable=True))
         for at, (name, sql_type) in enumerate(value.type.columns)
     ]
+
+
+def _known(sql_type: SqlType) -> SqlType:
+    return TEXT if sql_type.kind is Kind.UNKNOWN else sql_type
 
 
 @lru_cache(maxsize=1024)
@@ -54,5 +73,10 @@ def _field_function(record: SqlType, at: int) -> Function:
         return row[at]
 
     return Function(
-        "field", (record,), record.columns[at][1], field, inline=f"{{0}}[{at}]", gives_null=True
+        "field",
+        (record,),
+        _known(record.columns[at][1]),
+        field,
+        inline=f"{{0}}[{at}]",
+        gives_null=True,
     )

@@ -103,7 +103,7 @@ class GroupBy:
     def _set(self, nodes: Sequence[ast.Expression]) -> GroupingSet:
         found: list[int] = []
         for node in nodes:
-            if isinstance(node, ast.Row):
+            if isinstance(node, ast.Row) and not node.explicit:
                 found += self._set(node.items)
             else:
                 found.append(self._key(node))

@@ -88,8 +88,8 @@ def over_items(
     position: int,
 ) -> Expression | None:
     """`operand symbol ANY|ALL (ARRAY[items])`; None if only `over_array` can bind it."""
-    if not items or any(item.type.kind is Kind.ARRAY for item in items):
-        return None  # arrays within an array are its dimensions, not its elements
+    if not items or any(item.type.kind in (Kind.ARRAY, Kind.RECORD) for item in items):
+        return None  # arrays within an array are its dimensions; rows become values
     if all(isinstance(item, Unknown) and not isinstance(item.name, str) for item in items):
         # An array of plain literals only is a text array, whatever it is compared with.
         items = [implicit(binding, item, TEXT) for item in items]

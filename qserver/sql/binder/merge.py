@@ -10,7 +10,7 @@ means that the row is unmatched. The first action whose condition holds is taken
 
 from __future__ import annotations
 
-from qserver.errors import QserverError, SqlSyntaxError, WrongObjectType
+from qserver.errors import QserverError, SqlSyntaxError
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned, condition
@@ -32,12 +32,6 @@ from qserver.sql.plan import Join, Merge, MergeAction
 def bind_merge(around: Scope, node: ast.Merge) -> Merge:
     outer = with_common_tables(around, node.common_tables, node.recursive)
     target = find_target(outer, node.table, "merge into")
-    if target.view is not None:
-        raise WrongObjectType(
-            f'cannot execute MERGE on relation "{target.relation_name}"',
-            detail="This operation is not supported for views.",
-            position=node.table.position + 1,
-        )
     _check_order(node)
     inner = outer.inside()
     scan, relation = scan_table(inner, target.table, node.table)

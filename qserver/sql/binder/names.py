@@ -8,8 +8,10 @@ not be visible.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from qserver.errors import (
+    AmbiguousAlias,
     AmbiguousColumn,
     FeatureNotSupported,
     QserverError,
@@ -19,10 +21,19 @@ from qserver.errors import (
 from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_column
 from qserver.sql.binder.operands import Operand, RowValue
-from qserver.sql.binder.relations import AMBIGUOUS, AnyRelation, JoinedRelation
+from qserver.sql.binder.relations import (
+    AMBIGUOUS,
+    AnyRelation,
+    JoinedRelation,
+    Path,
+    Relation,
+)
 from qserver.sql.binder.scope import Level, Scope
 from qserver.sql.expressions import Column, Expression
 from qserver.sql.walk import everything
+
+SEARCHED: Final = ("public", "pg_catalog")
+"""The schemas of names that are written without one."""
 
 
 def bind_name(scope: Scope, node: ast.Name) -> Operand:
@@ -38,7 +49,7 @@ def bind_name(scope: Scope, node: ast.Name) -> Operand:
             f"cross-database references are not implemented: {'.'.join(parts)}",
             position=node.position + 1,
         )
-    relation = find_relation(scope, parts[:-1])
+    relation = find_relation(scope, parts[:-1], node.position)
     if relation is None:
         raise missing_relation(scope, parts[:-1], node.position)
     return column_of(scope, relation, parts[-1], node.position)
@@ -74,7 +85,7 @@ def _bare(scope: Scope, name: str, position: int) -> Operand:
             relation, at = found
             return named(scope, relation.expression(at), position)
         around = around.parent
-    relation_of_that_name = find_relation(scope, (name,))
+    relation_of_that_name = find_relation(scope, (name,), position)
     if relation_of_that_name is not None:
         return whole_row(scope, relation_of_that_name, position)
     raise _missing_column(scope.level, name, position)
@@ -93,29 +104,35 @@ def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] |
     return found
 
 
-def find_relation(scope: Scope | None, name: tuple[str, ...]) -> AnyRelation | None:
+def find_relation(scope: Scope | None, name: tuple[str, ...], position: int) -> AnyRelation | None:
+    """Return the visible relation of a name, which may have its schema in front."""
     while scope is not None:
-        for relation in scope.relations:
-            if (
-                relation.by_name
-                and relation.name == name[-1]
-                and (len(name) == 1 or (relation.schema_named and name[0] == _schema_of(relation)))
-            ):
-                return relation
+        if len(name) == 1:
+            found = [each for each in scope.relations if each.by_name and each.name == name[0]]
+        else:
+            found = [
+                each
+                for each in scope.relations
+                if each.by_name and not each.aliased and each.path == name
+            ]
+        if len(found) > 1:
+            raise AmbiguousAlias(
+                f'table reference "{name[-1]}" is ambiguous', position=position + 1
+            )
+        if found:
+            return found[0]
         scope = scope.parent
     return None
 
 
-def _schema_of(relation: AnyRelation) -> str:
-    return "public" if relation.table is None else relation.table.schema
-
-
-def whole_row(scope: Scope, relation: AnyRelation, position: int) -> RowValue:
+def whole_row(scope: Scope, relation: AnyRelation, position: int) -> Operand:
+    if isinstance(relation, Relation) and relation.scalar:
+        return named(scope, relation.expression(0), position)
     items = tuple(
         [named(scope, _as_part_of_row(relation, at), position) for at in range(len(relation.names))]
     )
     missing = isinstance(relation, JoinedRelation) or relation.nullable
-    return RowValue(items, position, tuple(relation.names), missing)
+    return RowValue(items, position, tuple(relation.row_names), missing, relation)
 
 
 def _as_part_of_row(relation: AnyRelation, at: int) -> Expression:
@@ -139,21 +156,25 @@ def missing_relation(scope: Scope, name: tuple[str, ...], position: int) -> Qser
     level: Level | None = scope.level
     while level is not None:
         for relation in level.entries:
-            if relation.name == last and len(name) == 1:
+            if relation.path is not None and relation.aliased and _may_mean(name, relation.path):
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{last}"',
+                    hint=f'Perhaps you meant to reference the table alias "{relation.name}".',
+                    position=position + 1,
+                )
+            if relation.name == last:
                 return UndefinedTable(
                     f'invalid reference to FROM-clause entry for table "{last}"',
                     hint=f'There is an entry for table "{last}", but it cannot be referenced '
                     "from this part of the query.",
                     position=position + 1,
                 )
-            if relation.table is not None and relation.table.name == last:
-                return UndefinedTable(
-                    f'invalid reference to FROM-clause entry for table "{last}"',
-                    hint=f'Perhaps you meant to reference the table alias "{relation.name}".',
-                    position=position + 1,
-                )
         level = level.parent
     return UndefinedTable(f'missing FROM-clause entry for table "{last}"', position=position + 1)
+
+
+def _may_mean(name: tuple[str, ...], path: Path) -> bool:
+    return name == path or (len(name) == 1 and path[0] in SEARCHED and name[0] == path[1])
 
 
 def _missing_column(level: Level | None, name: str, position: int) -> UndefinedColumn:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from qserver.errors import QserverError
+from qserver.sql.binder.relations import AnyRelation
 from qserver.sql.expressions import Expression
-from qserver.values.types import RECORD, UNKNOWN, SqlType
+from qserver.values.types import RECORD, UNKNOWN, SqlType, record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +38,24 @@ class Unknown:
 class RowValue:
     """`(a, b)`, or all columns of a table that is named like a column.
 
-    The row of a table has `names`, and may be missing after an outer join.
+    The row of a table has `names`, those of its type, and may be missing after an outer join.
     """
 
     items: tuple[Operand, ...]
     position: int
     names: tuple[str, ...] = ()
     may_be_missing: bool = False
+    relation: AnyRelation | None = None
+    """What it is the row of; its fields are found by the names that the relation has in FROM."""
 
     @property
     def type(self) -> SqlType:
-        return RECORD
+        """Return its type with its fields, unless a parameter among them has none yet."""
+        if any(isinstance(item, Unknown) and isinstance(item.name, str) for item in self.items):
+            return RECORD
+        names = self.names or [f"f{number}" for number in range(1, len(self.items) + 1)]
+        types = [item.type for item in self.items]
+        return record_of(tuple(zip(names, types, strict=True)))
 
     @property
     def nullable(self) -> bool:

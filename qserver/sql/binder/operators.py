@@ -84,7 +84,7 @@ def _logic(scope: Scope, node: ast.Operator) -> Expression:
 
 def _binary(scope: Scope, node: ast.Operator, left: Operand) -> Operand:
     binding, symbol = scope.binding, node.symbol
-    right = _right(scope, left, node.right)
+    right = _right(scope, left, node.right) if symbol in COMPARISONS else scope.bind(node.right)
     if symbol in COMPARISONS and has_rows(left, right):
         return compare(binding, symbol, left, right, node.position)
     if symbol in ("is distinct from", "is not distinct from"):

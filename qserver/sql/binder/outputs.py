@@ -68,7 +68,7 @@ def bind_targets(scope: Scope, targets: Sequence[ast.Target], clause: Clause) ->
 
 def _star(scope: Scope, node: ast.Star) -> list[Output]:
     if node.table:
-        relation = find_relation(scope, node.table)
+        relation = find_relation(scope, node.table, node.position)
         if relation is None:
             raise missing_relation(scope, node.table, node.position)
         relations = [relation]

@@ -21,6 +21,9 @@ from qserver.values.types import SqlType
 
 AMBIGUOUS = -1
 
+Path = tuple[str, str]
+"""Schema and name of a table or view, under which `s.t.a` names it unless it is `aliased`."""
+
 
 class Field(Protocol):
     """A column of a table or of a query."""
@@ -46,8 +49,15 @@ class Relation:
     by_name: bool = True
     by_column: bool = True
     table: Table | None = None
-    schema_named: bool = False
-    """Whether it is a table under its own name, so that `public.t.a` means it."""
+    path: Path | None = None
+    aliased: bool = False
+    scalar: bool = False
+    """Whether its row is the value of its only column: a function that returns such values."""
+
+    @property
+    def row_names(self) -> Sequence[str]:
+        """Return the names of the fields of its row: a table's row knows no column aliases."""
+        return self.names if self.path is None else [field.name for field in self.fields]
 
     def expression(self, at: int) -> Expression:
         """Return the column at a position: a new object, which identifies its place in the text."""
@@ -74,7 +84,12 @@ class JoinedRelation:
     by_name: bool = False
     by_column: bool = True
     table: Table | None = None
-    schema_named: bool = False
+    path: Path | None = None
+    aliased: bool = False
+
+    @property
+    def row_names(self) -> Sequence[str]:
+        return self.names
 
     def expression(self, at: int) -> Expression:
         return _copied(self.expressions[at], False)
@@ -129,16 +144,20 @@ def relation_of_table(name: str, source: int, table: Table) -> Relation:
     """Return the relation of a table's visible columns; hidden ones are the last."""
     fields = table.columns[: len(table.positions)]
     names = [field.name for field in fields]
-    return Relation(name, source, fields, names, table.positions, table=table, schema_named=True)
+    path = table.schema, table.name
+    return Relation(name, source, fields, names, table.positions, table=table, path=path)
 
 
-def relation_of_query(name: str, source: int, fields: Sequence[Field]) -> Relation:
+def relation_of_query(
+    name: str, source: int, fields: Sequence[Field], path: Path | None = None
+) -> Relation:
+    """Return the relation of a query, which may be that of the view at `path`."""
     names = [field.name for field in fields]
-    return Relation(name, source, fields, names, positions_of(names))
+    return Relation(name, source, fields, names, positions_of(names), path=path)
 
 
 def renamed(relation: Named, name: str, column_names: Sequence[str]) -> Named:
     """Return the relation with an alias, and with other names for the first columns."""
     names = (*column_names, *relation.names[len(column_names) :])
     positions = positions_of(names) if column_names else relation.positions
-    return replace(relation, name=name, names=names, positions=positions, schema_named=False)
+    return replace(relation, name=name, names=names, positions=positions, aliased=True)

@@ -1,8 +1,12 @@
 """Expands row values: (a, b) = (c, d) is a = c AND b = d.
 
     (a, b) < (c, d)             a < c OR (a = c AND b < d)
-    (a, b) IS NULL              each of them is; IS NOT NULL: none of them is
+    (a, b) IS NULL              each of them is; IS NOT NULL: none of them is. A row among them is
+                                a value, which is not NULL whatever is in it
     (a, b) = (SELECT x, y …)    the query's columns, one scalar query each
+
+The row of a table is a value: its NULLs equal each other and come last. Only of two rows that are
+written out, (a, b) = (c, d), is the answer NULL where an item is.
 
 (a, b) IN ((1, 2), …) is one comparison of rows for each item, joined by OR.
 """
@@ -10,17 +14,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Final
 
-from qserver.errors import DatatypeMismatch, FeatureNotSupported, QserverError, SqlSyntaxError
+from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
 from qserver.sql.binder.binding import Binding
-from qserver.sql.binder.calling import operator
+from qserver.sql.binder.calling import operator, whole
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
-from qserver.sql.expressions import And, Constant, Expression, IsDistinct, IsNull, Or
+from qserver.sql.expressions import And, Apply, Constant, Expression, IsDistinct, IsNull, Or
+from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import resolve_operator
-from qserver.values.types import BOOLEAN
+from qserver.values.types import BOOLEAN, RECORD, Kind
 
 ORDERINGS = frozenset({"<", "<=", ">", ">="})
 COMPARISONS = ORDERINGS | {"=", "<>", "!="}
@@ -32,60 +37,23 @@ def compare(
     if not (isinstance(left, RowValue) and isinstance(right, RowValue)):
         return operator(binding, symbol, left, right, position)
     if left.names or right.names:
-        one, other = _values(binding, left, right, position)
-        return operator(binding, symbol, one, other, position)
+        return operator(binding, symbol, left, right, position)
     _check_lengths(left, right, position)
     pairs = list(zip(left.items, right.items, strict=True))
     if symbol in ("=", "<>", "!="):
-        parts = [compare(binding, symbol, one, other, position) for one, other in pairs]
+        parts = [operator(binding, symbol, one, other, position) for one, other in pairs]
         return conjunction(parts) if symbol == "=" else disjunction(parts)
     return _ordering(binding, symbol, pairs, position)
-
-
-def _values(
-    binding: Binding, left: RowValue, right: RowValue, position: int
-) -> tuple[Expression, Expression]:
-    """Return both rows as values.
-
-    The row of a table is a value: its NULLs equal each other and come last. Only of two rows that
-    are written out, (a, b) = (c, d), is the answer NULL where an item is.
-    """
-    if len(left.items) != len(right.items):
-        raise DatatypeMismatch("cannot compare record types with different numbers of columns")
-    for number, (one, other) in enumerate(zip(left.items, right.items, strict=True), 1):
-        if isinstance(one, Unknown | RowValue) or isinstance(other, Unknown | RowValue):
-            continue
-        if one.type.bare != other.type.bare:
-            raise DatatypeMismatch(
-                f"cannot compare dissimilar column types {one.type.bare} and {other.type.bare}"
-                f" at record column {number}"
-            )
-        operator(binding, "=", one, other, position)
-    rows = [
-        replace(row, items=tuple([_like(binding, *pair, position) for pair in pairs]))
-        for row, pairs in (
-            (left, zip(left.items, right.items, strict=True)),
-            (right, zip(right.items, left.items, strict=True)),
-        )
-    ]
-    return settled(binding, rows[0]), settled(binding, rows[1])
-
-
-def _like(binding: Binding, item: Operand, other: Operand, position: int) -> Operand:
-    """Return the item; a literal is read as the type of the other."""
-    if isinstance(item, Unknown) and not isinstance(other, Unknown):
-        return implicit(binding, item, other.type, position)
-    return item
 
 
 def _ordering(
     binding: Binding, symbol: str, pairs: Sequence[tuple[Operand, Operand]], position: int
 ) -> Expression:
     """Compare rows from the last pair to the first: an earlier pair decides unless it is equal."""
-    result = compare(binding, symbol, *pairs[-1], position)
+    result = operator(binding, symbol, *pairs[-1], position)
     for one, other in reversed(pairs[:-1]):
-        strict = compare(binding, symbol[0], one, other, position)
-        equal = compare(binding, "=", again(binding, one), again(binding, other), position)
+        strict = operator(binding, symbol[0], one, other, position)
+        equal = operator(binding, "=", again(binding, one), again(binding, other), position)
         result = disjunction([strict, conjunction([equal, result])])
     return result
 
@@ -95,15 +63,20 @@ def distinct(
 ) -> Expression:
     """IS [NOT] DISTINCT FROM"""
     if isinstance(left, RowValue) and isinstance(right, RowValue):
+        if left.names or right.names:
+            return distinct(binding, whole(binding, left), whole(binding, right), negated, position)
+        if not left.items and not right.items:
+            return Constant(negated, BOOLEAN)
         _check_lengths(left, right, position)
         parts = [
-            distinct(binding, one, other, negated, position)
+            distinct(binding, whole(binding, one), whole(binding, other), negated, position)
             for one, other in zip(left.items, right.items, strict=True)
         ]
         return conjunction(parts) if negated else disjunction(parts)
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Unknown) and one.name is None:
-            return is_null(binding, other, not negated)
+            return IsNull(settled(binding, other), not negated)
+    left, right = whole(binding, left), whole(binding, right)
     try:
         resolved = resolve_operator("=", left.type, right.type)
     except QserverError as error:
@@ -122,8 +95,27 @@ def is_null(binding: Binding, operand: Operand, negated: bool) -> Expression:
     if isinstance(operand, RowValue):
         if not operand.items:
             return Constant(True, BOOLEAN)
-        return conjunction([is_null(binding, item, negated) for item in operand.items])
-    return IsNull(settled(binding, operand), negated)
+        return conjunction([IsNull(settled(binding, item), negated) for item in operand.items])
+    value = settled(binding, operand)
+    if value.type.kind is Kind.RECORD:
+        return Apply(_NOT_NULL if negated else _NULL, (value,), BOOLEAN, nullable=False)
+    return IsNull(value, negated)
+
+
+_NULL: Final = Function(
+    "row_is_null",
+    (RECORD,),
+    BOOLEAN,
+    lambda row: row is None or all(field is None for field in row),
+    strict=False,
+)
+_NOT_NULL: Final = Function(
+    "row_is_not_null",
+    (RECORD,),
+    BOOLEAN,
+    lambda row: row is not None and None not in row,
+    strict=False,
+)
 
 
 def conjunction(parts: Sequence[Expression]) -> Expression:

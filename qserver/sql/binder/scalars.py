@@ -91,7 +91,7 @@ def bind_star(scope: Scope, node: ast.Star) -> Operand:
         raise SqlSyntaxError(
             'row expansion via "*" is not supported here', position=node.position + 1
         )
-    relation = find_relation(scope, node.table)
+    relation = find_relation(scope, node.table, node.position)
     if relation is None:
         raise missing_relation(scope, node.table, node.position)
     return whole_row(scope, relation, node.position)

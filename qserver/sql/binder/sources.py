@@ -70,10 +70,18 @@ def bind_item(scope: Scope, item: ast.FromItem) -> Sources:
 
 
 def check_names(left: Sequence[AnyRelation], right: Sequence[AnyRelation], position: int) -> None:
-    """Refuse two visible relations with one name."""
-    names = {each.name for each in left if each.by_name}
+    """Refuse two visible relations with one name, unless their schemas tell them apart."""
+    named = {each.name: each for each in left if each.by_name and each.name}
     for each in right:
-        if each.by_name and each.name in names and each.name:
+        other = named.get(each.name) if each.by_name else None
+        if other is None:
+            continue
+        if (
+            other.aliased
+            or each.aliased
+            or None in (each.path, other.path)
+            or (each.path == other.path)
+        ):
             raise DuplicateAlias(
                 f'table name "{each.name}" specified more than once', position=position + 1
             )
@@ -94,7 +102,7 @@ def _bind_table(scope: Scope, item: ast.TableRef) -> tuple[Plan, Relation]:
     if view is None:
         raise missing_table(item.name, item.position)
     query = bind_view(scope, view, item.locking)
-    relation = relation_of_query(view.name, query.source, query.columns)
+    relation = relation_of_query(view.name, query.source, query.columns, (view.schema, view.name))
     return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
 
 
@@ -166,7 +174,7 @@ def _bind_subquery(scope: Scope, item: ast.SubqueryRef) -> tuple[Plan, Relation]
 
 def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]:
     """Bind a function. The alias names a single column: generate_series(1, 3) AS n."""
-    name = item.call.name[-1]
+    name, scalar = item.call.name[-1], False
     if wants_columns(item):
         scope.level.clause = Clause.FUNCTION_IN_FROM
         listed = record_scan(scope, item)
@@ -175,14 +183,16 @@ def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]
         scope.level.clause = Clause.FUNCTION_IN_FROM
         operands = [scope.bind(argument) for argument in item.call.arguments]
         scan = function_scan(scope, name, operands, item.call.position)
-        if len(scan.columns) == 1 and scan.columns[0].name == name and item.alias is not None:
+        scalar = len(scan.columns) == 1
+        if scalar and scan.columns[0].name == name and item.alias is not None:
             scan = replace(scan, columns=(replace(scan.columns[0], name=item.alias),))
         if item.ordinality:
             scan = with_ordinality(scan)
         plan = scan
     else:
-        plan = _one_row_of(scope, item)
+        plan, scalar = _one_row_of(scope, item), True
     relation = relation_of_query(item.alias or name, plan.source, plan.columns)
+    relation = replace(relation, scalar=scalar and not item.ordinality)
     return plan, aliased(relation, item.alias, item.column_aliases, item.position)
 
 

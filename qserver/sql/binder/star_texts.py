@@ -18,13 +18,21 @@ def written_out(scope: Scope, relations: Sequence[AnyRelation]) -> str:
 def _column(scope: Scope, relation: AnyRelation, at: int) -> str:
     """Return `"t"."a"`; a column that both sides of a join share has no table in front."""
     name = relation.names[at]
-    owner = relation.name
-    if isinstance(relation, JoinedRelation) and not owner:
+    shown = relation
+    if isinstance(relation, JoinedRelation) and not relation.name:
         column = relation.expressions[at]
         side = _side(scope, column) if isinstance(column, Column) else None
         if side is not None and isinstance(column, Column):
-            owner, name = side.name, side.names[column.position]
-    return f"{quoted(owner)}.{quoted(name)}" if owner else quoted(name)
+            shown, name = side, side.names[column.position]
+    return ".".join(map(quoted, (*_owner(scope, shown), name)))
+
+
+def _owner(scope: Scope, relation: AnyRelation) -> tuple[str, ...]:
+    """Return the name of a relation, with its schema if another one has the same name."""
+    if not relation.name:
+        return ()
+    alike = [each for each in scope.relations if each.by_name and each.name == relation.name]
+    return (relation.name,) if len(alike) < 2 or relation.path is None else relation.path
 
 
 def _side(scope: Scope, column: Column) -> Relation | None:

@@ -155,12 +155,13 @@ def row_query(scope: Scope, node: ast.ScalarQuery, count: int) -> RowValue:
     The query is bound again for each, because no two plans of a statement produce the same source.
     """
     items: list[Operand] = []
-    for at in range(count):
+    for at in range(max(count, 1)):
         query = _query(scope, node.query, node.position)
         if len(query.columns) != count:
             many = "many" if len(query.columns) > count else "few"
             raise SqlSyntaxError(f"subquery has too {many} columns", position=node.position + 1)
-        items.append(ScalarQuery(_column_alone(scope, query, at).plan, query.columns[at].type))
+        if count:
+            items.append(ScalarQuery(_column_alone(scope, query, at).plan, query.columns[at].type))
     return RowValue(tuple(items), node.position)
 
 

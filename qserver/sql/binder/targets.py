@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qserver.errors import (
     FeatureNotSupported,
@@ -33,6 +33,7 @@ class Target:
     table: Table
     name: str
     view: UpdatableView | None = None
+    aliased: bool = False
 
     @property
     def relation_name(self) -> str:
@@ -40,9 +41,12 @@ class Target:
 
     def relation(self, source: int, name: str | None = None) -> AnyRelation:
         """Return the relation of the table's row `source`."""
+        shown = name or self.name
         if self.view is not None:
-            return self.view.relation(name or self.name, source)
-        return relation_of_table(name or self.name, source, self.table)
+            relation: AnyRelation = self.view.relation(shown, source)
+        else:
+            relation = relation_of_table(shown, source, self.table)
+        return replace(relation, aliased=name is not None or self.aliased)
 
     def checks(
         self, binding: Binding, source: int, changed: frozenset[int] | None = None
@@ -81,7 +85,7 @@ class Target:
 
 
 def find_target(scope: Scope, node: ast.TableRef, verb: str) -> Target:
-    """Return the target; `verb` is "insert into", "update" or "delete from"."""
+    """Return the target; `verb` is "insert into", "update", "delete from" or "merge into"."""
     catalog = scope.binding.catalog
     tables = scope.common_tables
     if len(node.name) == 1 and tables is not None and tables.find(node.name[0]) is not None:
@@ -92,12 +96,19 @@ def find_target(scope: Scope, node: ast.TableRef, verb: str) -> Target:
     table = catalog.find_table(node.name)
     if table is not None:
         scope.binding.use_table(table)
-        return Target(table, node.alias or table.name)
+        return Target(table, node.alias or table.name, aliased=node.alias is not None)
     view = catalog.find_view(node.name)
     if view is None:
         raise missing_table(node.name, node.position)
+    if verb == "merge into":
+        raise FeatureNotSupported(
+            f'cannot execute MERGE on relation "{view.name}"',
+            detail="This operation is not supported for views.",
+            position=node.position + 1,
+        )
     updatable = bind_updatable(scope, view, verb, node.position)
-    return Target(updatable.table, node.alias or view.name, updatable)
+    named = node.alias is not None
+    return Target(updatable.table, node.alias or view.name, updatable, aliased=named)
 
 
 def refuse_value(column: Column, position: int, inserting: bool) -> None:

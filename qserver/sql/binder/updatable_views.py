@@ -23,6 +23,7 @@ from qserver.sql.binder.parsed import parsed_query
 from qserver.sql.binder.relations import (
     AnyRelation,
     JoinedRelation,
+    Path,
     positions_of,
     relation_of_table,
     renamed,
@@ -41,7 +42,7 @@ from qserver.values.schema import Table
 class UpdatableView:
     """The view's columns by name, as expressions over `source`, the row of `table`."""
 
-    name: str
+    path: Path
     table: Table
     source: int
     names: tuple[str, ...]
@@ -50,10 +51,17 @@ class UpdatableView:
     checks: tuple[tuple[str, Expression], ...] = ()
     """The conditions of WITH CHECK OPTION on a new row, by view, innermost first."""
 
+    @property
+    def name(self) -> str:
+        return self.path[1]
+
     def relation(self, name: str, source: int) -> JoinedRelation:
         """Return the view's relation over another row of the table."""
         expressions = [self._over(source, each) for each in self.expressions]
-        return JoinedRelation(name, self.names, expressions, positions_of(self.names), by_name=True)
+        positions = positions_of(self.names)
+        return JoinedRelation(
+            name, self.names, expressions, positions, by_name=True, path=self.path
+        )
 
     def condition_over(self, source: int) -> Expression | None:
         return None if self.condition is None else self._over(source, self.condition)
@@ -99,7 +107,7 @@ def bind_updatable(
     (item,) = body.sources
     assert isinstance(item, ast.TableRef)
     binding = scope.binding
-    binding.views[view.name] = view
+    binding.views[view.key] = view
     inner = outermost(binding, literals)
     cascades = cascaded or view.check_option == "cascaded"
     base = _base(inner, item, verb, position, cascades)
@@ -125,7 +133,7 @@ def bind_updatable(
         if view.check_option or cascaded:
             checks = (*checks, (view.name, own))
     return UpdatableView(
-        view.name,
+        (view.schema, view.name),
         table,
         source,
         tuple([name for name, _ in view.columns]),

@@ -55,6 +55,7 @@ WINDOW_FUNCTIONS: Final = frozenset(
 ORDERED_SET_AGGREGATES: Final = frozenset({"mode", "percentile_cont", "percentile_disc"})
 HYPOTHETICAL_AGGREGATES: Final = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
+_COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _OPERATOR_ALIASES: Final[Mapping[str, str]] = {
     "!=": "<>",
     "like": "~~",
@@ -200,10 +201,31 @@ def _bare(types: Sequence[SqlType]) -> tuple[SqlType, ...]:
 
 @lru_cache(maxsize=8192)
 def _resolve_operator(symbol: str, arguments: tuple[SqlType, ...]) -> Resolved:
+    if symbol in _COMPARISONS and all(each.kind is Kind.RECORD for each in arguments):
+        _require_alike(symbol, *arguments)
     signatures = OPERATORS.get(symbol, ())
     found = _exact(signatures, arguments) or _exact(signatures, _both_sides_known(arguments))
     function, parameters = found or _best(signatures, arguments, _OperatorCall(symbol, arguments))
     return Resolved(cast(Function, function), parameters, cast(Function, function).returns)
+
+
+def _require_alike(symbol: str, left: SqlType, right: SqlType) -> None:
+    """Refuse to compare rows of other fields, or with a field whose type has no order."""
+    if not (left.columns and right.columns):
+        return  # rows whose fields nobody knows before they are there
+    pairs = zip(left.columns, right.columns, strict=False)
+    for number, ((_, one), (_, other)) in enumerate(pairs, 1):
+        if one.kind is not other.kind or one.element != other.element or one.enum != other.enum:
+            raise DatatypeMismatch(
+                f"cannot compare dissimilar column types {one.bare} and {other.bare}"
+                f" at record column {number}"
+            )
+        if one.kind in (Kind.JSON, Kind.UNKNOWN):
+            what = "an equality operator" if symbol in ("=", "<>") else "a comparison function"
+            raise UndefinedFunction(f"could not identify {what} for type {one.bare}")
+        _require_alike(symbol, one, other)
+    if len(left.columns) != len(right.columns):
+        raise DatatypeMismatch("cannot compare record types with different numbers of columns")
 
 
 @lru_cache(maxsize=8192)

@@ -19,6 +19,7 @@ from qserver.values.casts import Context, context_between
 from qserver.values.types import (
     DATETIME_KINDS,
     NUMBER_KINDS,
+    RECORD,
     TEXT,
     TEXT_KINDS,
     TIME_KINDS,
@@ -67,6 +68,8 @@ def common_of(types: Sequence[SqlType]) -> SqlType | None:
             chosen = candidate
         elif category(candidate) != category(chosen):
             return None
+        elif candidate.kind is Kind.RECORD:
+            chosen = RECORD
         elif (
             not is_preferred(chosen)
             and converts(chosen, candidate)

@@ -46,7 +46,7 @@ Write = Callable[[Any], str]
 MEMBER_STEPS: Final = 2
 """The cost of adding a member to an object."""
 
-_STRUCTURED: Final = (Kind.ARRAY, Kind.RECORD)
+_STRUCTURED: Final = {"array_to_json": Kind.ARRAY, "row_to_json": Kind.RECORD}
 _NOT_A_KEY: Final = (Kind.ARRAY, Kind.RECORD, Kind.JSON, Kind.JSONB)
 _TEXTS: Final = array_of(TEXT)
 
@@ -147,7 +147,7 @@ def _with_lines(name: str) -> Callable[[tuple[SqlType, ...]], Function]:
     """Return array_to_json or row_to_json, which may add line feeds."""
 
     def make(types: tuple[SqlType, ...]) -> Function:
-        if types[0].kind not in _STRUCTURED:
+        if types[0].kind is not _STRUCTURED[name]:
             raise UndefinedFunction(
                 f"function {name}({', '.join(map(str, types))}) does not exist",
                 hint="No function matches the given name and argument types. "
@@ -276,7 +276,7 @@ def _array_aggregate(name: str, canonical: bool) -> Callable[[tuple[SqlType, ...
 
     def make(types: tuple[SqlType, ...]) -> Aggregate:
         write = json_writer(types[0], canonical)
-        lines = types[0].kind in _STRUCTURED and not canonical
+        lines = types[0].kind in _STRUCTURED.values() and not canonical
 
         def add(texts: list[str] | None, value: Any) -> list[str]:
             texts = [] if texts is None else texts
