@@ -101,6 +101,7 @@ SOMETIMES: Final = (
     "an open transaction was left behind",
     "the commit of an open transaction conflicted",
     "a failed open transaction was not committed",
+    "the commit of an open transaction was asked for again",
     "a live query merged several versions",
     "a live query went on after a restart",
     "an older version was read",

@@ -28,9 +28,11 @@ from qserver.errors import (
     DataCorrupted,
     LogFailed,
     LogTaken,
+    OutcomeUnknown,
     OutOfMemory,
     PageUnreadable,
     QserverError,
+    TooManyRequests,
 )
 from qserver.sql.vectors.loading import load
 from qserver.storage.snapshot import Snapshot
@@ -47,6 +49,9 @@ ACTOR: Final[ContextVar[str]] = ContextVar("actor", default="world")
 FIRST_MOMENT: Final = 1_700_000_000.0
 """The wall clock when a run begins."""
 
+EXPLAINED: Final = (ActorDied, LogFailed, LogTaken, OutcomeUnknown, TooManyRequests)
+"""Errors that the engine may report, because a fault causes them."""
+
 
 class SimulatedWorld:
     """Clock, chance, channels and actors of one run, shared by all its processes."""
@@ -62,6 +67,7 @@ class SimulatedWorld:
         self.delays = Random(f"delays {seed}")
         self.passing_by = self.delays.choice((0.0, 0.5, 1.0))
         """How likely an idle actor handles a message where it is sent."""
+        self.ids = Random(f"ids {seed}")
         self.arrivals = Random(f"arrivals {seed}")
         self.batching = self.arrivals.choice((0.0, 0.5, 1.0))
         """How likely a request is handled in a batch with others."""
@@ -133,7 +139,7 @@ class SimulatedWorld:
     def report(self, text: str, error: Exception) -> None:
         self.record("recover", f"{text}: {error!r}", actor="world")
         damaged = isinstance(error, DataCorrupted) and self._has_damage(error)
-        if not damaged and not isinstance(error, ActorDied | LogFailed | LogTaken):
+        if not damaged and not isinstance(error, EXPLAINED):
             self.unexpected.append(f"{text}: {error!r}")
 
     # --- for the rest of the simulation ---

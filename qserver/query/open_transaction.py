@@ -128,7 +128,7 @@ class OpenTransaction:
         except _NO_FAULT_OF_A_STEP:
             raise
         except BaseException:  # also if the client has left: it cannot know how far this came
-            self.failed = True
+            self._fail(step)
             raise
         finally:
             step.report_reads()
@@ -187,6 +187,15 @@ class OpenTransaction:
 
     def _step(self) -> StepTransaction:
         return self._stepped.step(self.statements)
+
+    def _fail(self, step: StepTransaction) -> None:
+        """Accept nothing but a rollback; what the error has shown stays in the footprint.
+
+        Nobody knows which definitions a statement looked for that could not be planned, so the
+        whole catalog counts as read.
+        """
+        self.failed = True
+        step.whole_catalog_seen = True
 
     def _charge(self) -> None:
         """Charge the memory of the transaction; end the transaction if it holds too much."""
@@ -253,7 +262,8 @@ class OpenTransaction:
             raise
         except BaseException:
             self.statements += 1
-            self.failed = True
+            self._fail(step)
+            step.report_reads()
             raise
         if plan is None:
             outcome = yield from self.perform(planner, request, [statement], options)

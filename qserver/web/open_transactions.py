@@ -24,11 +24,12 @@ from typing import Any, ClassVar, Final
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held, database_of, not_found
 from qserver.control.records import Grant
+from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer, text_of
 from qserver.engine.work import PENDING as COMMITTING
-from qserver.engine.work import begin, call_back
+from qserver.engine.work import begin, call_back, run
 from qserver.errors import (
     Applied,
     Forbidden,
@@ -44,6 +45,7 @@ from qserver.http1 import PENDING, Answer, IncomingBody, Response
 from qserver.limits import (
     COMMIT_ANSWER_SECONDS,
     CONTROL_SECONDS_MAX,
+    RETRIES_DEFAULT,
 )
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Options
@@ -212,6 +214,8 @@ class CommitCall(TransactionRouteCall):
     _began = 0.0
     _in_doubt = False
     """Whether the transaction must not be used again, because its commit may have been sent."""
+    _rest: Coroutine[Any, Any, Outcome] | None = None
+    """What a task has to wait for, if there is one to do so."""
 
     def run(self, body: bytes) -> Answer:
         check_no_fields(self.endpoint.content_type, body)
@@ -265,6 +269,7 @@ class CommitCall(TransactionRouteCall):
             self.respond(self._wait, outcome)
 
     def _wait(self, rest: Coroutine[Any, Any, Outcome]) -> Answer:
+        self._rest = rest
         return self.after(self._outcome(rest), self._decided)
 
     async def _outcome(self, rest: Coroutine[Any, Any, Outcome]) -> Outcome | bytes:
@@ -350,12 +355,27 @@ class CommitCall(TransactionRouteCall):
             kept = answers.find(self.grant.organization_id, self._name(database_id))
             if kept is not None:
                 return kept
-            snapshot = await opened.database.wait_durable_snapshot(self.grant.deadline())
-            now = self.endpoint.service.world.now()
-            answer = find_answer(snapshot, self._name(database_id), now)
+            answer = await self._find_answer(opened.database, self._name(database_id))
         if answer is None:
             raise not_found(name)
         return answer.text
+
+    async def _find_answer(self, database: Database, name: bytes) -> StoredAnswer | None:
+        """The stored answer; None only if no commit that was sent before can store it any more.
+
+        A client that left during its commit may come back while that is under way, or while the
+        database restarts with it in its log. So the coordinator looks, behind all earlier commits.
+        """
+        now = self.endpoint.service.world.now()
+        snapshot = await database.wait_durable_snapshot(self.grant.deadline())
+        found = find_answer(snapshot, name, now)
+        if found is not None:
+            return found
+        look = partial(find_answer, name=name, now=now)
+        deadline = self.grant.deadline()
+        outcome = await run(database.transacting(look, RETRIES_DEFAULT, deadline, True))
+        answer: StoredAnswer | None = outcome.result
+        return answer
 
     def _repeat(self, text: bytes) -> Answer:
         return self.answer(200, self.headers(), text)
@@ -365,6 +385,8 @@ class CommitCall(TransactionRouteCall):
 
     def release(self) -> None:
         held, self._held = self._held, None
+        if self._rest is not None:
+            self._rest.close()  # it never began if the client had left
         if held is not None:
             if self._in_doubt and held.end is None:
                 held.end = "closed"

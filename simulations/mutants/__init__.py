@@ -31,6 +31,7 @@ from simulations.mutants import (
     shards,
     sql,
     sql_changes,
+    steps,
     trees,
 )
 from simulations.mutants.mutant import (
@@ -80,4 +81,5 @@ MUTANTS: Final = (
     *feeds.MUTANTS,
     *open_transactions.MUTANTS,
     *named.MUTANTS,
+    *steps.MUTANTS,
 )

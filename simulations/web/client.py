@@ -113,12 +113,47 @@ class SqlClient:
             front, path, fields, Options(), accept, as_text=path == "/query", key=key
         )
 
+    async def open_transaction(self, front: Front) -> tuple[str, int]:
+        """Open a transaction; return its id and the version that it reads."""
+        opened = (await self._send(front, "/v1/transaction/open"))["transaction"]
+        return opened["id"], opened["version"]
+
+    async def inside(
+        self, front: Front, transaction: str, statements: Sequence[Statement]
+    ) -> TransactionResult:
+        """Send statements as one step of an open transaction."""
+        if len(statements) == 1 and self._chance.random() < 0.7:
+            path, fields = "/v1/query", _fields(statements[0])
+        else:
+            path, fields = "/v1/transaction", {"statements": [_fields(each) for each in statements]}
+        return await self._ask(front, path, fields | {"transaction": transaction}, None)
+
+    async def commit(self, front: Front, transaction: str) -> tuple[int, int]:
+        """Commit, or ask for the answer again; return the version and the affected rows."""
+        answer = await self._send(front, f"/v1/transaction/{transaction}/commit")
+        return answer["version"], answer["affected_rows"]
+
+    async def end_transaction(self, front: Front, transaction: str) -> None:
+        await self._send(front, f"/v1/transaction/{transaction}", method="DELETE")
+
+    async def _send(self, front: Front, path: str, method: str = "POST") -> Any:
+        """Send a request without a body; return the answer, or raise the error in it."""
+        headers = {b"authorization": b"Bearer " + ORDINARY.encode()}
+        exchange = Exchange(front, REQUEST.get(), head(path, headers, method), self._pause)
+        reply = await exchange.send(b"", None)
+        answer: Any = decode(reply.body) if reply.body else {"success": True}
+        if not answer["success"]:
+            if path.endswith("/commit"):  # it may be the stored answer of an earlier request
+                reply.request_id = answer["error"]["request_id"]
+            self._read(front, reply, ORDINARY, REQUEST.get())
+        return answer
+
     async def _ask(
         self,
         front: Front,
         path: str,
         fields: dict[str, Any],
-        options: Options,
+        options: Options | None,
         accept: bytes | None = None,
         *,
         as_text: bool = False,
@@ -126,7 +161,7 @@ class SqlClient:
         key: str = ORDINARY,
     ) -> TransactionResult:
         chance, name = self._chance, REQUEST.get()
-        troubled = front.world.faults.on and key is ORDINARY
+        troubled = front.world.faults.on and key is ORDINARY and "transaction" not in fields
         if troubled and chance.random() < LIMITED_CALLS:
             key = LIMITED
         elif troubled and brief and chance.random() < BRIEF_STREAMS:
@@ -145,9 +180,10 @@ class SqlClient:
         reply = await exchange.send(body, late)
         return self._read(front, reply, key, name)
 
-    def _with(self, fields: dict[str, Any], options: Options) -> dict[str, Any]:
-        fields["max_retries"] = options.max_retries
-        if options.timeout_ms is not None:
+    def _with(self, fields: dict[str, Any], options: Options | None) -> dict[str, Any]:
+        if options is not None:
+            fields["max_retries"] = options.max_retries
+        if options is not None and options.timeout_ms is not None:
             fields["timeout_ms"] = max(1, round(options.timeout_ms))
         if self._chance.random() < AS_ARRAYS:
             fields["format"] = "arrays"

@@ -14,16 +14,19 @@ import trio
 from qserver.config import load
 from qserver.control.databases import OpenDatabase
 from qserver.control.logs import MemoryLogs
+from qserver.control.open_transactions import Held
 from qserver.engine.database import Database
 from qserver.http1 import Request
 from qserver.query.sql_database import SqlDatabase
 from qserver.web.app import Application
+from qserver.web.open_transactions import name_of_commit
 from qserver.web.routes.bridge import Bridge
 from qserver.web.service import Service, State
 from simulations.web.keys import Keys
 from simulations.world import SimulatedWorld
 
 SETTINGS: Final = load({})
+DATABASE: Final = "db_main"
 
 
 class Front:
@@ -42,10 +45,10 @@ class Front:
     ) -> None:
         self.world = world
         self.nursery = nursery
-        self.service = Service(SETTINGS, world, MemoryLogs(), _no_secrets)
+        self.service = Service(SETTINGS, world, MemoryLogs(), world.ids.randbytes)
         self.service.state = State.READY
         self.sql = SqlDatabase(database, world, self.service.memory)
-        self._opened = OpenDatabase("main", database, self.sql)
+        self._opened = OpenDatabase(DATABASE, database, self.sql)
         self.keys = Keys(world, self._opened, self.service.plane)
         self.application = Application(self.service, _is_running, "own-", _no_routes)
         self.problems = problems
@@ -80,23 +83,30 @@ class Front:
             begin()
         world.batch.end()
 
+    def name_of_commit(self, transaction: str) -> bytes:
+        """Return the name under which the answer of a commit is stored."""
+        return name_of_commit(transaction, DATABASE, self.keys.ordinary)
+
+    def _held(self) -> list[Held]:
+        """Return the open transactions; some clients never come back to theirs."""
+        return [held for held in self._opened.held if isinstance(held, Held)]
+
     def leftovers(self) -> list[str]:
         """Return what must not be left when no request is under way."""
         problems = []
         if self.under_way:
             problems.append(f"{self.under_way} requests have not been answered")
-        if self._opened.users:
-            problems.append(f"{self._opened.users} requests have not given back the database")
-        for pool in (self.service.memory, self.service.bodies):
-            if pool.held:
-                problems.append(f"{pool.held} bytes have not been given back")
+        users = self._opened.users - len(self._opened.held)  # who holds it between requests
+        if users:
+            problems.append(f"{users} requests have not given back the database")
+        problems += [f"{held!r} has not been given back" for held in self._held() if held.is_used]
+        open_bytes = sum(held.transaction._pooled for held in self._held())
+        for pool, held in ((self.service.memory, open_bytes), (self.service.bodies, 0)):
+            if pool.held != held:
+                problems.append(f"{pool.held - held} bytes have not been given back")
         if self.service.metrics.internal_errors:
             problems.append(f"{self.service.metrics.internal_errors} requests met a bug")
         return problems
-
-
-def _no_secrets(length: int) -> bytes:
-    raise AssertionError("nobody makes a secret in a simulated run")
 
 
 def _is_running() -> Any:

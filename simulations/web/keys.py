@@ -52,7 +52,7 @@ class Keys:
         self.opened = opened
         self._world = world
         self._asked: dict[str, int] = {}
-        self._unlimited = _grant("unlimited")
+        self.ordinary = _grant("unlimited")
         self._limited = _grant("free")
         self._owners: dict[str, Grant] = {}
         self.statements: Mapping[str, Described] = {}
@@ -72,7 +72,7 @@ class Keys:
 
     def _grant_of(self, token: str) -> Grant:
         if not token.startswith(OWNER):
-            return self._limited if token == LIMITED else self._unlimited
+            return self._limited if token == LIMITED else self.ordinary
         grant = self._owners.get(token)
         if grant is None:
             owner = int(token.rpartition("-")[2])

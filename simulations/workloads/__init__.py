@@ -36,6 +36,7 @@ from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.sql_sequences import SqlSequences
+from simulations.workloads.sql_steps import SqlSteps
 from simulations.workloads.sql_upserts import SqlUpserts
 from simulations.workloads.unique_keys import UniqueKeys
 from simulations.workloads.workload import Workload
@@ -75,6 +76,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlHistory,
         SqlFeed,
         SqlBulk,
+        SqlSteps,
     )
 }
 
