@@ -1,7 +1,8 @@
 """What each organization may have of what all share, and what it has now.
 
-    Shares ─┬─ Share of organization a ── limits, memory, bodies
-            └─ Share of organization b ── …              └─ parts of the server's pools
+    Shares ─┬─ Share of organization a ── limits, memory, bodies, turns
+            ├─ Share of organization b ── …              │       └─ among those of all others
+            └─ anonymous                                 └─ parts of the server's pools
 
 A grant carries the share of its organization, and a database that is opened gets it, too. There is
 one object for an organization for as long as the process runs; its limits are those of the grant
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qserver.control.tiers import TIERS, Limits, Tier
+from qserver.engine.yielding import Turns
 from qserver.limits import STATEMENT_SECONDS
 from qserver.query.memory_pool import MemoryPool
 
@@ -20,7 +22,7 @@ from qserver.query.memory_pool import MemoryPool
 class Share:
     """The share of one organization."""
 
-    __slots__ = ("bodies", "limits", "memory")
+    __slots__ = ("bodies", "limits", "memory", "turns")
 
     def __init__(
         self,
@@ -33,6 +35,8 @@ class Share:
         """Of statements, open transactions and answers that are not read yet."""
         self.bodies = bodies or MemoryPool()
         """Of requests that are arriving."""
+        self.turns = Turns()
+        """Its place among those whose work takes long."""
 
     def __repr__(self) -> str:
         return f"a share: {self.memory!r}"
@@ -56,16 +60,19 @@ class Shares:
         most = statement_seconds if statement_seconds_max is None else statement_seconds_max
         self._timeout_max_ms = round(most * 1000)
         self._shares: dict[str, Share] = {}
+        self.anonymous = self._new(Limits())
+        """Of requests that need no key."""
 
     def share(self, organization_id: str, tier: str) -> Share:
         """Return the share of an organization, with what it may have now."""
         found = self._shares.get(organization_id)
         if found is None:
-            share = Share(self.limits(tier), self._memory.part(), self._bodies.part())
-            self._shares[organization_id] = share
-            return share
+            found = self._shares[organization_id] = self._new(self.limits(tier))
         found.limits = self.limits(tier)
         return found
+
+    def _new(self, limits: Limits) -> Share:
+        return Share(limits, self._memory.part(), self._bodies.part())
 
     def limits(self, tier: str) -> Limits:
         """Return what an organization of a tier may have."""

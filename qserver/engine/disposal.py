@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from contextvars import copy_context
 from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import trio
 
 from qserver.engine.collector import scan_in_turn
-from qserver.engine.yielding import yield_to_others
+from qserver.engine.yielding import OWNER, Turns, yield_to_others
 
 PIECE_ENTRIES: Final = 1024
 """Entries that are freed between two pauses."""
@@ -56,20 +58,28 @@ class _Heap:
             self.is_served = False
 
 
-_heap: Final = trio.lowlevel.RunVar[_Heap]("heap")
+_heaps: Final = trio.lowlevel.RunVar[WeakKeyDictionary[Any, _Heap]]("heaps")
+_NOBODY: Final = Turns()
 
 
 def dispose(containers: Iterable[Any], freed: Freed) -> None:
-    """Free containers that nobody uses any more; call `freed` afterwards."""
+    """Free containers that nobody uses any more; call `freed` afterwards.
+
+    Each owner's are freed in its own turns.
+    """
     try:
-        heap = _heap.get()
+        heaps = _heaps.get()
     except LookupError:
-        heap = _Heap()
-        _heap.set(heap)
+        heaps = WeakKeyDictionary()
+        _heaps.set(heaps)
+    owner = OWNER.get() or _NOBODY
+    heap = heaps.get(owner)
+    if heap is None:
+        heap = heaps[owner] = _Heap()
     heap.waiting.append((list(containers), freed))
     if not heap.is_served:
         heap.is_served = True
-        trio.lowlevel.spawn_system_task(heap.serve)
+        trio.lowlevel.spawn_system_task(heap.serve, context=copy_context())
 
 
 def emptied(container: Any) -> Generator[None, None, None]:

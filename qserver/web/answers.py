@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, time
 from typing import Any, Final
 
-import trio
-
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import QserverError, SerializationFailure
 from qserver.limits import ANSWER_BYTES_WHOLE, ANSWER_PART_BYTES
 from qserver.query.sql_database import Result, TransactionResult
@@ -41,7 +40,7 @@ async def sliced(every: Sequence[Encoded]) -> tuple[list[Sliced], bool]:
             slices.append(part)
             total += size
             if len(rows) > len(part):
-                await trio.lowlevel.checkpoint()
+                await yield_to_others()
         results.append((encoder, slices))
     return results, total > ANSWER_BYTES_WHOLE
 
@@ -53,7 +52,7 @@ async def rows_json(encoder: RowEncoder, slices: Sequence[Rows], write: Write) -
     parts = []
     for part in rows_in_parts(encoder, slices, write):
         parts.append(part)
-        await trio.lowlevel.checkpoint()
+        await yield_to_others()
     return b"".join(parts)
 
 

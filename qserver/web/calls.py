@@ -19,6 +19,8 @@ from time import perf_counter
 from typing import Any, ClassVar, Final, TypeVar
 
 from qserver.control.records import Grant
+from qserver.control.shares import Share
+from qserver.engine.yielding import OWNER
 from qserver.errors import Forbidden, QserverError, RequestTooLarge
 from qserver.http1 import (
     Answer,
@@ -34,7 +36,6 @@ from qserver.http1 import (
     request_id_of,
 )
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
-from qserver.query.memory_pool import MemoryPool
 from qserver.web.answers import error_body, error_event
 from qserver.web.compression import Compression, compressed_parts
 from qserver.web.readers import stopping
@@ -149,6 +150,7 @@ class Call(ABC):
         return Rest(self, work, self._after(work, step))
 
     async def _after(self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]) -> Answer:
+        self.own_task()
         try:
             return step(await work)
         except BodyRefused as refused:
@@ -167,6 +169,10 @@ class Call(ABC):
         except BaseException:  # the server ends
             self.release()
             raise
+
+    def own_task(self) -> None:
+        """Have the present task's long work count as work of the caller's organization."""
+        OWNER.set(self.share().turns)
 
     def respond(self, step: Callable[[T], Answer], outcome: T) -> None:
         """Answer a pending request with the result of `step`."""
@@ -210,7 +216,7 @@ class Call(ABC):
         if isinstance(body, bytes) and len(body) <= COMPRESSED_AT_ONCE_BYTES:
             packed = coding.compressed(body)
         else:
-            packed = compressed_parts(body, coding, self.memory())
+            packed = compressed_parts(body, coding, self.share().memory)
         if packed is None:
             return Response(status, headers, body, self.request_id)
         encoded = Headers([*headers.pairs, (b"content-encoding", coding.name)])
@@ -258,9 +264,9 @@ class Call(ABC):
         """The empty `results` of a transaction's error; None for other calls."""
         return None
 
-    def memory(self) -> MemoryPool:
-        """The memory that its answer counts toward."""
-        return self.endpoint.service.memory
+    def share(self) -> Share:
+        """The share that it counts toward."""
+        return self.endpoint.service.shares.anonymous
 
     def release(self) -> None:
         """Release what the call holds; a second call does nothing."""
@@ -333,8 +339,8 @@ class KeyedCall(Call):
         body = self.body
         return self.run(body) if isinstance(body, bytes) else self.read(body)
 
-    def memory(self) -> MemoryPool:
-        return self.grant.share.memory if hasattr(self, "grant") else super().memory()
+    def share(self) -> Share:
+        return self.grant.share if hasattr(self, "grant") else super().share()
 
     def limit(self, grant: Grant) -> None:
         """Called for a grant that allows named statements only: by default it allows nothing."""
@@ -348,7 +354,7 @@ class KeyedCall(Call):
         return self.after(self._whole(body, most), self._arrived)
 
     async def _whole(self, body: IncomingBody, most: int | None) -> bytes:
-        with self.grant.share.bodies.growing() as hold:
+        with self.share().bodies.growing() as hold:
             return await body.read(most, hold)
 
     def _arrived(self, body: bytes) -> Answer:

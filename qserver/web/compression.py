@@ -28,8 +28,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final, Protocol
 
-import trio
-
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import OutOfMemory
 from qserver.http1 import Parts
 from qserver.limits import ANSWER_PART_BYTES, COMPRESSED_AT_ONCE_BYTES, COMPRESSED_BYTES_MIN
@@ -165,7 +164,7 @@ async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
 async def _compress(
     source: AsyncIterable[bytes], compressor: Compressor
 ) -> AsyncGenerator[bytes, None]:
-    """Compress each part in pieces, with a checkpoint after each piece."""
+    """Compress each part in pieces, each in turn with other long work."""
     async for part in source:
         if not part:
             continue
@@ -174,7 +173,7 @@ async def _compress(
             out.append(compressor.compress(rest[:COMPRESSED_AT_ONCE_BYTES]))
             size, rest = size + len(out[-1]), rest[COMPRESSED_AT_ONCE_BYTES:]
             if rest:
-                await trio.lowlevel.checkpoint()
+                await yield_to_others()
             if size > ANSWER_PART_BYTES:
                 yield b"".join(out)
                 out, size = [], 0

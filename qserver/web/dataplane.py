@@ -32,6 +32,7 @@ from qserver.control.open_transactions import Held
 from qserver.control.records import Grant
 from qserver.control.tiers import Limits
 from qserver.engine.work import PENDING as COMMITTING
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import InvalidRequest, QserverError
 from qserver.http1 import PENDING, Answer, Response
 from qserver.limits import (
@@ -252,7 +253,8 @@ class HotCall(KeyedCall):
     async def encode_in_turns(
         self, outcome: TransactionResult, every: Sequence[Encoded]
     ) -> Response:
-        """Encode the answer in slices, with a checkpoint after each, or send it in parts."""
+        """Encode the answer in slices, in turn with other long work, or send it in parts."""
+        self.own_task()
         try:
             results, are_long = await sliced(every)
             if are_long or is_long(outcome.diff):
@@ -274,6 +276,7 @@ class HotCall(KeyedCall):
         async def parts() -> AsyncGenerator[bytes, None]:
             for part in self.parts_of(outcome, every):
                 yield part
+                await yield_to_others()
 
         async def ended() -> None:
             pool.give_back(held)

@@ -103,6 +103,12 @@ class Service:
             value_bytes_most=settings.value_bytes_max,
             history=settings.history,
         )
+        self.shares = Shares(
+            self.memory,
+            self.bodies,
+            statement_seconds=settings.statement_timeout,
+            statement_seconds_max=settings.statement_timeout_max,
+        )
         self.plane = ControlPlane(
             self.databases,
             world,
@@ -111,12 +117,7 @@ class Service:
             first_key=settings.api_key,
             signups_per_address=settings.signups_per_address,
             signups_per_hour=settings.signups_per_hour,
-            shares=Shares(
-                self.memory,
-                self.bodies,
-                statement_seconds=settings.statement_timeout,
-                statement_seconds_max=settings.statement_timeout_max,
-            ),
+            shares=self.shares,
         )
         self.live_queries = Readers("live queries", self.plane.version)
         self.feed_readers = Readers("readers of changes", self.plane.version, FEED_READERS_MAX)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+import trio
+import trio.lowlevel
 
+from qserver.engine.yielding import Turns
 from tests.http1.serving import Client
 from tests.web.served import ADMIN, Served, message, query, serving
 
@@ -78,3 +82,57 @@ async def test_an_organization_that_is_alone_has_all_memory() -> None:
         async with await served.client() as client:
             await fill_transactions(client, ADMIN)
             assert served.service.memory.held > 50 * MIB
+
+
+async def test_a_body_without_a_key_has_a_share_of_its_own() -> None:
+    async with serving() as served:
+        data = message("POST", "/v1/signup", {"organization": "late"}, headers={"X": "y"})
+        async with await served.client() as client:
+            await client.send(data[:-5])
+            await trio.sleep(0.01)
+            await client.send(data[-5:])
+            assert (await client.answer()).status == 201
+
+
+HEAVY = "select count(*) from generate_series(1, 100000000) s(i) where i % 7 = 3"
+
+
+def heavy(token: str) -> list[bytes]:
+    """The same statement on each way to run one."""
+    lines = {"Accept": "application/x-ndjson"}
+    return [
+        query(HEAVY, token=token),
+        message("POST", "/v1/query", {"sql": HEAVY}, token, lines),
+        message("POST", "/v1/transaction", {"statements": [HEAVY]}, token),
+        message("GET", f"/v1/query?sql={quote(HEAVY)}", None, token),
+    ]
+
+
+async def test_many_heavy_statements_of_one_get_no_more_time_than_one_of_another() -> None:
+    """By the time that steps took: beside 40 statements, one would get a fortieth of it."""
+    async with serving(QSERVER_STATEMENT_TIMEOUT="5") as served:
+        tokens = [await organization(served, name) for name in ("hostile", "good")]
+        hostile, good = [await _turns(served, token) for token in tokens]
+        async with trio.open_nursery() as nursery:
+            for data in heavy(tokens[0]) * 10:
+                nursery.start_soon(_ask_and_forget, served, data)
+            while len(hostile.waiting) < 39:
+                await trio.lowlevel.checkpoint()
+            before = hostile.seconds, good.seconds
+            async with await served.client() as client:
+                sql = "select count(*) from generate_series(1, 200000) s(i) where i % 7 = 3"
+                assert await code(client, query(sql, token=tokens[1])) is None
+            gone = hostile.seconds - before[0], good.seconds - before[1]
+            assert len(hostile.waiting) >= 39, "they went on meanwhile"
+            assert good.steps > 10 and gone[0] < 5 * gone[1]
+            nursery.cancel_scope.cancel()
+
+
+async def _ask_and_forget(served: Served, data: bytes) -> None:
+    async with await served.client() as client:
+        await client.send(data)
+        await trio.sleep_forever()
+
+
+async def _turns(served: Served, token: str) -> Turns:
+    return (await served.service.plane.authenticate(token)).share.turns
