@@ -15,6 +15,7 @@ from typing import Any, Final
 from qserver.errors import ProgramLimitExceeded
 from qserver.limits import ROW_BYTES_MAX
 from qserver.values.jsonb import Jsonb
+from qserver.values.keys import Descending
 from qserver.values.records import Record
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
 
@@ -73,7 +74,7 @@ def size_of(value: Any) -> int:
         return int(value.__sizeof__()) - _NUMERIC_SMALL
     if kind is tuple or kind is list or kind is Record:
         return _size_of_elements(value)
-    return 0
+    return size_of(value.value) if kind is Descending else 0
 
 
 def size_of_all(values: Iterable[Any]) -> int:
@@ -109,7 +110,9 @@ def _size_of_elements(elements: Any) -> int:
         return flat
     if type(None) in kinds:
         kinds.discard(type(None))
-        elements = [each for each in elements if each is not None]
+        elements = list(filter(None, elements))  # what is empty counts nothing either
+        if not elements:
+            return flat
     if len(kinds) > 1:
         return flat + sum(map(size_of, elements))
     (kind,) = kinds
@@ -120,10 +123,12 @@ def _size_of_elements(elements: Any) -> int:
     if kind is Jsonb:
         flat += JSONB_BYTES * len(elements)
         elements = [each.text for each in elements]
+    elif kind is bytes:
+        return flat + sum(map(len, elements))
     elif kind is not str:
         return flat + sum(map(size_of, elements))
     joined = "".join(elements)
     return flat + (len(joined) if joined.isascii() else sum(map(str.__sizeof__, elements)))
 
 
-_SIZED_CLASSES: Final = frozenset({str, bytes, Jsonb, Decimal, tuple, list, Record})
+_SIZED_CLASSES: Final = frozenset({str, bytes, Jsonb, Decimal, tuple, list, Record, Descending})

@@ -94,6 +94,8 @@ class _AggregatePrinter:
         self.states = _States(node.calls)
         self.holder = ""
         """The variable of the list that has the states of a call in it."""
+        self.is_new = ""
+        """The variable that tells whether the row is the first of its group, where that matters."""
         self.kept = self.source.fresh("n")
         """The variable that counts bytes of values held to the end, over all calls and groups."""
         for call in node.calls:
@@ -196,6 +198,10 @@ class _AggregatePrinter:
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         group = self.holder = self.source.fresh("g")
         self.source.line(f"{group} = {groups}.get({key})")
+        self.is_new = ""
+        if any(map(self._holds_one, self.node.calls)):
+            self.is_new = self.source.fresh("n")
+            self.source.line(f"{self.is_new} = {group} is None")
         with self.source.block(f"if {group} is None:"):
             self.source.line(f"{group} = {groups}[{key}] = {self._new_group()}")
             self.pipeline.charge_memory(groups, 1 + len(self.states.initial) // 4)
@@ -304,8 +310,17 @@ class _AggregatePrinter:
             else:
                 if call.aggregate.keeps:
                     self._count_kept(arguments, codes)
+                elif self.is_new and self._holds_one(call):
+                    with self.source.block(f"if {self.is_new}:"):
+                        self.pipeline.count_bytes(self.kept, codes)
                 self._count_steps(call, codes)
                 self._run_step(call, self._own(number, names), codes)
+
+    def _holds_one(self, call: AggregateCall) -> bool:
+        """Tell whether the state of a group is about as long as one value, as that of max is."""
+        if call.aggregate.keeps or not is_sized(call.type):
+            return False
+        return any(is_long(argument, self.node.input) for argument in call.arguments)
 
     def _count_kept(
         self, arguments: Sequence[Expression], codes: list[str], others: Sequence[str] = ()

@@ -331,6 +331,14 @@ class Printer:
         given = ", ".join([self.source.known(each, "costly"), *codes])
         return f"(yield from costly({given}))" if self.may_yield else f"compute({given})"
 
+    def by_size(self, each: CostlyCall, quick: str, code: str) -> str:
+        """Return a call that is direct if the value is short, and costly otherwise."""
+        self.source.name("size_of", size_of)
+        kept = code if SIMPLE.fullmatch(code) else self.source.fresh("v")
+        first = code if kept == code else f"({kept} := {code})"
+        slow = self.costly(each, [kept])
+        return f"({quick}({kept}) if size_of({first}) < {BYTES_SMALL} else {slow})"
+
     def call(self, function: Function, codes: list[str]) -> str:
         """Return a function applied to printed arguments that are not NULL."""
         if function.inline is None:

@@ -16,16 +16,29 @@ from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
 from qserver.sql.codegen.row_limits import bounds
 from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sort_rows
 from qserver.sql.codegen.vectors import take_first_rows
+from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import Column, SortKey
+from qserver.sql.functions.costs import key_cost, linear
 from qserver.sql.walk import output_sources
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
-from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT_KINDS, Kind
+from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT_KINDS, Kind, SqlType
 
 _NATIVE = frozenset(
     {*INTEGER_KINDS, *TEXT_KINDS, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
 )
 """Kinds whose values Python orders as SQL does."""
+
+
+KEY_COSTS = {
+    kind: CostlyCall("a sort", canonical, cost, makes_long=False)
+    for kind, cost in (
+        (Kind.ARRAY, linear(40)),
+        (Kind.RECORD, linear(40)),
+        (Kind.JSONB, key_cost),
+    )
+}
+"""Kinds whose values become keys of their own, part by part."""
 
 
 def produce_sort(
@@ -105,9 +118,11 @@ def print_sort_by(
     source = pipeline.source
     found, size, held = source.fresh("keys"), source.fresh("n"), source.fresh("n")
     source.line(f"{found}, {size}, {held} = [], 0, 0")
-    # A key that is not a column is a new value, held until the rows are sorted.
+    # A key that is not the value of a column is a new value, held until the rows are sorted.
     is_made = any(
-        is_sized(each.expression.type) and not isinstance(each.expression, Column) for each in keys
+        has_long_key(each.expression.type)
+        or (is_sized(each.expression.type) and not isinstance(each.expression, Column))
+        for each in keys
     )
 
     def inside(inner: RowVariables) -> None:
@@ -174,4 +189,12 @@ def sortable(pipeline: Pipeline, code: str, kind: Kind) -> str:
     if kind in _NATIVE:
         return code
     pipeline.source.name("canonical", canonical)
-    return f"canonical({code})"
+    cost = KEY_COSTS.get(kind)
+    if cost is None:
+        return f"canonical({code})"
+    return pipeline.printer.by_size(cost, "canonical", code)
+
+
+def has_long_key(sql_type: SqlType) -> bool:
+    """Tell whether values of a type are sorted by keys of their own, as long as they are."""
+    return sql_type.kind in KEY_COSTS

@@ -18,13 +18,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from qserver.sql.codegen.charges import costly_call, may_be_long
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
-from qserver.sql.codegen.long_values import types_made
+from qserver.sql.codegen.long_values import long_columns, types_made
 from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_apart
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
@@ -41,6 +42,9 @@ FUNCTION = "query"
 
 COUNTED = ("costly", "row_is_in", "quantified")
 """Runtime functions that yield within an expression."""
+
+REMEMBERED_BYTES = 128
+"""What an answer takes beside its bytes and those of its key."""
 
 GENERATORS = ("run", FUNCTION, "both")
 """Functions that may pass on a yield: their callers know what None means."""
@@ -161,22 +165,24 @@ class Subqueries:
             if not (arguments and is_volatile(node)):
                 with self.source.block(f"if {key} in {memory}:"):
                     line(f"return {memory}[{key}]")
-            self._body(node, inside, way, result, f"{memory}[{key}] = ")
+            long = [at for at, column in enumerate(free_columns(node)) if is_sized(column.type)]
+            remembered = _Remembered(f"{memory}[{key}]", [arguments[at] for at in long])
+            self._body(node, inside, way, result, remembered)
             if self.may_yield:
                 line("yield")  # never reached: makes the function a generator
 
-    def _body(self, node: Plan, inside: RowVariables, way: str, result: str, remember: str) -> None:
+    def _body(
+        self, node: Plan, inside: RowVariables, way: str, result: str, remembered: _Remembered
+    ) -> None:
         line = self.source.line
         pipeline = self.make_operators()
         if way == "first":
 
             def found(_: RowVariables) -> None:
-                line(f"{remember}True")
-                line("return True")
+                self._remember(remembered, "True")
 
             pipeline.produce(node, inside, found)
-            line(f"{remember}False")
-            line("return False")
+            self._remember(remembered, "False")
             return
         kept = pipeline.keep(node, inside)
         if way == "set":
@@ -188,9 +194,26 @@ class Subqueries:
             line(f"answer = (values, has_null, bool({kept}))")
         else:
             line(f"answer = {result.format(rows=kept)}")
-        line(f"{remember}answer")
-        line("return answer")
+        is_long = way == "rows" and bool(long_columns(node, output_sources(node)[0]))
+        self._remember(remembered, "answer", is_long)
         assert len(output_sources(node)) == 1
+
+    def _remember(self, remembered: _Remembered, answer: str, is_long: bool = False) -> None:
+        """Print what keeps an answer, charges its memory, and returns it."""
+        codes = [*remembered.long, *[answer] * is_long]
+        self.source.name("size_of", size_of)
+        sizes = "".join(f" + size_of({code})" for code in codes)
+        self.source.line(f"context.hold_bytes({REMEMBERED_BYTES}{sizes})")
+        self.source.line(f"{remembered.place} = {answer}")
+        self.source.line(f"return {answer}")
+
+
+@dataclass(frozen=True)
+class _Remembered:
+    """Where an answer is kept, and the variables of its key that may be long."""
+
+    place: str
+    long: list[str]
 
 
 def may_yield(text: str) -> bool:

@@ -30,6 +30,9 @@ from qserver.values.sizes import is_sized, size_of
 Item = Any
 OfItem = Callable[[Item], Any]
 
+KEPT_BYTES_BETWEEN_CHECKS = 64 * 1024
+"""Bytes of new values held between two charges."""
+
 BYTES_OF_STEP = 1024
 """Bytes of keys that compare in about one step."""
 
@@ -53,31 +56,44 @@ def window_values(
     end_offset: Any,
     raw: OfItem | None,
     steps: Any,
+    made: tuple[bool, bool, bool],
 ) -> Steps:
-    """Return the value of a window call for each row, in the order of the rows."""
+    """Return the value of a window call for each row, in the order of the rows.
+
+    `made`: whether partitions, orders and arguments are new values that may be long. Arguments are
+    held to the end, because they may be the values of the call.
+    """
     if rows:
         _check_offset(call, "starting", call.frame.start, start_offset)
         _check_offset(call, "ending", call.frame.end, end_offset)
     context.charge_memory(len(rows), 2 + len(call.order_by) + len(call.arguments))
     result: list[Any] = [None] * len(rows)
     partitions: dict[Any, list[int]] = {}
-    for number, part_of in enumerate((yield from mapped(context, partition, rows))):
+    of_partitions, of_orders, of_arguments = made
+    held = context.held
+    keys = yield from mapped(context, partition, rows, is_made=of_partitions)
+    held = context.held - held
+    for number, part_of in enumerate(keys):
         partitions.setdefault(part_of, []).append(number)
         context.work += 1 + size_of(part_of) // BYTES_OF_STEP
         if context.work > STEPS_BETWEEN_PAUSES:
             yield from yield_check(context)
     for numbers in partitions.values():
         members = yield from picked(context, rows, numbers)
-        orders = yield from mapped(context, order, members)
+        ordered_from = context.held
+        orders = yield from mapped(context, order, members, is_made=of_orders)
         in_order = yield from sorted_numbers(context, orders, key_bytes=_bytes_of(call, orders))
         members = yield from picked(context, members, in_order)
-        values_of_order = [] if raw is None else (yield from mapped(context, raw, members))
+        values_of_order = []
+        if raw is not None:
+            values_of_order = yield from mapped(context, raw, members, is_made=of_orders)
+        order_bytes = context.held - ordered_from
         part = _Partition(
             context,
             call,
             members,
             (yield from picked(context, orders, in_order)),
-            (yield from mapped(context, arguments, members)),
+            (yield from mapped(context, arguments, members, is_made=of_arguments)),
             None if chosen is None else (yield from mapped(context, chosen, members)),
             (start_offset, end_offset),
             values_of_order,
@@ -92,17 +108,32 @@ def window_values(
                 yield from yield_check(context)
         for used in (orders, part.arguments, part.raw, part.keys):
             context.let_go(used)
+        context.free_bytes(order_bytes)
+    context.free_bytes(held)
     return result
 
 
-def mapped(context: Context, function: OfItem, rows: Sequence[Item]) -> Steps:
-    """Apply a function to each row, with yield checks."""
-    result = []
+def mapped(
+    context: Context, function: OfItem, rows: Sequence[Item], *, is_made: bool = False
+) -> Steps:
+    """Apply a function to each row, with yield checks.
+
+    `is_made`: it makes new values that may be long. They are held, and charged, until the caller
+    frees them.
+    """
+    result, size = [], 0
     for row in rows:
-        result.append(function(row))
+        value = function(row)
+        result.append(value)
         context.work += 1
+        if is_made:
+            size += size_of(value)
+            if size > KEPT_BYTES_BETWEEN_CHECKS:
+                context.hold_bytes(size)
+                size = context.made = 0
         if context.work > STEPS_BETWEEN_PAUSES:
             yield from yield_check(context)
+    context.hold_bytes(size)
     return result
 
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import RowVariables
+from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.nans import rows_told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
-from qserver.sql.codegen.sorting import key_elements
+from qserver.sql.codegen.sorting import has_long_key, key_elements
 from qserver.sql.codegen.window_functions import window_values
 from qserver.sql.expressions import Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.functions.resolve import resolve_operator
@@ -29,7 +30,7 @@ def produce_window(
     source = pipeline.source
     kept = pipeline.keep(node.input, rows)
     sources = output_sources(node.input)
-    columns = [_column(pipeline, call, kept, sources, rows) for call in node.calls]
+    columns = [_column(pipeline, node, call, kept, rows) for call in node.calls]
     values = source.fresh("r")
     target, inner = pipeline.unpack(sources, rows)
     both = f"zip({kept}, zip({', '.join(columns)}))"
@@ -38,9 +39,10 @@ def produce_window(
 
 
 def _column(
-    pipeline: Pipeline, call: WindowCall, kept: str, sources: tuple[int, ...], rows: RowVariables
+    pipeline: Pipeline, node: plan.Window, call: WindowCall, kept: str, rows: RowVariables
 ) -> str:
     """Print the computation of one call for all rows; return the name of the list of its values."""
+    sources = output_sources(node.input)
     source, printer = pipeline.source, pipeline.printer
     item = source.fresh("t")
     inner = rows
@@ -68,10 +70,20 @@ def _column(
     specification = source.known(call, "window")
     values = (
         f"window_values(context, {specification}, {kept}, {partition}, {order}, {arguments},"
-        f" {chosen}, {offsets[0]}, {offsets[1]}, {raw}, {steps})"
+        f" {chosen}, {offsets[0]}, {offsets[1]}, {raw}, {steps}, {_made(node, call)})"
     )
     source.line(f"{name} = {pipeline.steps(values, window_values)}")
     return name
+
+
+def _made(node: plan.Window, call: WindowCall) -> tuple[bool, bool, bool]:
+    """Tell whether partitions, orders and arguments are new values that may be long."""
+    orders = [key.expression for key in call.order_by]
+    return (
+        any(is_long(each, node.input) for each in call.partition_by),
+        any(is_long(each, node.input) or has_long_key(each.type) for each in orders),
+        any(is_long(each, node.input) for each in call.arguments),
+    )
 
 
 class _Steps:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from qserver.errors import ProgramLimitExceeded
-from qserver.limits import STEPS_AT_ONCE_MAX
+from qserver.limits import ARRAY_DIMENSIONS_MAX, STEPS_AT_ONCE_MAX
 from qserver.values.jsonb import Jsonb
 from qserver.values.sizes import size_of
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
@@ -75,8 +75,15 @@ def _json_steps(value: Any) -> int:
     text = value.text if type(value) is Jsonb else value
     if type(text) is not str:
         return size_of(text) * 40 // 1000
+    if len(text) * 12 // 1000 > STEPS_AT_ONCE_MAX:
+        return len(text) * 12 // 1000  # refused, whatever is in it
     marks: int = sum([text.count(mark) * cost for mark, cost in _MARK_NANOSECONDS.items()])
     return (size_of(text) * 12 + marks) // 1000
+
+
+def key_cost(*arguments: Any) -> int:
+    """Parsing JSON values and making keys of them, which compare part by part."""
+    return 3 * json_cost(*arguments)
 
 
 def pairs_cost(*arguments: Any) -> int:
@@ -158,18 +165,43 @@ def pattern_cost(text: Any, pattern: Any) -> int:
     """LIKE: a pattern is compiled once; a piece with `_` is tried at each place of the text."""
     if text is None or pattern is None:
         return 0
+    pieces: int = pattern.count("%")
     if "_" not in pattern:
-        return (len(text) * 4 + len(pattern) * 200) // 1000
-    unknown = pattern.count("_") if "%" in pattern else 0
-    return 50 + (len(text) * 2 * (2 + unknown) + len(pattern) * 1500) // 1000
+        return 1 + pieces + (len(text) * 4 + len(pattern) * 200) // 1000
+    unknown: int = pattern.count("_")
+    compiled = 100 * min(pieces + 1, unknown)
+    unknown = unknown if pieces else 0
+    return compiled + (len(text) * 2 * (2 + unknown) + len(pattern) * 1500) // 1000
+
+
+def lower_pattern_cost(text: Any, pattern: Any) -> int:
+    """ILIKE: both are made lower case first."""
+    if text is None or pattern is None:
+        return 0
+    return pattern_cost(text, pattern) + lower_cost(text) + lower_cost(pattern)
+
+
+def lower_cost(text: Any) -> int:
+    """lower, upper: letters beyond ASCII are looked up one by one."""
+    if text is None:
+        return 0
+    characters: str = text
+    return len(characters) * (6 if characters.isascii() else 60) // 1000
+
+
+def unistr_cost(text: Any) -> int:
+    """unistr: each escape."""
+    return 0 if text is None else size_of(text) * 2 // 1000 + int(text.count("\\"))
 
 
 def fill_cost(element: Any, sizes: Any, *others: Any) -> int:
     """array_fill: the number of elements."""
     total = size_of(element) // 16 + 1
-    for size in sizes or ():
+    if sizes is None or len(sizes) > ARRAY_DIMENSIONS_MAX:
+        return 0  # will be refused
+    for size in sizes:
         if type(size) is tuple:
-            return 0  # will be refused
+            return 0
         total *= max(size or 0, 0)
     return total // 10
 

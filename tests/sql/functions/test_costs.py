@@ -122,3 +122,19 @@ async def test_a_row_has_a_largest_size() -> None:
         await database.execute("INSERT INTO wide VALUES ($1)", given)
         with pytest.raises(ProgramLimitExceeded, match="row is too big"):
             await database.execute("UPDATE wide SET c1=c0, c2=c0, c3=c0, c4=c0, c5=c0, c6=c0")
+
+
+def test_a_cost_is_computed_without_a_look_at_every_element() -> None:
+    calls = [0]
+
+    class Counted(int):
+        def __le__(self, other: object) -> bool:
+            calls[0] += 1
+            return NotImplemented
+
+        def __rmul__(self, other: object) -> int:
+            calls[0] += 1
+            return 1
+
+    assert fill_cost(1, tuple([Counted(7)] * 100_000)) == 0
+    assert calls[0] == 0

@@ -220,13 +220,13 @@ def fill(element: Any, sizes: Array | None, bounds: Array | None = ()) -> Array:
         )
     if None in sizes or None in bounds:
         raise NullValueNotAllowed("dimension values cannot be null")
-    if any(bound != 1 for bound in bounds):
-        raise FeatureNotSupported("arrays with a lower bound other than 1 do not exist")
     if len(sizes) > ARRAY_DIMENSIONS_MAX:
         raise ProgramLimitExceeded(
             f"number of array dimensions ({len(sizes)}) exceeds"
             f" the maximum allowed ({ARRAY_DIMENSIONS_MAX})"
         )
+    if any(bound != 1 for bound in bounds):
+        raise FeatureNotSupported("arrays with a lower bound other than 1 do not exist")
     total = 1 if sizes else 0
     for size in sizes:
         if size < 0:
