@@ -34,6 +34,7 @@ TODAY ?= $(shell date +%Y%m%d)
 define NIGHTLY
 lint
 pytest QSERVER_NIGHTLY=1 QSERVER_FRESH_SEEDS=1
+slowly
 simulate SEEDS=1..1000
 simulate SEEDS=$(TODAY)0000..$(TODAY)2999
 torture KILLS=200
@@ -57,8 +58,8 @@ CODE := qserver simulations tests docs
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test nightly lint pytest durations coverage simulate torture powerloss \
-	hostile differential metamorphic suites bench growth counts docs format constraints clean
+.PHONY: help install serve test nightly lint pytest slowly durations coverage simulate torture \
+	powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -88,6 +89,9 @@ lint: install ## ruff (rules, format) and mypy --strict
 
 pytest: install ## the tests alone (ARGS="tests/storage -k split")
 	@$(BIN)/python -m pytest --quiet $(WORKERS) $(ARGS)
+
+slowly: install ## the tests on cores slowed to a third by busy neighbours (ARGS="tests/query")
+	@$(BIN)/python -m tests.slowed $(BIN)/python -m pytest --quiet $(WORKERS) $(ARGS)
 
 durations: install ## which tests took longest when they last ran
 	@$(BIN)/python -m tests.durations

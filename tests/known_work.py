@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from time import monotonic, thread_time
 from typing import Final
 
+import trio
 from trio.abc import Clock
 
 STEP_SECONDS: Final = 0.0042
@@ -82,6 +83,28 @@ def measured() -> Iterator[Taken]:
     yield taken
     seconds = thread_time() - began
     taken.steps = seconds / max(before, step_seconds())
+
+
+class Heart:
+    """Beats whenever Trio's loop lets it, or after pauses, and tells how long it had to wait."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self._pause = pause
+        self._step = step_seconds()
+        self._longest = 0.0
+
+    async def beat(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        last = thread_time()
+        task_status.started()
+        while True:
+            await trio.sleep(self._pause)
+            now = thread_time()
+            self._longest = max(self._longest, now - last)
+            last = now
+
+    def worst_steps(self) -> float:
+        """The longest time between two beats, in steps that are measured before and after all."""
+        return self._longest / max(self._step, step_seconds())
 
 
 class WorkClock(Clock):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from subprocess import run
 
 import trio
 
-from tests.known_work import WorkClock, measured, step
+from tests import slowed
+from tests.known_work import Heart, WorkClock, measured, step
 
 
 def test_steps_are_counted_whatever_they_take_here() -> None:
@@ -34,3 +37,21 @@ def test_a_deadline_of_known_work_comes_after_that_work() -> None:
 
     steps = trio.run(count, clock=WorkClock())
     assert 40 < steps < 200
+
+
+async def test_a_heart_tells_who_kept_the_loop() -> None:
+    heart = Heart()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(heart.beat)
+        for _ in range(30):
+            step()
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert 15 < heart.worst_steps() < 60
+
+
+def test_a_command_that_is_slowed_ends_as_it_would() -> None:
+    program = [sys.executable, "-m", "tests.slowed", sys.executable, "-c"]
+    assert run([*program, "raise SystemExit(3)"], check=False).returncode == 3
+    assert len(slowed.cores()) > 0

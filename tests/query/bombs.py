@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from time import thread_time
 from typing import Any
 
 import trio
@@ -21,7 +20,7 @@ import trio
 from qserver.errors import OutOfMemory, ProgramLimitExceeded, QserverError, QueryCanceled
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.parameters import Given
-from tests.known_work import step_seconds
+from tests.known_work import Heart
 from tests.sql.databases import opened_sql
 
 BEAT_STEPS_MAX = 60
@@ -29,23 +28,6 @@ BEAT_STEPS_MAX = 60
 where a step takes `STEP_SECONDS`. The worst are near two thirds of it."""
 
 REFUSED_BY = (QueryCanceled, ProgramLimitExceeded, OutOfMemory)
-
-
-@dataclass
-class Heart:
-    """Beats whenever the loop lets it; `worst` is the longest time between two beats."""
-
-    worst: float = 0.0
-    _last: float = 0.0
-
-    async def beat(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        self._last = thread_time()
-        task_status.started()
-        while True:
-            await trio.lowlevel.checkpoint()
-            now = thread_time()
-            self.worst = max(self.worst, now - self._last)
-            self._last = now
 
 
 MEMORY_BYTES = 2 * 1024**3
@@ -72,7 +54,7 @@ async def explode(
     database: SqlDatabase, sql: str, timeout_ms: float, parameters: Given = None
 ) -> tuple[str, float]:
     """How a statement ends beside a heart, and the worst beat in steps of known work."""
-    heart, before = Heart(), step_seconds()
+    heart = Heart()
     async with trio.open_nursery() as nursery:
         await nursery.start(heart.beat)
         try:
@@ -85,7 +67,7 @@ async def explode(
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
-    return end, heart.worst / max(before, step_seconds())
+    return end, heart.worst_steps()
 
 
 @dataclass(frozen=True)

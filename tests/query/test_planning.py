@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from cProfile import Profile
-from time import thread_time
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.parser import parse
 from qserver.web.computing import compute_in_threads
 from tests.engine.passes import counted_passes
-from tests.known_work import step_seconds
+from tests.known_work import Heart
 from tests.sql.databases import opened_sql
 
 pytestmark = pytest.mark.usefixtures("collector_settled")
@@ -140,25 +139,17 @@ async def test_a_statement_that_takes_long_to_plan_holds_nobody_up(
 ) -> None:
     sql = text_of(pattern, count)
     given = list(range(count)) if "?" in pattern else None
-    longest, before = 0.0, step_seconds()
-
-    async def beat() -> None:
-        nonlocal longest
-        while True:
-            began = thread_time()  # of the loop's own thread: a busy machine does not lengthen it
-            await trio.sleep(0.01)
-            longest = max(longest, thread_time() - began)
-
+    heart = Heart(pause=0.01)
     async with opened_sql(compute=compute_in_threads()) as database:
         await define(database)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(beat)
+            nursery.start_soon(heart.beat)
             try:
                 await database.execute(sql, given, timeout_ms=20_000)
             except QserverError as error:
                 assert error.code in CLEAN, error
             nursery.cancel_scope.cancel()
-    assert longest / max(before, step_seconds()) < 144, "planning is not done on the loop"
+    assert heart.worst_steps() < 144, "planning is not done on the loop"
 
 
 async def define(database: SqlDatabase) -> None:

@@ -207,7 +207,7 @@ def connect(client: Client) -> socket.socket:
     """With a small buffer, so that a reader that stops reading is felt by the server soon."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(30)
+    connection.settimeout(240)
     connection.connect(("127.0.0.1", client.server.port))
     return connection
 

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,11 +19,11 @@ from typing import Any, Final, Literal
 
 import httpx
 
+from tests.patience import eventually
 from tests.web.contract import described
 
 Kind = Literal["own", "hypercorn"]
 KINDS: Final[tuple[Kind, ...]] = ("own", "hypercorn")
-START_SECONDS_MAX: Final = 240.0
 STOP_SECONDS_MAX: Final = 120.0
 DRAIN_SECONDS: Final = 60
 """What a machine that is busy with other work needs for what is under way."""
@@ -62,15 +61,14 @@ class Server:
         return httpx.Client(base_url=self.url, timeout=240.0, trust_env=False, limits=limits)
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, f"it ended:\n{self.output}"
-            try:
-                if self.http.get("/ready").status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(PAUSE_SECONDS)
-        raise AssertionError(f"it is not ready:\n{self.output}")
+        eventually(self._is_ready, "it is not ready")
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, f"it ended:\n{self.output}"
+        try:
+            return self.http.get("/ready").status_code == 200
+        except httpx.TransportError:
+            return False
 
     def memory_bytes(self) -> int:
         """What it and its workers hold of the machine's memory."""

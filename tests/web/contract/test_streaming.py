@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable
 from itertools import islice
 
@@ -12,8 +11,9 @@ import httpx
 import pytest
 
 from qserver.limits import KEEP_ALIVE_SECONDS
+from tests.patience import eventually
 from tests.web.contract.connections import Event, OpenStream, parse_events
-from tests.web.contract.servers import PAUSE_SECONDS, Client, error_of
+from tests.web.contract.servers import Client, error_of
 
 HINT = "/*+ STREAM */ "
 ENDLESS = HINT + "select n from generate_series(1, 1000000000000) as n"
@@ -178,12 +178,11 @@ def test_a_failure_after_the_first_byte_is_an_error_event_and_then_the_end(
 def test_the_first_row_leaves_before_the_last_exists_and_timeouts_are_held_to(
     admin: Client,
 ) -> None:
-    deadline = time.monotonic() + 240
     events: list[Event] = []
     with OpenStream(admin, ENDLESS, timeout_ms=100) as stream:
         for event in stream.events():
             events.append(event)
-            assert time.monotonic() < deadline, "it goes on"
+            assert len(events) < 10_000_000, "it goes on"
     columns, *rows, last = events
     assert (columns.kind, rows[0].data) == ("columns", {"n": 1})
     assert last.kind == "error" and last.data["error"]["code"] == "57014"
@@ -203,10 +202,7 @@ def test_a_reader_that_is_gone_ends_its_query_at_once(admin: Client) -> None:
     with OpenStream(admin, LONG) as stream:
         assert [event.kind for event in islice(stream.events(), 3)] == ["columns", "row", "row"]
         assert requests_answered(admin) == before, "it is still under way"
-    deadline = time.monotonic() + 10
-    while requests_answered(admin) == before:
-        assert time.monotonic() < deadline, "it goes on"
-        time.sleep(PAUSE_SECONDS)
+    eventually(lambda: requests_answered(admin) > before, "it goes on")
 
 
 def test_a_stream_ends_when_its_key_is_revoked_or_narrowed_or_its_session_ends(
