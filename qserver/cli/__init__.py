@@ -3,6 +3,7 @@
     command_line.py   the argument parser          control.py   key …, database …
     serving.py        serve                        shell/       sql
     errors.py         errors for people            bench/       bench
+    hidden_key.py     no key among arguments
     folders/          backup, restore, check       transfer/    export, import
 
 Exit codes: 0 for success, 1 for a command that failed, 2 (argparse's own) for an invalid command
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 
 from qserver.cli.command_line import command_line
 from qserver.cli.errors import report_error
+from qserver.cli.hidden_key import hide_key
 from qserver.errors import QserverError
 
 INTERRUPTED = 130
@@ -27,6 +29,8 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = command_line().parse_args(arguments)
+    if arguments is None:
+        hide_key(options)
     try:
         return _run(options)
     except QserverError as error:

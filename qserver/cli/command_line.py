@@ -383,7 +383,11 @@ def _connection(*parsers: argparse.ArgumentParser) -> None:
             "--url", metavar="URL", help=f"address of the server (QSERVER_URL, else {URL_DEFAULT})"
         )
         keys = group.add_mutually_exclusive_group()
-        keys.add_argument("--key", metavar="KEY", help="API key; better set QSERVER_API_KEY")
+        keys.add_argument(
+            "--key",
+            metavar="KEY",
+            help="API key; better set QSERVER_API_KEY, which no list of processes shows",
+        )
         keys.add_argument(
             "--key-file", metavar="FILE", type=Path, help="file that holds the API key"
         )

@@ -3,8 +3,8 @@
     --url       or QSERVER_URL       or http://127.0.0.1:8000
     --key       or --key-file        or QSERVER_API_KEY
 
-Everyone who can list processes sees a key in a flag, so the help recommends the file and the
-environment.
+Everyone who can list processes sees a key in a flag, until `hidden_key` has taken it away; so the
+help recommends the file and the environment.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ caller waited for the lock, and must not leave a new key behind.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -19,7 +19,13 @@ import trio
 
 from qserver.control.records import Grant
 from qserver.control.schema import migrate
-from qserver.errors import DatabaseUnavailable, QueryCanceled, Unauthorized
+from qserver.errors import (
+    CharacterNotInRepertoire,
+    DatabaseUnavailable,
+    InvalidRequest,
+    QueryCanceled,
+    Unauthorized,
+)
 from qserver.limits import CONTROL_SECONDS_MAX
 from qserver.query.sql_database import Result, SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
@@ -59,10 +65,8 @@ class Store:
         return self.now() + timedelta(seconds=seconds)
 
     async def read(self, sql: str, *parameters: Any) -> Result:
-        try:
+        with _errors():
             return await self.sql.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
-        except QueryCanceled as late:
-            raise _no_answer() from late
 
     async def rows(self, sql: str, *parameters: Any) -> Sequence[tuple[Any, ...]]:
         return (await self.read(sql, *parameters)).rows
@@ -74,10 +78,8 @@ class Store:
 
     async def write(self, *statements: Statement) -> None:
         """Write all statements or none. The caller has the lock, or nothing can disturb it."""
-        try:
+        with _errors():
             await self.sql.transaction(statements, timeout_ms=_PATIENCE_MS)
-        except QueryCanceled as late:
-            raise _no_answer() from late
 
     @asynccontextmanager
     async def changing(self, grant: Grant | None = None) -> AsyncIterator[None]:
@@ -111,5 +113,13 @@ def _not_started() -> Snapshot | None:
     raise AssertionError("the control plane is used before it was started")
 
 
-def _no_answer() -> DatabaseUnavailable:
-    return DatabaseUnavailable("the control database does not answer", hint="Try again.")
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turn errors of statements into those of requests: the statements are ours."""
+    try:
+        yield
+    except QueryCanceled as late:
+        hint = "Try again."
+        raise DatabaseUnavailable("the control database does not answer", hint=hint) from late
+    except CharacterNotInRepertoire:
+        raise InvalidRequest("a name has a NUL character, which no text can hold") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Protocol
 
 import trio
@@ -46,6 +47,8 @@ class ServerContext:
         self.reactor = Reactor(batch or NoBatch()) if Reactor.available() else None
         self.draining = False
         self.connections: set[OpenConnection] = set()
+        self.arriving: set[trio.CancelScope] = set()
+        """Waits for parts of bodies."""
         self._empty = trio.Event()
 
     def add(self, connection: OpenConnection) -> None:
@@ -63,8 +66,16 @@ class ServerContext:
         self.draining = True
         for connection in self.connections:
             connection.end_if_idle()
+        for wait in self.arriving:
+            wait.deadline = min(wait.deadline, self.body_deadline(inf))
         if self.connections:
             await self._empty.wait()
+
+    def body_deadline(self, seconds: float) -> float:
+        """Return until when to wait for the next part of a body; not for long while draining."""
+        if self.draining:
+            seconds = min(seconds, self.options.drain_body_seconds)
+        return trio.current_time() + seconds
 
     async def sweep(self) -> None:
         """End connections that wait for a request past their deadline.

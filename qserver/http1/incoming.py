@@ -2,7 +2,8 @@
 
 The server answers `Expect: 100-continue` only when the application reads. A body must arrive at a
 minimum rate. A body that is too slow, malformed or too large is refused: its reader gets the reason
-and answers, or leaves the answer to the server.
+and answers, or leaves the answer to the server. A server that stops waits only for bodies that keep
+coming.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from qserver.http1.application import Hold, hold_anything
 from qserver.http1.body import ChunkedBody, OversizedBody, SizedBody
 from qserver.http1.errors import BodyRefused, ClientGone
 from qserver.http1.head import Head, body_too_large
-from qserver.http1.refusal import Refusal
+from qserver.http1.refusal import STOPPING, Refusal
 
 if TYPE_CHECKING:
     from qserver.http1.connection import Connection
@@ -137,13 +138,18 @@ class ArrivingBody:
         await trio.lowlevel.checkpoint()
         data = connection.transport.try_receive()
         if data is None:
-            began = time.monotonic()
+            context, began = connection.context, time.monotonic()
+            wait = trio.CancelScope(deadline=context.body_deadline(self._patience))
+            context.arriving.add(wait)
             try:
-                with trio.move_on_after(self._patience):
+                with wait:
                     data = await connection.transport.receive()
             finally:  # a reader that stopped waiting has waited, too
+                context.arriving.discard(wait)
                 self._patience = max(0.0, self._patience - (time.monotonic() - began))
             if data is None:
+                if context.draining:
+                    raise Refusal(503, "the server is stopping", "Send it again.", STOPPING)
                 raise Refusal(408, "the body of the request did not come in time")
         connection.context.counters.bytes_in += len(data)
         return data

@@ -43,6 +43,8 @@ class ServerOptions:
     """A client that reads nothing for this long is disconnected."""
     drain_seconds: float = limits.DRAIN_SECONDS_MAX
     """For requests in progress when the server stops."""
+    drain_body_seconds: float = 1.0
+    """For the next part of a body that is arriving then."""
     shutdown_seconds: float = limits.SHUTDOWN_SECONDS_MAX
     """For the application's own shutdown after that."""
     linger_seconds: float = limits.LINGER_SECONDS_MAX

@@ -4,7 +4,7 @@ The body is the JSON error object of the service, so a client needs one way to r
 is PostgreSQL's where one fits.
 
     400 malformed            408 too slow           413 414 431 too large
-    417 501 505 not spoken   500 a bug              503 too many connections
+    417 501 505 not spoken   500 a bug              503 too many connections, or stopping
 """
 
 from __future__ import annotations
@@ -33,13 +33,23 @@ CODES: dict[int, tuple[str, str]] = {
     505: ("0A000", "feature_not_supported"),
 }
 
+STOPPING = ("57P03", "cannot_connect_now")
+
 
 class Refusal(Exception):
     """Raised for a request that the server answers itself; the connection then closes."""
 
-    def __init__(self, status: int, message: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        hint: str | None = None,
+        code: tuple[str, str] | None = None,
+    ) -> None:
+        """`code` is SQL's code of the error with its name, if not the usual one of the status."""
         super().__init__(message)
         assert status in CODES, f"no code for {status}"
+        self.code = code or CODES[status]
         self.status = status
         self.message = message
         self.hint = hint
@@ -54,7 +64,7 @@ def new_request_id() -> str:
 
 def refusal_response(refusal: Refusal, request_id: str, total_us: int) -> tuple[Response, bytes]:
     """The answer and its body: the error object of the service, as JSON."""
-    code, name = CODES[refusal.status]
+    code, name = refusal.code
     body = msgspec.json.encode(
         {
             "success": False,

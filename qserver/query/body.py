@@ -120,6 +120,7 @@ def run_statements(
             if run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
                 run.cost = 0
                 yield None
+        request.changes = run.changes
         if request.once is not None and not run.changes:
             raise only_reads()
         return results

@@ -84,6 +84,8 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     sets_done: int = 0
     writes_back_done: int = 0
     dry_run: bool = False
+    changes: bool = False
+    """Whether its last run has begun a statement that may change or define something."""
     _seed: int | None = None
     _deadline: float | None = None
 

@@ -115,7 +115,7 @@ class TransactionResult(msgspec.Struct, frozen=True):
     version: int
     retries: int = 0
     committed: bool = False
-    """Whether they ran in a transaction; a request that only reads runs on a snapshot."""
+    """Whether they may have changed something, so that no error may say that they have not."""
     answered: Answered | None = None
     """The stored answer of a request that is applied once; then there are no results."""
     diff: Diff | None = None

@@ -489,7 +489,8 @@ class SqlDatabase:
             return answered(outcome.result, outcome.version)
         for result in outcome.result:
             result.committed(outcome.version, outcome.retries)
-        return TransactionResult(outcome.result, outcome.version, outcome.retries, committed=True)
+        committed = request.changes
+        return TransactionResult(outcome.result, outcome.version, outcome.retries, committed)
 
     def _perform_once(
         self, request: Request, statements: Sequence[Statement], options: Options

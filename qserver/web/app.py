@@ -34,7 +34,7 @@ from qserver.web.cors import Cors
 from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.hot import HOT
 from qserver.web.idempotency import no_key_for
-from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint
+from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint, not_inside
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders
@@ -140,6 +140,8 @@ class Application:
             and not route.takes_idempotency_key
         ):
             return Refusal(facts, route.path, lambda: no_key_for(route))
+        if b"x-transaction" in facts.headers and not route.anonymous:
+            return Refusal(facts, route.path, lambda: not_inside(route))
         if (route.method, route.path) in KINDS:
             return OpenTransactionEndpoint(facts, route)
         if route.path == bulk.PATH:

@@ -107,8 +107,6 @@ class BulkCall(KeyedCall):
         endpoint = self.endpoint
         if not self.grant.may_write:
             raise Forbidden("rows in bulk need a key with the scope data:write")
-        if b"x-transaction" in endpoint.headers:
-            raise InvalidRequest("rows in bulk are a transaction of their own")
         given = read_query_string(endpoint.request.query, endpoint.queries)
         on_conflict = given.get("on_conflict", "error")
         if on_conflict not in CHOICES:

@@ -17,8 +17,8 @@ import msgspec
 
 from qserver.errors import InvalidRequest
 from qserver.limits import BULK_ROW_BYTES_MAX
-from qserver.web.bulk_rows import BOM, NOT_JSON, ROWS_AT_ONCE, TOO_LONG, Batches, ObjectBatches
-from qserver.web.requests import decoder_of
+from qserver.web.bulk_rows import BOM, ROWS_AT_ONCE, TOO_LONG, Batches, ObjectBatches
+from qserver.web.requests import NOT_JSON, decoder_of
 
 DEPTH: Final = 4
 """Brackets within an object that the expression follows."""
@@ -143,7 +143,7 @@ class JsonArrayDecoder:
                 good.append(_one.decode(objects[start:at]))
             except NOT_JSON as error:
                 yield from self._batches.of(good)
-                raise self._batches.refuse(f"is not a JSON object: {error}") from None
+                raise self._batches.refuse_json(error) from None
         raise AssertionError("each object alone is JSON, and all together are not")
 
 

@@ -24,7 +24,7 @@ from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX
 from qserver.query.bulk import Batch
 from qserver.sql.value_rows import Row
 from qserver.web.long_bodies import decode_in_steps
-from qserver.web.requests import decoder_of
+from qserver.web.requests import NOT_JSON, decoder_of, why_not_json
 
 ROWS_AT_ONCE: Final = 1000
 """Rows of one statement."""
@@ -66,7 +66,7 @@ class ObjectBatches:
             yield None
             found = yield from decode_in_steps(text, _values.decode)
         except NOT_JSON as error:
-            raise self.refuse(f"is not a JSON object: {error}") from None
+            raise self.refuse_json(error) from None
         except ProgramLimitExceeded as error:
             error.row = self._count + 1
             raise
@@ -75,6 +75,10 @@ class ObjectBatches:
         if len(found) > BULK_COLUMNS_MAX:
             raise self.refuse(f"has more than {BULK_COLUMNS_MAX} members")
         yield from self.of([found])
+
+    def refuse_json(self, error: Exception) -> InvalidRequest:
+        """The error of the row after those yielded, which is no JSON object."""
+        return self.refuse(f"is not a JSON object: {why_not_json(error)}")
 
     def refuse(self, reason: str) -> InvalidRequest:
         """The error of the row after those yielded."""
@@ -112,6 +116,9 @@ class JsonLinesDecoder:
         except NOT_JSON:
             yield from self._one_by_one(lines)
             return
+        if not _one_a_line(lines, len(objects)):
+            yield from self._one_by_one(lines)
+            return
         yield from self._batches.of(objects)
 
     def _one_by_one(self, lines: bytes) -> Batches:
@@ -124,7 +131,7 @@ class JsonLinesDecoder:
                 objects.append(_objects.decode(line))
             except NOT_JSON as error:
                 yield from self._batches.of(objects)
-                raise self._batches.refuse(f"is not a JSON object: {error}") from None
+                raise self._batches.refuse_json(error) from None
         raise AssertionError("each line alone is a JSON object, and all together are not")
 
 
@@ -174,7 +181,7 @@ class CsvDecoder:
         try:
             text, trouble = self._decode(data, last), None
         except UnicodeDecodeError as error:
-            text, trouble = error.object[: error.start].decode(), f"is not UTF-8: {error.reason}"
+            text, trouble = error.object[: error.start].decode(), "is not UTF-8"
         if "\0" in text:
             text, trouble = text.partition("\0")[0], "has a NUL character, which no text can hold"
         return text, trouble
@@ -278,8 +285,8 @@ class CsvDecoder:
                 if len(rows) == ROWS_AT_ONCE:
                     yield self._batch(rows)
                     rows = []
-        except csv.Error as error:
-            trouble = f"is not CSV: {error}"
+        except csv.Error:
+            trouble = "is not CSV"
         if rows:
             yield self._batch(rows)
         if trouble is not None:
@@ -322,7 +329,21 @@ _QUOTED: Final = re.compile(r'(?<![^,\r\n])"[^"]*+(?:""[^"]*+)*+"(?![^,\r\n])')
 _anything: Final = msgspec.json.Decoder(msgspec.Raw)
 _values: Final[msgspec.json.Decoder[Any]] = decoder_of(Any)
 _objects: Final[msgspec.json.Decoder[dict[str, Any]]] = decoder_of(dict[str, Any])
-NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _one_a_line(lines: bytes, objects: int) -> bool:
+    """Tell whether so many objects in a text of JSON lines are one on each line that has any.
+
+    A line that begins with { and ends with } has whole objects: no object goes on after } with {.
+    """
+    ends = lines.count(b"\n") + (not lines.endswith(b"\n"))
+    begun = lines.count(b"\n{") + lines.startswith(b"{")
+    ended = lines.count(b"}\n") + lines.endswith(b"}")
+    if objects == ends == begun == ended:
+        return True
+    filled = [line for line in map(bytes.strip, lines.split(b"\n")) if line]
+    whole = all(line[:1] == b"{" and line[-1:] == b"}" for line in filled)
+    return whole and len(filled) == objects
 
 
 def _cells_differ(cells: int, columns: int) -> str:

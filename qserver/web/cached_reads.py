@@ -59,7 +59,7 @@ class ReadCall(QueryCall):
             raise InvalidRequest("in an open transaction, send queries with POST")
 
     def execute(self, opened: OpenDatabase) -> Answer:
-        self._opened = opened
+        self._opened, self._database_id = opened, opened.id
         self._began = perf_counter()
         self._only_read()
         (statement,) = self._statements

@@ -149,7 +149,7 @@ class ChangesCall(KeyedCall):
         async def check() -> None:
             reader.check()
             opened.check_open()
-            await service.check_still_allowed(headers, self.grant, opened.id, "")
+            await service.check_still_allowed(headers, self.grant, opened.id, ())
 
         return check
 

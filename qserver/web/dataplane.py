@@ -61,9 +61,7 @@ from qserver.web.as_of import as_of_of
 from qserver.web.branches import run_on_branch
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
-from qserver.web.idempotency import (
-    no_key_inside,
-)
+from qserver.web.idempotency import no_key_inside
 from qserver.web.live import LiveEvents, LiveParts, checked_live, lines_with
 from qserver.web.named import Named, hide_rows
 from qserver.web.places import check_place, named_transaction
@@ -82,7 +80,7 @@ from qserver.web.requests import (
 from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoders
 from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
-from qserver.web.streams import AnswerParts, EventStream, RowParts, begun, form_of
+from qserver.web.streams import AnswerParts, EventStream, RowParts, begun, cut_off, form_of
 
 
 class HotEndpoint(Endpoint):
@@ -143,6 +141,8 @@ class HotCall(KeyedCall):
     """Set if it is applied once."""
     _began = 0.0
     _ended = 0.0
+    _database_id = ""
+    """The database that it uses, or has used."""
     _named: Named | None = None
     """Set if the grant allows named statements only."""
 
@@ -205,6 +205,7 @@ class HotCall(KeyedCall):
 
     def _used(self, step: Callable[[Held], Answer], held: Held) -> Answer:
         self._held = held
+        self._database_id = held.opened.id
         return step(held)
 
     def execute_inside(self, held: Held) -> Answer:
@@ -219,6 +220,7 @@ class HotCall(KeyedCall):
 
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
+        self._database_id = opened.id
         self._began = perf_counter()
         statements, options = self._statements, self._options
         outcome = opened.sql.begin(statements, options, self.settled, self.request_id, self._once)
@@ -277,12 +279,22 @@ class HotCall(KeyedCall):
             for part in self.parts_of(outcome, every):
                 yield part
                 await yield_to_others()
+                if not outcome.committed:
+                    with cut_off(self.request_id):
+                        await self.check_still_allowed()
 
         async def ended() -> None:
             pool.give_back(held)
             self.count(200)
 
         return self.answer_in_parts(self.headers(), AnswerParts(parts(), ended))
+
+    async def check_still_allowed(self) -> None:
+        """Raise if the caller may no longer run its statements."""
+        endpoint, texts = self.endpoint, [each.sql for each in self._statements]
+        await endpoint.service.check_still_allowed(
+            endpoint.headers, self.grant, self._database_id, texts
+        )
 
     @abstractmethod
     def whole(
@@ -382,7 +394,7 @@ class QueryCall(HotCall):
 
     def stream(self, opened: OpenDatabase) -> Answer:
         """Start a statement whose rows are sent as they are computed."""
-        self._opened = opened
+        self._opened, self._database_id = opened, opened.id
         (statement,), options = self._statements, self._options
         beginning = partial(
             opened.sql.stream,
@@ -427,7 +439,7 @@ class QueryCall(HotCall):
 
     def live(self, opened: OpenDatabase) -> Answer:
         """Start a live query."""
-        self._opened = opened
+        self._opened, self._database_id = opened, opened.id
         self._reader = self.endpoint.service.live_queries.open(self.grant.organization_id)
         (statement,), options = self._statements, self._options
         find, as_arrays = self.endpoint.encoders.find, self._form == "arrays"
@@ -456,16 +468,6 @@ class QueryCall(HotCall):
         pool = self.grant.share.memory
         parts = LiveParts(live, form, self.request_id, self.known, every_seconds, reader, pool)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
-
-    async def check_still_allowed(self) -> None:
-        """Raise if the caller may no longer run its statement."""
-        endpoint, opened, (statement,) = self.endpoint, self._opened, self._statements
-        if self._held is not None:
-            opened = self._held.opened
-        assert opened is not None
-        await endpoint.service.check_still_allowed(
-            endpoint.headers, self.grant, opened.id, statement.sql
-        )
 
     def _as_stream(
         self,

@@ -196,6 +196,7 @@ class EndCall(TransactionRouteCall):
     _held: Held | None = None
 
     def run(self, body: bytes) -> Answer:
+        check_no_fields(self.endpoint.content_type, body)
         held = self.found()
         if not held.use_nowait():
             return self.after(held.use(self.grant.deadline()), self._end)
@@ -391,6 +392,14 @@ class CommitCall(TransactionRouteCall):
             if self._in_doubt and held.end is None:
                 held.end = "closed"
             held.release()
+
+
+def not_inside(route: Route) -> InvalidRequest:
+    """The error of a route that is no step of a transaction, whatever X-Transaction says."""
+    return InvalidRequest(
+        f"{route.method} {route.path} is not part of an open transaction",
+        hint="X-Transaction is for POST /v1/query, /query and /v1/transaction.",
+    )
 
 
 def name_of_commit(name: str, database_id: str, grant: Grant) -> bytes:

@@ -55,10 +55,12 @@ def _decoded(raw: bytes) -> str:
     bad = _BAD_ESCAPE.search(raw)
     if bad is not None:
         raise _unreadable(f"{bad[0].decode()!r} is no escape; write % itself as %25")
+    if b"%00" in raw:
+        raise _unreadable("a value has a NUL character, which no text can hold")
     try:
         return unquote_to_bytes(raw.replace(b"+", b" ")).decode()
-    except UnicodeDecodeError as error:
-        raise _unreadable(f"a value is not UTF-8: {error}") from None
+    except UnicodeDecodeError:
+        raise _unreadable("a value is not UTF-8") from None
 
 
 def _unreadable(why: str) -> InvalidRequest:

@@ -35,6 +35,9 @@ JSON_TYPES: Final = frozenset(
     # curl's -d sends the last of these by default, and the body is JSON all the same.
     {b"", b"application/json", b"text/json", b"application/x-www-form-urlencoded"}
 )
+NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for a text that is no JSON."""
+
 TEXT_TYPES: Final = frozenset({b"", b"text/plain"})
 
 BODY_BYTES_SHORT: Final = 64 * 1024
@@ -53,8 +56,15 @@ def decode(decoder: msgspec.json.Decoder[Shape], body: bytes, what: str = "the b
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"the request is not as it should be: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequest(f"{what} is not JSON: {error}") from None
+    except NOT_JSON as error:
+        raise InvalidRequest(f"{what} is not JSON: {why_not_json(error)}") from None
+
+
+def why_not_json(error: Exception) -> str:
+    """Why a text is no JSON, in words for the caller; the library names the byte."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 def decoder_of(shape: type[Shape]) -> msgspec.json.Decoder[Shape]:
@@ -154,7 +164,7 @@ def text_request(content_type: bytes, body: bytes) -> QueryRequest:
     try:
         sql = body.decode()
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"the statement is not UTF-8: {error}") from None
+        raise InvalidRequest(f"the statement is not UTF-8, from byte {error.start} on") from None
     if len(body) > STATEMENT_BYTES_MAX:
         _check_statement(sql)
     return QueryRequest(sql)

@@ -9,7 +9,7 @@ Routes ask it who calls, which database the caller means, and how healthy the se
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from enum import Enum
 from time import monotonic
@@ -157,13 +157,13 @@ class Service:
         return self.plane.grant_nowait(token) or await self.plane.authenticate(token.strip())
 
     async def check_still_allowed(
-        self, headers: Mapping[bytes, bytes], before: Grant, database_id: str, sql: str
+        self, headers: Mapping[bytes, bytes], before: Grant, database_id: str, texts: Iterable[str]
     ) -> None:
-        """Raise if an admitted caller may no longer run a statement that reads a database."""
+        """Raise if an admitted caller may no longer run statements that read a database."""
         grant = await self.authenticate(headers)
         if before.statements is not None:
-            now = grant.statements or {}
-            if not any(each.sql == sql for each in now.values()):
+            now = {each.sql for each in (grant.statements or {}).values()}
+            if not now.issuperset(texts):
                 raise Forbidden("the key no longer has this statement")
         if not grant.may_use(database_id) or (before.may_read and not grant.may_read):
             raise Forbidden("the key has been narrowed and may no longer read this")

@@ -10,8 +10,8 @@ the client is gone, the server closes the parts, and they close the query.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -123,6 +123,15 @@ class JsonLines:
 
     def error(self, error: QserverError, request_id: str) -> bytes:
         return encode_json({"success": False, "error": error_object(error, request_id)}) + b"\n"
+
+
+@contextmanager
+def cut_off(request_id: str) -> Iterator[None]:
+    """Cut off an answer that has begun and has no words for the error inside."""
+    try:
+        yield
+    except QserverError as error:
+        raise AnswerCut(f"{request_id}: {error.message}") from None
 
 
 class Silent:

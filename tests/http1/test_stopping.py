@@ -71,6 +71,46 @@ async def test_a_request_under_way_is_answered_and_told_that_the_connection_ends
     assert server.reports == []
 
 
+async def test_a_body_that_comes_no_more_does_not_keep_the_server_from_its_end() -> None:
+    whole = request("/", "POST", b"12345678")
+    async with running(Echo(), drain_body_seconds=0.05) as server:
+        async with await server.client() as silent, await server.client() as coming:
+            await silent.send(whole[:-4])
+            await coming.send(whole[:-4])
+            await server.until(lambda: server.counters.statistics().bytes_in >= 2 * len(whole[:-4]))
+            await trio.testing.wait_all_tasks_blocked()
+            server.stop.set()
+            await trio.testing.wait_all_tasks_blocked()
+            await coming.send(whole[-4:])
+            assert (await coming.answer()).status == 200
+            answer = await silent.answer()
+            assert answer.status == 503 and b'"code":"57P03"' in answer.body
+            assert answer.header("retry-after") == "1"
+        await server.ended.wait()
+    assert server.reports == []
+
+
+async def test_a_body_that_begins_while_the_server_stops_is_waited_for_as_long() -> None:
+    gated = Gated()
+    whole = request("/", "POST", b"12345678")
+
+    async def reading(asked: Asked) -> Response:
+        gated.entered.set()
+        await gated.gate.wait()
+        return reply(await asked.read())
+
+    async with running(App(reading), drain_body_seconds=0.05) as server:
+        async with await server.client() as client:
+            await client.send(whole[:-4])
+            await gated.entered.wait()
+            server.stop.set()
+            await trio.testing.wait_all_tasks_blocked()
+            gated.gate.set()
+            assert (await client.answer()).status == 503
+        await server.ended.wait()
+    assert server.reports == []
+
+
 async def test_a_stream_under_way_goes_on_to_its_end() -> None:
     gated = Gated(streaming=True)
     async with running(gated) as server, await server.client() as client:

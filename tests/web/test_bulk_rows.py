@@ -44,6 +44,36 @@ def decoded(
     return found
 
 
+PARTS = st.lists(
+    st.sampled_from(
+        [b"{}", b'{"a": 1}', b'{"a":\n2}', b"\n", b"\r\n", b" ", b"\n{", b"}\n", b"{", b"}"]
+    ),
+    max_size=7,
+)
+
+
+@given(PARTS, CUTS)
+def test_each_line_is_one_object_or_none(parts: list[bytes], cuts: list[int]) -> None:
+    body = b"".join(parts)
+    wanted: list[tuple[int, Any]] = []
+    bad = False
+    for line in filter(bytes.strip, body.split(b"\n")):
+        try:
+            one = json.loads(line)
+        except ValueError:
+            bad = True
+            break
+        wanted.append((len(wanted) + 1, one))
+    found: list[tuple[int, Any]] = []
+    if bad:
+        with pytest.raises(InvalidRequest) as caught:
+            decoded(JsonLinesDecoder(None), body, cuts, found)
+        assert caught.value.row == len(wanted) + 1
+    else:
+        decoded(JsonLinesDecoder(None), body, cuts, found)
+    assert found == wanted[: len(found)] and (bad or len(found) == len(wanted))
+
+
 def as_csv(table: list[tuple[str | None, ...]]) -> bytes:
     """Quoted where it must be; an empty text is two quotes, and NULL is nothing."""
     out = io.StringIO()

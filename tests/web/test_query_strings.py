@@ -10,13 +10,20 @@ from qserver.errors import InvalidRequest
 from qserver.web.query_strings import BIGINT_MAX, read_query_string, whole_number
 
 NAMES = ("sql", "params", "max_rows")
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), TEXT), st.booleans())
 def test_what_a_client_encodes_is_read_as_it_was(given: dict[str, str], plus: bool) -> None:
     encoded = urlencode(given) if plus else urlencode(given, quote_via=quote)
     assert read_query_string(encoded.encode(), NAMES) == given
+
+
+@given(TEXT, TEXT)
+def test_a_nul_is_refused_wherever_it_is(before: str, behind: str) -> None:
+    encoded = urlencode({"sql": f"{before}\0{behind}"})
+    with pytest.raises(InvalidRequest, match="NUL"):
+        read_query_string(encoded.encode(), NAMES)
 
 
 @given(st.binary())

@@ -2,7 +2,8 @@
 
 A handler is a method named after its route (`get_v1_keys`). It takes the admission and the
 arguments in the path, and returns the answer's shape, or a pair of shape and status. Before a
-request gets here, its route is found, its key is valid and its rate limit is checked.
+request gets here, its route is found, its key is valid and its rate limit is checked. Parameters
+that the route does not have are refused, and so is a body with fields where it takes none.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from werkzeug.exceptions import HTTPException
 from qserver.errors import InvalidRequest
 from qserver.web import bulk, change_feed
 from qserver.web.admission import Admission
-from qserver.web.catalogue import ROUTES, Route
+from qserver.web.catalogue import BODILESS, ROUTES, Route
 from qserver.web.hot import HOT
 from qserver.web.json_values import encode_json
 from qserver.web.open_transactions import KINDS
+from qserver.web.routes.bodies import need_no_fields
 from qserver.web.routes.bridge import ADMISSION, Bridge
 from qserver.web.routes.control import ControlRoutes
 from qserver.web.routes.description import DescriptionRoutes
@@ -73,6 +75,10 @@ def _view(route: Route, handler: Handler) -> Callable[..., Awaitable[Response]]:
         admission = _admission()
         if route.scope is not None:
             admission.need(route.scope)
+        if not route.anonymous:
+            admission.queries()
+        if route.request is None and route.method not in BODILESS:
+            await need_no_fields(admission)
         answer = await handler(admission, **arguments)
         status = route.status
         if isinstance(answer, tuple):
