@@ -39,6 +39,10 @@ from qserver.values.sizes import is_sized
 SIZE_CHANGES_MANY = 8
 """The factor by which a table must grow or shrink to deserve another plan."""
 
+PLANS_LARGE_MIN = 3
+"""So many plans as large as the largest that is kept fill the memory for plans. One of a statement
+with as many parameters as there may be is kept."""
+
 SIZE_MATTERS_FROM = 64
 """Tables below this size are all alike."""
 
@@ -269,8 +273,8 @@ class PlanCache:
     def keep(
         self, fingerprint: Any, literals: Sequence[Any], plan: Plan, given: Given = None
     ) -> None:
-        """Keep a plan, unless it would take a quarter of all memory for plans."""
-        if plan.size > self._bytes_most // 4:
+        """Keep a plan, unless it would take too much of the memory for plans."""
+        if plan.size > self._bytes_most // PLANS_LARGE_MIN:
             return
         plan.fingerprint = fingerprint
         kept = self._fingerprints.get(fingerprint)

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from qserver.limits import PLANS_OF_FINGERPRINT_MAX
-from qserver.query.plan_cache import KeptPlans, Plan, PlanCache
+import pytest
+
+from qserver.limits import PARAMETERS_MAX, PLANS_KEPT_BYTES_MAX, PLANS_OF_FINGERPRINT_MAX
+from qserver.query.plan_cache import PLANS_LARGE_MIN, KeptPlans, Plan, PlanCache
 from qserver.sql.execution import Compiled, Context, Run
 from qserver.sql.plan import OneRow, OutputColumn, Select
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Table
 from qserver.values.types import INTEGER
+from tests.sql.databases import opened_sql
 from tests.storage.databases import PEOPLE, PLAIN, commit, database, database_with
 
 
@@ -138,7 +141,7 @@ def test_plans_are_kept_up_to_a_size_in_memory() -> None:
     assert cache.find(("fingerprint 19", ""), [], snapshot.catalog, snapshot) is not None
     assert cache.find(("fingerprint 0", ""), [], snapshot.catalog, snapshot) is None
     too_large = plan_for(snapshot)
-    too_large.size = 26_000
+    too_large.size = 34_000
     cache.keep(("large", ""), [], too_large)
     assert cache.find(("large", ""), [], snapshot.catalog, snapshot) is None
 
@@ -162,3 +165,32 @@ def test_plans_of_the_database_that_keeps_most_go_when_memory_is_short() -> None
     kept.shrink(0)
     assert (kept.bytes, large.bytes) == (0, 0)
     kept.shrink(0)
+
+
+@pytest.mark.parametrize(
+    ("sql", "item", "of_item"),
+    [
+        ("insert into t values {}", "(${}, ${})", 2),
+        ("select count(*) from t where id in ({})", "${}", 1),
+    ],
+)
+async def test_a_statement_with_as_many_parameters_as_there_may_be_is_planned_once(
+    sql: str, item: str, of_item: int
+) -> None:
+    """Its size is told from two smaller ones, since making its plan takes seconds."""
+    async with opened_sql(shards=1) as opened:
+        await opened.execute("create table t (id int primary key, n int)")
+        sizes = []
+        for count in (500, 1000):
+            numbers = iter(range(1, count + 1))
+            items = [
+                item.format(*(next(numbers) for _ in range(of_item)))
+                for _ in range(count // of_item)
+            ]
+            before = opened.statistics().bytes
+            await opened.execute(sql.format(", ".join(items)), [*range(count)])
+            sizes.append(opened.statistics().bytes - before)
+            await opened.execute("delete from t")
+        each = (sizes[1] - sizes[0]) / 500
+        whole = sizes[0] + each * (PARAMETERS_MAX - 500)
+        assert 0 < whole * PLANS_LARGE_MIN < PLANS_KEPT_BYTES_MAX
