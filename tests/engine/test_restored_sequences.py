@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qserver.control.reset import wipe
 from qserver.durability.memory import MemoryLog
+from qserver.engine import sequence_states
 from qserver.engine.position_sweeper import PositionSweeper
+from qserver.engine.version_restore import VersionRestore
 from qserver.errors import QserverError
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.keys import TOP
 from qserver.values.relations import Sequence
+from simulations.mutants import Mutant, planted
+from simulations.mutants.mutant import edited
 from tests.engine.fakes import Laboratory
 from tests.engine.test_history import newest, opened
 
@@ -99,6 +104,61 @@ async def test_a_sequence_only_goes_on(program: list[tuple[str, Any, Any]]) -> N
                 await machine.do(*event)
             except QserverError as error:
                 assert error.code in ("42P01", "42P07", "QS004"), error
+
+
+SHORT = (
+    ("next", "a", 1),
+    ("alter", "a", 2),
+    ("drop", "a", None),
+    ("create", "a", None),
+    ("restart", None, None),
+)
+
+
+@pytest.mark.parametrize("second", SHORT, ids=lambda event: event[0])
+async def test_every_short_program_ends_with_a_new_number(second: tuple[str, Any, Any]) -> None:
+    """All programs that draw one number and do two things more, and a restore of each version."""
+    for third in SHORT:
+        for back in range(1, 6):
+            await run_short([SHORT[0], second, third, ("restore", None, back), ("next", "a", 1)])
+
+
+async def run_short(events: list[tuple[str, Any, Any]]) -> None:
+    world, log = Laboratory(), MemoryLog()
+    lives: list[list[tuple[str, Any, Any]]] = [[("create", "a", None)]]
+    for event in events:
+        if event[0] == "restart":
+            lives.append([])
+        else:
+            lives[-1].append(event)
+    last: dict[int, int] = {}
+    for life in lives:
+        async with opened(log, world) as database:
+            machine = Machine(SqlDatabase(database, world), world)
+            machine.last = last
+            await database.wait_durable_snapshot()
+            for event in life:
+                try:
+                    await machine.do(*event)
+                except QserverError as error:
+                    assert error.code in ("42P01", "42P07", "QS004"), (events, error)
+
+
+BUGS = (
+    (sequence_states.furthest, "(up * state[0], state[1])", "up * state[0]"),
+    (sequence_states.leave_position, "(value, called, before.version)",
+     "(value, False, before.version)"),
+    (sequence_states.position_left, "(row[0], row[1])", "(row[0], False)"),
+    (VersionRestore._count_on, "if left is not None:", "if False:"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug[2])
+async def test_bugs_at_the_first_number_are_seen(bug: tuple[Any, str, str]) -> None:
+    with planted(Mutant("first", "the first number", (), (edited(*bug),))):
+        with pytest.raises((AssertionError, BaseExceptionGroup)):
+            for second in SHORT:
+                await test_every_short_program_ends_with_a_new_number(second)
 
 
 async def test_a_table_that_comes_back_over_a_new_one_goes_on_with_its_own_numbers() -> None:
