@@ -17,6 +17,7 @@ from simulations.mutants import (
     failing_work,
     feeds,
     footprints,
+    guarded,
     live,
     logged,
     named,
@@ -82,4 +83,5 @@ MUTANTS: Final = (
     *open_transactions.MUTANTS,
     *named.MUTANTS,
     *steps.MUTANTS,
+    *guarded.MUTANTS,
 )

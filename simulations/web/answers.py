@@ -90,7 +90,9 @@ def read_error(told: dict[str, Any], reply: Reply, complain: Complain) -> Qserve
     error = kind.__new__(kind)
     QserverError.__init__(error, told["message"], detail=told.get("detail"))
     error.row = told.get("row")
-    if (told["code"], told["name"], told["retryable"]) != (kind.code, kind.name, kind.retryable):
+    if (told.get("conflict") or {}).get("reason") == "a table has changed":
+        error.retryable = False  # the same request cannot succeed
+    if (told["code"], told["name"], told["retryable"]) != (kind.code, kind.name, error.retryable):
         complain(f"an error is told as {told}, and is {error!r}")
     if told["request_id"] != reply.request_id:
         complain(f"the error of request {reply.request_id} names {told['request_id']}")

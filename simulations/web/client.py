@@ -183,6 +183,8 @@ class SqlClient:
     def _with(self, fields: dict[str, Any], options: Options | None) -> dict[str, Any]:
         if options is not None:
             fields["max_retries"] = options.max_retries
+        if options is not None and options.if_version is not None:
+            fields["if_version"] = options.if_version
         if options is not None and options.timeout_ms is not None:
             fields["timeout_ms"] = max(1, round(options.timeout_ms))
         if self._chance.random() < AS_ARRAYS:

@@ -24,6 +24,7 @@ from simulations.workloads.sql_bulk import SqlBulk
 from simulations.workloads.sql_constraints import SqlConstraints
 from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_feed import SqlFeed
+from simulations.workloads.sql_guarded import SqlGuarded
 from simulations.workloads.sql_history import SqlHistory
 from simulations.workloads.sql_keys import SqlKeys
 from simulations.workloads.sql_live import SqlLive
@@ -77,6 +78,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlFeed,
         SqlBulk,
         SqlSteps,
+        SqlGuarded,
     )
 }
 
