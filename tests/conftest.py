@@ -43,7 +43,10 @@ LONG: Final = (
 """The files and folders that take longest, which are not to be begun when all others are done."""
 
 settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=(HealthCheck.too_slow,)
+    "any machine",
+    deadline=None,
+    max_examples=300 if NIGHTLY else 50,
+    suppress_health_check=(HealthCheck.too_slow,),
 )
 settings.load_profile("any machine")
 
