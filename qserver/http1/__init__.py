@@ -15,10 +15,12 @@ ASGI server.
     answer       heads of answers                   transport   plain sockets
     headers      headers of answers                 tls         the same over TLS
     parts        streamed answers                   refusal     the server's own answers
+    addresses    whose connection makes room
 """
 
 from __future__ import annotations
 
+from qserver.http1.addresses import network_of
 from qserver.http1.application import (
     PENDING,
     Answer,
@@ -63,6 +65,7 @@ __all__ = [
     "ServerStatistics",
     "Varying",
     "hold_anything",
+    "network_of",
     "request_id_of",
     "serve",
 ]

@@ -22,6 +22,7 @@ from typing import Any
 
 import trio
 
+from qserver.http1.addresses import network_of
 from qserver.http1.answer import is_bodiless
 from qserver.http1.application import PENDING, Answer, Client, Response
 from qserver.http1.context import ServerContext
@@ -53,6 +54,8 @@ class Connection:
         """Bytes that have arrived and belong to no request yet."""
         self.state = State.OPENING
         self._client = client
+        self.address = network_of(client[0]) if client else ""
+        """By which connections are counted."""
         self._interruption = trio.CancelScope()
         self._began = monotonic()
         """When the request began to arrive, or the wait for it."""
@@ -165,6 +168,14 @@ class Connection:
     def end_if_idle(self) -> None:
         if self.state is IDLE and not self.buffer:
             self._interruption.cancel()
+
+    def end_if_rests(self) -> bool:
+        """End it to make room for another, unless it serves a request; False: it goes on."""
+        interruption = self._interruption
+        if self.state not in (IDLE, HEAD) or interruption.cancel_called:
+            return False
+        interruption.cancel()
+        return True
 
     def end_if_late(self, now: float) -> None:
         options, state = self.context.options, self.state

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import trio
 
+from qserver.http1.addresses import Addresses
 from qserver.http1.answer import HeadRenderer
 from qserver.http1.application import Application
 from qserver.http1.counters import Counters
@@ -23,7 +24,11 @@ SWEEP_SECONDS_MAX = 1.0
 class OpenConnection(Protocol):
     """What the server as a whole asks of each connection."""
 
+    address: str
+
     def end_if_idle(self) -> None: ...
+
+    def end_if_rests(self) -> bool: ...
 
     def end_if_late(self, now: float) -> None: ...
 
@@ -49,14 +54,17 @@ class ServerContext:
         self.connections: set[OpenConnection] = set()
         self.arriving: set[trio.CancelScope] = set()
         """Waits for parts of bodies."""
+        self.addresses = Addresses()
         self._empty = trio.Event()
 
     def add(self, connection: OpenConnection) -> None:
         self.connections.add(connection)
+        self.addresses.add(connection.address, connection)
         self.counters.connections_open += 1
 
     def remove(self, connection: OpenConnection) -> None:
         self.connections.discard(connection)
+        self.addresses.remove(connection.address, connection)
         self.counters.connections_open -= 1
         if self.draining and not self.connections:
             self._empty.set()

@@ -21,6 +21,7 @@ import trio
 
 from qserver import limits
 from qserver.errors import CannotListen
+from qserver.http1.addresses import network_of
 from qserver.http1.application import Application
 from qserver.http1.connection import Connection
 from qserver.http1.context import ServerContext
@@ -117,11 +118,18 @@ class Acceptor:
             self._nursery.cancel_scope.cancel()
 
     def welcome(self, connected: socket.socket, client: tuple[str, int]) -> None:
-        """Start a connection, or refuse it with a 503 if there are too many."""
+        """Start a connection, or refuse it with a 503 if there are too many.
+
+        One more than the limit may be open until the one that makes room has ended.
+        """
         assert self._nursery is not None, "it runs"
         context = self._context
         context.counters.connections_accepted += 1
-        full = len(context.connections) >= context.options.connections_max
+        count, most = len(context.connections), context.options.connections_max
+        full = count >= most and not (
+            count < most + limits.CONNECTIONS_REFUSED_MAX
+            and context.addresses.make_room(network_of(client[0]))
+        )
         if full:
             context.counters.connections_refused += 1
             if self._turned_away >= limits.CONNECTIONS_REFUSED_MAX:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import Final
 
-from qserver.http1 import Client
-
-NETWORK_BITS: Final = 64
-"""The owner of one IPv6 address usually owns all with the same first 64 bits."""
+from qserver.http1 import Client, network_of
 
 
 def caller_of(client: Client, headers: Mapping[bytes, bytes], *, trusted: bool) -> str:
@@ -21,16 +16,4 @@ def caller_of(client: Client, headers: Mapping[bytes, bytes], *, trusted: bool) 
     if trusted:
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
         address = forwarded.rpartition(",")[2].strip() or address
-    return _network_of(address)
-
-
-def _network_of(address: str) -> str:
-    try:
-        parsed = ip_address(address.strip("[]").partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
-        return str(IPv6Network((parsed, NETWORK_BITS), strict=False))
-    return str(parsed)
+    return network_of(address)
