@@ -33,8 +33,8 @@ from qserver.limits import GRANTS_KEPT_MAX, KEYS_OF_ORGANIZATION_MAX
 from qserver.storage.snapshot import Snapshot
 
 _KEY_COLUMNS: Final = (
-    "k.organization_id, o.name, o.tier, k.id, k.scopes, k.databases, k.expires_at, k.revoked_at,"
-    " k.statements, k.bound"
+    "k.organization_id, o.name, o.tier, o.limits, k.id, k.scopes, k.databases, k.expires_at,"
+    " k.revoked_at, k.statements, k.bound"
 )
 _FIND_KEY: Final = f"""select {_KEY_COLUMNS}, null, null, null, null, null
     from keys k join organizations o on o.id = k.organization_id where k.digest = $1"""
@@ -50,6 +50,7 @@ class _Found(msgspec.Struct, frozen=True):
     organization_id: str
     organization: str
     tier: str
+    limits: str | None
     key_id: str
     key_scopes: Sequence[str]
     databases: Sequence[str] | None
@@ -150,7 +151,7 @@ class Access:
             min(ends, default=inf),
             statements,
             bound,
-            self._shares.share(found.organization_id, found.tier),
+            self._shares.share(found.organization_id, found.tier, found.limits),
             tuple(found.must_bind or ()),
         )
 

@@ -160,7 +160,7 @@ class DatabaseRecords:
 
     async def _create(self, grant: Grant, name: str, origin: Origin | None) -> DatabaseRecord:
         async with self._store.changing(grant):
-            await self._check_room(grant)
+            await self._check_room(grant, is_branch=origin is not None)
             parent = None if origin is None else await self._find_ready(grant, origin.database)
             statement, record = self.insertion(
                 grant.organization_id, grant.organization, name, parent, origin
@@ -194,7 +194,12 @@ class DatabaseRecords:
         rows = await self._store.rows(f"select {_COLUMNS} {_FROM} where d.id = $1", record.id)
         return record_of(rows[0])
 
-    async def _check_room(self, grant: Grant) -> None:
+    async def _check_room(self, grant: Grant, *, is_branch: bool) -> None:
+        if is_branch and await self.count_branches(grant.organization_id) >= grant.limits.branches:
+            raise DiskFull(
+                f"the organization has at most {grant.limits.branches} branches",
+                hint="Delete one that is not needed.",
+            )
         count = await self._store.count(
             "select count(*) from databases where organization_id = $1 and state <> 'deleted'",
             grant.organization_id,
@@ -202,10 +207,17 @@ class DatabaseRecords:
         most = grant.limits.databases
         if count >= most:
             raise DiskFull(
-                f"an organization of the tier {grant.tier} has at most {most} databases",
+                f"the organization has at most {most} databases",
                 hint="Delete one that is not needed.",
             )
         await self._space.check_room(grant.organization_id)
+
+    async def count_branches(self, organization_id: str) -> int:
+        return await self._store.count(
+            "select count(*) from databases where organization_id = $1 and state <> 'deleted'"
+            " and branch_of is not null",
+            organization_id,
+        )
 
     def insertion(
         self,

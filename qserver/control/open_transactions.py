@@ -32,7 +32,6 @@ from qserver.limits import (
     OPEN_IDLE_SECONDS,
     OPEN_SECONDS_MAX,
     OPEN_SWEEP_SECONDS,
-    OPEN_TRANSACTIONS_MAX,
 )
 from qserver.query.open_transaction import OpenTransaction
 
@@ -172,9 +171,13 @@ class OpenTransactions:
             if held.expires() <= now:
                 self.finish(held, "expired")
 
+    def count(self, organization_id: str) -> int:
+        return self._of_organization.get(organization_id, 0)
+
     def check_room(self, grant: Grant) -> None:
         """Raise if the organization has as many open transactions as it may have."""
-        if self._of_organization[grant.organization_id] < OPEN_TRANSACTIONS_MAX:
+        most = grant.limits.open_transactions
+        if self.count(grant.organization_id) < most:
             return
         self.sweep()
         own = [
@@ -182,11 +185,12 @@ class OpenTransactions:
             for held in self._held.values()
             if held.organization_id == grant.organization_id
         ]
-        if len(own) >= OPEN_TRANSACTIONS_MAX:
+        if len(own) >= most:
+            first = min(own, default=trio.current_time())
             raise TooManyOpen(
-                f"an organization has at most {OPEN_TRANSACTIONS_MAX} open transactions",
+                f"the organization has at most {most} open transactions",
                 hint="Commit or DELETE those that are not needed.",
-                retry_after_seconds=max(1, ceil(min(own) - trio.current_time())),
+                retry_after_seconds=max(1, ceil(first - trio.current_time())),
             )
 
     def hold(

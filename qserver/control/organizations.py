@@ -9,8 +9,11 @@ key to it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
+
+from msgspec.json import encode
 
 from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.database_records import DatabaseRecords, with_state
@@ -23,19 +26,28 @@ from qserver.control.records import (
     KeyRecord,
     Organization,
     OrganizationOverview,
+    OrganizationRecord,
     Use,
 )
-from qserver.control.requests import checked_name
-from qserver.control.shares import Shares
+from qserver.control.requests import Page, checked_name, require
+from qserver.control.shares import Shares, changed_own, read_own
 from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
-from qserver.errors import AlreadyExists, InvalidRequest, QserverError, UniqueViolation
+from qserver.errors import (
+    AlreadyExists,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    QserverError,
+    UniqueViolation,
+)
 from qserver.limits import ORGANIZATIONS_MAX
 from qserver.query.sql_database import Statement
 
 DEFAULT: Final = "default"
 MAIN: Final = "main"
+_COLUMNS: Final = "id, name, tier, limits, created_at"
 _COUNT: Final = "select count(*) from organizations"
 _LIVING_KEYS: Final = """select count(*) from keys where organization_id = $1
     and revoked_at is null and (expires_at is null or expires_at > $2)"""
@@ -64,13 +76,18 @@ class Organizations:
         self._mint = mint
         self._space = space
         self._shares = shares
+        self.count_open: Callable[[str], tuple[int, int, int]] = lambda organization_id: (0, 0, 0)
+        """Counts an organization's open transactions, feeds and live queries."""
 
     async def overview(self, grant: Grant) -> OrganizationOverview:
+        return await self._overview(grant.organization_id)
+
+    async def _overview(self, organization_id: str) -> OrganizationOverview:
         now = self._store.now()
-        organization_id = grant.organization_id
-        ((name, tier, created_at),) = await self._store.rows(
-            "select name, tier, created_at from organizations where id = $1", organization_id
+        ((_, name, tier, own, created_at),) = await self._store.rows(
+            f"select {_COLUMNS} from organizations where id = $1", organization_id
         )
+        share = self._shares.share(organization_id, tier, own)
         databases = await self._store.count(
             "select count(*) from databases where organization_id = $1 and state <> 'deleted'",
             organization_id,
@@ -81,9 +98,64 @@ class Organizations:
             await self._store.count(_LIVING_KEYS, organization_id, now),
             await self._store.count(_LIVING_SESSIONS, organization_id, now),
             await self._space.stored_bytes(organization_id),
+            await self._databases.count_branches(organization_id),
+            share.memory.held,
+            share.connections,
+            *self.count_open(organization_id),
         )
-        may = self._shares.limits(tier)
-        return OrganizationOverview(organization_id, name, tier, created_at, may, use)
+        return OrganizationOverview(organization_id, name, tier, created_at, share.limits, use)
+
+    # --- other organizations, for keys of `default` ---
+
+    async def list_page(
+        self, grant: Grant, cursor: str | None = None, limit: int | None = None
+    ) -> tuple[list[OrganizationRecord], str | None]:
+        """Return a page of all organizations, oldest first, and the next cursor."""
+        _require_operator(grant)
+        page = Page("org", cursor, limit)
+        rows = await self._store.rows(
+            f"select {_COLUMNS} from organizations where id > $1 and state = 'ready'"
+            " order by id limit $2",
+            page.after,
+            page.length + 1,
+        )
+        return page.cut(rows, self._record)
+
+    def _record(self, row: tuple[Any, ...]) -> OrganizationRecord:
+        organization_id, name, tier, own, created_at = row
+        limits = self._shares.limits(tier, read_own(own))
+        return OrganizationRecord(organization_id, name, tier, created_at, limits)
+
+    async def change(
+        self, grant: Grant, id_or_name: str, tier: str | None, limits: Mapping[str, int | None]
+    ) -> OrganizationOverview:
+        """Change an organization's tier, and limits of its own; None: what the tier says."""
+        _require_operator(grant)
+        async with self._store.changing(grant):
+            rows = await self._store.rows(
+                f"select {_COLUMNS} from organizations where (id = $1 or name = $1)"
+                " and state = 'ready' order by id = $1 desc limit 1",
+                id_or_name,
+            )
+            if not rows:
+                raise NotFound(
+                    f"there is no organization {id_or_name!r}",
+                    hint="GET /v1/organizations lists them.",
+                )
+            organization_id, name, tier_before, own, _ = rows[0]
+            if name == DEFAULT and tier not in (None, tier_before):
+                raise InvalidRequest(
+                    "the tier of `default` is a setting of the server",
+                    hint="Set QSERVER_DEFAULT_TIER.",
+                )
+            made = changed_own(read_own(own), limits)
+            await self._store.write(
+                Statement(
+                    "update organizations set tier = $2, limits = $3 where id = $1",
+                    [organization_id, tier or tier_before, encode(made).decode()],
+                )
+            )
+        return await self._overview(organization_id)
 
     # --- creation ---
 
@@ -175,6 +247,16 @@ class Organizations:
                 organization_id, "key of the settings", SCOPES, None, None, secret
             )
             await self._store.write(insertion)
+
+
+def _require_operator(grant: Grant) -> None:
+    """Raise unless the key is one of whoever runs the server."""
+    require(grant, "admin")
+    if grant.organization != DEFAULT:
+        raise Forbidden(
+            "this needs a key of the organization `default`",
+            hint="GET /v1/organization shows your own.",
+        )
 
 
 def _insertion(organization: Organization, now: datetime) -> Statement:

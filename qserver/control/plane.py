@@ -51,7 +51,7 @@ from qserver.limits import (
 )
 
 CONTROL: Final = "control"
-_OWNER: Final = """select o.id, o.tier from databases d join organizations o
+_OWNER: Final = """select o.id, o.tier, o.limits from databases d join organizations o
     on o.id = d.organization_id where d.id = $1"""
 
 
@@ -87,8 +87,8 @@ class ControlPlane:
         self.signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
         self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
-        self.space = Space(self._store, databases, tiers)
         shares = shares or Shares(tiers=tiers)
+        self.space = Space(self._store, databases, shares)
         self._shares = shares
         databases.share_of = self._share_of
         access = Access(self._store, databases, world.now, shares)
@@ -120,7 +120,9 @@ class ControlPlane:
 
     def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
         """Count a request of the grant's organization; raise RateLimited if it is one too many."""
-        return self._rates.take(grant.organization_id, TIERS[grant.tier], cost)
+        limit = grant.limits.requests_per_minute
+        cost = cost if limit is None else min(cost, limit)
+        return self._rates.take(grant.organization_id, Tier(grant.tier, limit), cost)
 
     async def run(
         self, *, task_status: trio.TaskStatus[str | None] = trio.TASK_STATUS_IGNORED

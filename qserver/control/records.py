@@ -109,14 +109,23 @@ class Use(msgspec.Struct, frozen=True):
     keys: int
     sessions: int
     stored_bytes: int
+    branches: int
+    memory_bytes: int
+    connections: int
+    open_transactions: int
+    feeds: int
+    live_queries: int
 
 
-class OrganizationOverview(msgspec.Struct, frozen=True):
+class OrganizationRecord(msgspec.Struct, frozen=True):
     id: str
     name: str
     tier: str
     created_at: datetime
     limits: Limits
+
+
+class OrganizationOverview(OrganizationRecord, frozen=True):
     use: Use
 
 
@@ -151,11 +160,14 @@ class Grant(msgspec.Struct, frozen=True):
     share: Share = msgspec.field(default_factory=Share)
     """What its organization has, and may have."""
     must_bind: tuple[str, ...] = ()
+    is_unlimited: bool = False
+    """Whether its requests are not counted."""
     may_read: bool = False
     may_write: bool = False
     may_define: bool = False
 
     def __post_init__(self) -> None:
+        force_setattr(self, "is_unlimited", self.limits.requests_per_minute is None)
         force_setattr(self, "may_read", self.has("data:read"))
         force_setattr(self, "may_write", self.has("data:write"))
         force_setattr(self, "may_define", self.has("schema"))

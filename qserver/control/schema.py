@@ -4,7 +4,8 @@ The version of a control database is the number of changes that were made to it.
 note of it are one transaction, so a start that is cut short goes on where it was. A released change
 is never edited: another is added behind it.
 
-`statements` of a key and `bound` of a session are JSON, see `statement_texts`.
+`statements` of a key and `bound` of a session are JSON, see `statement_texts`. So are the `limits`
+that an organization has of its own, see `shares`.
 
 Times are `timestamptz`, ids are `text` that sorts by time, secrets are stored as digests only.
 """
@@ -70,6 +71,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     ),
     ("alter table databases add column history double precision",),
     ("alter table keys add column bound text[]",),
+    ("alter table organizations add column limits text",),
 )
 
 

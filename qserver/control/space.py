@@ -17,14 +17,12 @@ The measure is not exact to the byte, and nothing waits for it: a statement only
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 import trio
 
 from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.shares import Share, Shares
 from qserver.control.store import Store
-from qserver.control.tiers import TIERS, Tier
 from qserver.errors import DiskFull
 from qserver.limits import DISK_FREE_BYTES_MIN
 
@@ -36,7 +34,7 @@ class Organization(msgspec.Struct, eq=False):
     """An organization that has had a database open, and the sizes of its files."""
 
     id: str
-    tier: str
+    share: Share
     sizes: dict[str, int]
 
     @property
@@ -51,10 +49,8 @@ class SpaceStatistics(msgspec.Struct, frozen=True):
 
 
 class Space:
-    def __init__(
-        self, store: Store, databases: Databases, tiers: Mapping[str, Tier] = TIERS
-    ) -> None:
-        self._tiers = tiers
+    def __init__(self, store: Store, databases: Databases, shares: Shares) -> None:
+        self._shares = shares
         self._store = store
         self._databases = databases
         self._organizations: dict[str, Organization] = {}
@@ -104,12 +100,12 @@ class Space:
         return opened.quota.full is not None
 
     def _full(self, organization: Organization) -> DiskFull | None:
-        most = self._tiers[organization.tier].stored_bytes
+        most = organization.share.limits.stored_bytes
         if most is None or organization.stored_bytes < most:
             return None
         return DiskFull(
             f"the databases of the organization take {organization.stored_bytes} bytes, and"
-            f" {most} are allowed in the tier {organization.tier}",
+            f" {most} are allowed",
             hint="Delete rows, tables or databases that are not needed. Reads, DELETE, TRUNCATE"
             " and DROP work; the rest goes on by itself when there is room.",
         )
@@ -156,13 +152,14 @@ class Space:
         known = self._organizations.get(organization_id)
         if known is not None:
             return known
-        ((tier,),) = await self._store.rows(
-            "select tier from organizations where id = $1", organization_id
+        ((tier, own),) = await self._store.rows(
+            "select tier, limits from organizations where id = $1", organization_id
         )
         rows = await self._store.rows(
             "select id from databases where organization_id = $1", organization_id
         )
-        organization = Organization(organization_id, tier, {})
+        share = self._shares.share(organization_id, tier, own)
+        organization = Organization(organization_id, share, {})
         for (database_id,) in rows:
             self._measure(organization, database_id)
         return self._organizations.setdefault(organization_id, organization)

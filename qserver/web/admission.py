@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from qserver.control.records import Grant
 from qserver.errors import Forbidden
 from qserver.http1 import Client, Request
-from qserver.web.catalogue import Route
 from qserver.web.query_strings import BIGINT_MAX, read_query_string, whole_number
+from qserver.web.route import Route
 from qserver.web.statuses import Pairs
 
 

@@ -28,13 +28,14 @@ from qserver.http1 import Request, Varying
 from qserver.web import bulk, bulk_out, change_feed
 from qserver.web.cached_reads import ReadEndpoint
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
-from qserver.web.catalogue import BODILESS, Route, find_route, routes_of
+from qserver.web.catalogue import BODILESS, find_route, routes_of
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
 from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.hot import HOT
 from qserver.web.idempotency import no_key_for
 from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint, not_inside
+from qserver.web.route import Route
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders

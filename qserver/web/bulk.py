@@ -33,11 +33,11 @@ from qserver.web import shapes
 from qserver.web.bulk_array import JsonArrayDecoder
 from qserver.web.bulk_rows import CsvDecoder, JsonLinesDecoder
 from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
-from qserver.web.catalogue import Route
 from qserver.web.idempotency import REPLAYED, name_of_answer
 from qserver.web.json_values import encode_json
 from qserver.web.query_strings import read_query_string
 from qserver.web.requests import JSON_TYPES, check_media_type
+from qserver.web.route import Route
 from qserver.web.service import allowed_of
 
 PATH: Final = "/v1/tables/{name}/rows"

@@ -27,9 +27,9 @@ from qserver.values.schema import Table
 from qserver.web.bulk import names_of
 from qserver.web.cached_reads import ReadCall, ReadEndpoint, typed_fields
 from qserver.web.calls import Facts, KeyedCall
-from qserver.web.catalogue import Route
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.requests import query_request
+from qserver.web.route import Route
 from qserver.web.rows import RowEncoders
 from qserver.web.streams import JsonArray, form_of
 

@@ -38,6 +38,7 @@ from qserver.http1 import (
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
 from qserver.web.answers import error_body, error_event
 from qserver.web.compression import Compression, compressed_parts
+from qserver.web.parts import AnswerParts
 from qserver.web.readers import stopping
 from qserver.web.service import UNLIMITED, Service, State
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
@@ -150,7 +151,9 @@ class Call(ABC):
         return Rest(self, work, self._after(work, step))
 
     async def _after(self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]) -> Answer:
-        self.own_task()
+        share = self.share()
+        OWNER.set(share.turns)
+        share.connections += 1
         try:
             return step(await work)
         except BodyRefused as refused:
@@ -169,6 +172,8 @@ class Call(ABC):
         except BaseException:  # the server ends
             self.release()
             raise
+        finally:
+            share.connections -= 1
 
     def own_task(self) -> None:
         """Have the present task's long work count as work of the caller's organization."""
@@ -202,10 +207,21 @@ class Call(ABC):
     def answer_in_parts(self, headers: Headers, parts: Parts, *, live: bool = False) -> Response:
         """An answer that is made while it is sent. A reader of a `live` one waits for each part."""
         compression = self.endpoint.compression
+        parts = self._counted(parts)
         if compression is None or (live and not compression.required):
             farewell = error_event(stopping(), self.request_id) if live else b""
             return Response(200, headers, parts, self.request_id, farewell)
         return self._compressed(200, headers, parts)
+
+    def _counted(self, parts: Parts) -> Parts:
+        """Count the answer as under way until its end."""
+        share = self.share()
+        share.connections += 1
+
+        async def ended() -> None:
+            share.connections -= 1
+
+        return AnswerParts(parts, ended)
 
     def _compressed(self, status: int, headers: Headers, body: bytes | Parts) -> Response:
         endpoint = self.endpoint
@@ -327,7 +343,10 @@ class KeyedCall(Call):
     def admit(self, grant: Grant) -> Answer:
         """Charge the organization's rate limit, then get the body."""
         self.grant = grant
-        if grant.tier == "unlimited":
+        share = grant.share
+        if share.connections >= share.limits.connections:
+            share.check_connections()
+        if grant.is_unlimited:
             self._limits = UNLIMITED
         else:
             endpoint = self.endpoint

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from qserver.limits import (
@@ -23,84 +21,11 @@ from qserver.limits import (
     SELF_TEST_COST_REQUESTS,
     STATEMENT_SECONDS_MAX,
 )
-from qserver.web import shapes
+from qserver.web import organization_shapes, shapes
+from qserver.web.route import Plane, Query, Route
 
 BODILESS: Final = ("GET", "HEAD", "OPTIONS")
 """Methods whose body, if there is one, is not read."""
-
-
-class Plane(Enum):
-    """The hosts that serve a route."""
-
-    DATA = "data"
-    CONTROL = "control"
-    BOTH = "both"
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A parameter of the query string."""
-
-    name: str
-    type: type
-    meaning: str
-    choices: tuple[str, ...] = ()
-    least: int | None = None
-    most: int | None = None
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """`scope` is the scope that a key needs; None: any key, or no key at all if `anonymous`."""
-
-    method: str
-    path: str
-    purpose: str
-    plane: Plane
-    answer: type | None
-    status: int = 200
-    request: type | None = None
-    named_request: type | None = None
-    """What a key that can only run its statements sends instead."""
-    request_media: tuple[str, ...] = ()
-    """Media types that its body may have besides."""
-    scope: str | None = None
-    anonymous: bool = False
-    errors: tuple[int, ...] = ()
-    """Statuses that it may answer with, besides those of every route of its kind."""
-    queries: tuple[Query, ...] = ()
-    media: str = "application/json"
-    """The media type of an answer that is not JSON."""
-    media_besides: tuple[str, ...] = ()
-    """Media types that its answer has for those who accept them."""
-    body_optional: bool = False
-    for_statement_keys: bool = False
-    """Whether a key that can only run its statements may call it."""
-    cost: int = 1
-    """How many requests it counts for in the organization's rate limit."""
-    takes_idempotency_key: bool = False
-    streams: bool = False
-    """Whether it also answers with events without an end, for those who accept them."""
-    has_tag: bool = False
-    """Whether its answer has an ETag, and may be 304."""
-
-    @property
-    def is_compressible(self) -> bool:
-        """Answers of the control plane contain secrets, see `compression`."""
-        return self.plane is not Plane.CONTROL
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names that its query string may have."""
-        return tuple(each.name for each in self.queries)
-
-    @property
-    def name(self) -> str:
-        """The name of the handler: `get_v1_keys_id` for GET /v1/keys/{id}."""
-        words = re.findall(r"[a-z0-9]+", self.path)
-        return "_".join([self.method.lower(), *words])
-
 
 _PAGES: Final = (
     Query("cursor", str, "Where the page begins: `next_cursor` of the page before."),
@@ -294,7 +219,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "/v1/signup",
         "make an organization, if signup is open",
         Plane.CONTROL,
-        shapes.SignupAnswer,
+        organization_shapes.SignupAnswer,
         status=201,
         request=shapes.SignupRequest,
         anonymous=True,
@@ -476,7 +401,27 @@ ROUTES: Final[tuple[Route, ...]] = (
         "/v1/organization",
         "show the organization, its limits and use",
         Plane.CONTROL,
-        shapes.OrganizationAnswer,
+        organization_shapes.OrganizationAnswer,
+    ),
+    Route(
+        "GET",
+        "/v1/organizations",
+        "list all organizations, for a key of `default`",
+        Plane.CONTROL,
+        organization_shapes.OrganizationsAnswer,
+        scope="admin",
+        errors=(400, 403),
+        queries=_PAGES,
+    ),
+    Route(
+        "PATCH",
+        "/v1/organizations/{organization}",
+        "change an organization's tier or limits, likewise",
+        Plane.CONTROL,
+        organization_shapes.OrganizationAnswer,
+        request=organization_shapes.OrganizationChange,
+        scope="admin",
+        errors=(400, 403, 404, 413, 415),
     ),
     # --- the service itself
     Route("GET", "/", "this list", Plane.BOTH, shapes.Banner, anonymous=True),

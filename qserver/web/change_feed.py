@@ -33,11 +33,12 @@ from qserver.limits import (
 from qserver.storage.snapshot import Snapshot
 from qserver.web.answers import error_event
 from qserver.web.calls import Endpoint, Facts, KeyedCall
-from qserver.web.catalogue import Route
 from qserver.web.feed import FeedParts, TableFilter, some_changes
+from qserver.web.parts import AnswerParts
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.readers import Reader
-from qserver.web.streams import EVENT_STREAM, AnswerParts
+from qserver.web.route import Route
+from qserver.web.streams import EVENT_STREAM
 
 PATH = "/v1/changes"
 
@@ -106,7 +107,9 @@ class ChangesCall(KeyedCall):
         """Open the database, and read some changes; None for a stream, which reads later."""
         service = self.endpoint.service
         opened = self._opened = await service.plane.database(self.grant, options.database)
-        reader = self._reader = service.feed_readers.open(self.grant.organization_id)
+        reader = self._reader = service.feed_readers.open(
+            self.grant.organization_id, self.grant.limits.feeds
+        )
         database = opened.database
         reader.wake = database.feed.changed
         database.feed.open()  # what comes from now on stays in its window

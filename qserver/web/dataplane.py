@@ -10,14 +10,7 @@ A known statement with a known key waits only for the log. All other routes are 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from math import inf
 from time import perf_counter
@@ -64,6 +57,7 @@ from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.idempotency import no_key_inside
 from qserver.web.live import LiveEvents, LiveParts, checked_live, lines_with
 from qserver.web.named import Named, hide_rows
+from qserver.web.parts import AnswerParts
 from qserver.web.places import check_place, named_transaction
 from qserver.web.readers import Reader
 from qserver.web.requests import (
@@ -80,7 +74,7 @@ from qserver.web.requests import (
 from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoders
 from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
-from qserver.web.streams import AnswerParts, EventStream, RowParts, begun, cut_off, form_of
+from qserver.web.streams import EventStream, RowParts, begun, cut_off, form_of
 
 
 class HotEndpoint(Endpoint):
@@ -440,7 +434,8 @@ class QueryCall(HotCall):
     def live(self, opened: OpenDatabase) -> Answer:
         """Start a live query."""
         self._opened, self._database_id = opened, opened.id
-        self._reader = self.endpoint.service.live_queries.open(self.grant.organization_id)
+        grant, readers = self.grant, self.endpoint.service.live_queries
+        self._reader = readers.open(grant.organization_id, grant.limits.live_queries)
         (statement,), options = self._statements, self._options
         find, as_arrays = self.endpoint.encoders.find, self._form == "arrays"
         beginning = opened.sql.live(

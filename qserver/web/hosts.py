@@ -12,7 +12,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from qserver.errors import NotFound, QserverError, WrongHost
-from qserver.web.catalogue import Plane, Route
+from qserver.web.route import Plane, Route
 
 VIA = (b"via", b"1.1 qserver-alias")
 

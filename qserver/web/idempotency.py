@@ -17,7 +17,8 @@ from typing import Final
 from qserver.control.records import Grant
 from qserver.errors import InvalidRequest
 from qserver.limits import IDEMPOTENCY_KEY_BYTES_MAX
-from qserver.web.catalogue import ROUTES, Route
+from qserver.web.catalogue import ROUTES
+from qserver.web.route import Route
 
 REPLAYED: Final = (b"idempotency-replayed", b"true")
 

@@ -53,7 +53,6 @@ from qserver.web import shapes
 from qserver.web.answers import error_body
 from qserver.web.as_of import as_of_given
 from qserver.web.calls import Endpoint, Facts, KeyedCall
-from qserver.web.catalogue import Route
 from qserver.web.json_values import encode_json
 from qserver.web.named import hide_rows, refuse_options
 from qserver.web.places import check_place
@@ -65,6 +64,7 @@ from qserver.web.requests import (
     decode,
     decoder_of,
 )
+from qserver.web.route import Route
 from qserver.web.service import allowed_of
 
 _open_decoder: Final = decoder_of(shapes.OpenRequest)

@@ -12,8 +12,9 @@ from qserver import __version__
 from qserver.config import Settings
 from qserver.limits import IDEMPOTENCY_KEY_BYTES_MAX
 from qserver.web import shapes
-from qserver.web.catalogue import BODILESS, Plane, Query, Route
+from qserver.web.catalogue import BODILESS
 from qserver.web.compression import CODINGS
+from qserver.web.route import Plane, Query, Route
 
 REFERENCE: Final = "#/components/schemas/{name}"
 HEADER_REFERENCE: Final = "#/components/headers/{name}"

@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from qserver.errors import DatabaseUnavailable, TooManyOpen
-from qserver.limits import KEEP_ALIVE_SECONDS, LIVE_QUERIES_MAX
+from qserver.limits import KEEP_ALIVE_SECONDS
 
 POLL_SECONDS: Final = 1.0
 """Between two looks at the control plane."""
@@ -89,12 +89,9 @@ def stopping() -> DatabaseUnavailable:
 
 
 class Readers:
-    def __init__(
-        self, what: str, control_version: Callable[[], int | None], most: int = LIVE_QUERIES_MAX
-    ) -> None:
+    def __init__(self, what: str, control_version: Callable[[], int | None]) -> None:
         self._what = what
         self._control_version = control_version
-        self._most = most
         self._all: set[Reader] = set()
         self._of_organization: Counter[str] = Counter()
         self._last_turn = -inf
@@ -102,10 +99,13 @@ class Readers:
     def __len__(self) -> int:
         return len(self._all)
 
-    def open(self, organization_id: str) -> Reader:
-        if self._of_organization[organization_id] >= self._most:
+    def count(self, organization_id: str) -> int:
+        return self._of_organization.get(organization_id, 0)
+
+    def open(self, organization_id: str, most: int) -> Reader:
+        if self.count(organization_id) >= most:
             raise TooManyOpen(
-                f"the organization has {self._most} {self._what} open already",
+                f"the organization has {most} {self._what} open already",
                 hint="End one of them first.",
             )
         reader = Reader(self, organization_id)

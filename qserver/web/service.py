@@ -23,7 +23,6 @@ from qserver.control.logs import Logs
 from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import Grant
 from qserver.control.shares import Shares
-from qserver.control.tiers import TIERS
 from qserver.durability.page_cache import PageCache
 from qserver.engine.database import DatabaseStatistics
 from qserver.engine.database import State as DatabaseState
@@ -38,7 +37,7 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.http1 import Counters
-from qserver.limits import BODIES_BYTES_MAX, COLUMN_VECTORS_BYTES_MAX, FEED_READERS_MAX
+from qserver.limits import BODIES_BYTES_MAX, COLUMN_VECTORS_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.storage.columns import VECTORS
@@ -119,8 +118,17 @@ class Service:
             signups_per_hour=settings.signups_per_hour,
             shares=self.shares,
         )
+        self.plane.organizations.count_open = self._count_open
         self.live_queries = Readers("live queries", self.plane.version)
-        self.feed_readers = Readers("readers of changes", self.plane.version, FEED_READERS_MAX)
+        self.feed_readers = Readers("readers of changes", self.plane.version)
+
+    def _count_open(self, organization_id: str) -> tuple[int, int, int]:
+        """An organization's open transactions, feeds and live queries."""
+        return (
+            self.plane.open_transactions.count(organization_id),
+            self.feed_readers.count(organization_id),
+            self.live_queries.count(organization_id),
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str | None]:
@@ -170,11 +178,11 @@ class Service:
 
     def count_request(self, grant: Grant, headers: Pairs, cost: int = 1) -> None:
         """Charge the organization's rate limit; appends the rate limit headers to `headers`."""
-        if grant.tier == "unlimited":
+        if grant.is_unlimited:
             headers += UNLIMITED
             return
         tier = grant.tier.encode()
-        quota = TIERS[grant.tier].requests_per_minute or 0
+        quota = grant.limits.requests_per_minute or 0
         headers.append((b"ratelimit-policy", b'"%b";q=%d;w=60' % (tier, quota)))
         try:
             allowance = self.plane.take_request(grant, cost)

@@ -475,32 +475,6 @@ class KeysAnswer(Struct, frozen=True):
     next_cursor: str | None
 
 
-class Organization(Struct, frozen=True):
-    """The tier sets the limits; `use` counts what the organization has now."""
-
-    id: str
-    name: str
-    tier: str
-    limits: dict[str, int | None]
-    use: dict[str, int]
-    created_at: datetime
-
-
-class OrganizationAnswer(Organization, frozen=True):
-    success: Literal[True] = True
-
-
-class SignupAnswer(Struct, frozen=True):
-    """A new organization with its first database and key, and the URLs to use."""
-
-    success: Literal[True]
-    organization: Organization
-    database: Database
-    key: str
-    key_id: str
-    urls: dict[str, str]
-
-
 # --- the service itself --------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ the client is gone, the server closes the parts, and they close the query.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Final, Protocol, TypeAlias
 
@@ -280,24 +280,3 @@ class RowParts:
         now = trio.current_time()
         self._stream.reader_was_away(now - asked)
         return now
-
-
-class AnswerParts:
-    """The parts of an answer, and a callback for its end, even if it never began."""
-
-    def __init__(
-        self, parts: AsyncGenerator[bytes, None], ended: Callable[[], Awaitable[None]]
-    ) -> None:
-        self._parts = parts
-        self._ended: Callable[[], Awaitable[None]] | None = ended
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._parts
-
-    async def aclose(self) -> None:
-        ended, self._ended = self._ended, None
-        try:
-            await self._parts.aclose()
-        finally:
-            if ended is not None:
-                await ended()

@@ -135,7 +135,7 @@ async def test_a_tier_bounds_the_number_of_databases() -> None:
         assert (await opened.plane.organizations.overview(grant)).limits.databases == 25
         for number in range(24):
             await opened.plane.records.create(grant, f"d{number}")
-        with pytest.raises(DiskFull, match="tier free has at most 25") as refused:
+        with pytest.raises(DiskFull, match="has at most 25 databases") as refused:
             await opened.plane.records.create(grant, "more")
         assert refused.value.code == "53100"
 

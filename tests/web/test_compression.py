@@ -16,7 +16,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.web import compression
 from qserver.web.compression import CODINGS, GZIP, ZSTD, Coding, compressed_parts, negotiate
 from qserver.web.create import create_application
-from qserver.web.streams import AnswerParts
+from qserver.web.parts import AnswerParts
 from tests.web.test_app import KEY, new_app, running
 
 LONG = {"sql": "select repeat('abc', 30000) as text"}

@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 import pytest
 
-from qserver.web.catalogue import BODILESS, ROUTES, Route
+from qserver.web.catalogue import BODILESS, ROUTES
+from qserver.web.route import Route
 from tests.http1.serving import Answer
 from tests.web.served import Served, message, serving
 

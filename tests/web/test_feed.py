@@ -49,7 +49,7 @@ async def read(
     feed: Feed, past: NotedPast, since: int, limit: int = 1000, wait: float = 0.0, **tables: Any
 ) -> dict[str, Any]:
     wanted = TableFilter(**tables)
-    reader = Readers("feeds", lambda: 1).open("o")
+    reader = Readers("feeds", lambda: 1).open("o", 1000)
     body = await some_changes(feed, past, since, wanted, limit, wait, reader)
     answer: dict[str, Any] = json.loads(body)
     return answer
@@ -165,7 +165,7 @@ def stream(
     wanted: TableFilter = ALL,
     pool: MemoryPool = POOL,
 ) -> AsyncGenerator[bytes, None]:
-    reader = Readers("feeds", lambda: 1).open("o")
+    reader = Readers("feeds", lambda: 1).open("o", 1000)
     return FeedParts(feed, past, since, wanted, reader, pool).events(allowed)
 
 
@@ -407,7 +407,7 @@ async def test_a_reader_of_few_versions_has_few_made_and_leaves_none() -> None:
 
 async def test_a_filtered_reader_is_told_how_far_it_has_come() -> None:
     async with fed() as (database, feed, past):
-        reader = Readers("feeds", lambda: 1).open("o")
+        reader = Readers("feeds", lambda: 1).open("o", 1000)
         wanted = TableFilter(frozenset({"b"}))
         parts = FeedParts(feed, past, feed.newest(), wanted, reader, MemoryPool())
         events = parts.events(allowed)

@@ -152,7 +152,7 @@ async def in_steps(database: SqlDatabase, statements: list[str]) -> None:
 
 async def read(database: SqlDatabase, since: int) -> list[Any]:
     engine = database.database
-    reader = Readers("readers", lambda: 1).open("o")
+    reader = Readers("readers", lambda: 1).open("o", 1000)
     body = await some_changes(engine.feed, engine.catch_up, since, TableFilter(), 1000, 0.0, reader)
     found: list[Any] = json.loads(body)["changes"]
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import NotFound, WrongHost
-from qserver.web.catalogue import Plane, Route, find_route
+from qserver.web.catalogue import find_route
 from qserver.web.hosts import Hosts, Place
+from qserver.web.route import Plane, Route
 
 DATA, ALIAS, CONTROL = "https://data.test", "http://alias.test", "https://control.test:8443"
 

@@ -12,7 +12,7 @@ import trio.lowlevel
 
 from qserver.engine.yielding import Turns
 from tests.http1.serving import Client
-from tests.web.served import ADMIN, Served, message, query, serving
+from tests.web.served import ADMIN, Served, code_of, message, query, serving
 
 MIB = 1024 * 1024
 FILL = "insert into t select i from generate_series($1::int, $1::int + 20000) s(i)"
@@ -126,6 +126,37 @@ async def test_many_heavy_statements_of_one_get_no_more_time_than_one_of_another
             assert len(hostile.waiting) >= 39, "they went on meanwhile"
             assert good.steps > 10 and gone[0] < 5 * gone[1]
             nursery.cancel_scope.cancel()
+
+
+async def test_requests_under_way_past_its_share_are_refused_and_others_go_on() -> None:
+    """Streams that nobody reads, statements that take long, live queries, feeds."""
+    async with serving(QSERVER_STATEMENT_TIMEOUT="3") as served:
+        tokens = [await organization(served, name) for name in ("hostile", "good")]
+        limits = {"connections": 12}
+        await served.admin("PATCH", "/v1/organizations/hostile", {"limits": limits})
+        live = {"sql": "select 1", "live": True}
+        ways = [
+            query(HEAVY, token=tokens[0]),
+            message("POST", "/v1/query", {"sql": HEAVY}, tokens[0], {"Accept": "text/csv"}),
+            message("POST", "/v1/query", live, tokens[0]),
+            message("GET", "/v1/changes?since=0", None, tokens[0], {"Accept": "text/event-stream"}),
+        ]
+        share = (await served.service.plane.authenticate(tokens[0])).share
+        async with trio.open_nursery() as nursery:
+            for data in ways * 3:
+                nursery.start_soon(_ask_and_forget, served, data)
+            while share.connections < 12:
+                await trio.lowlevel.checkpoint()
+            async with await served.client() as client:
+                for data in (*ways, query("select 1", token=tokens[0])):
+                    refused = await client.ask(data)
+                    assert code_of(refused) == (503, "53300")
+                    assert refused.header("retry-after") is not None
+                assert await code(client, query("select 1", token=tokens[1])) is None
+            nursery.cancel_scope.cancel()
+        async with await served.client() as client:
+            while await code(client, query("select 1", token=tokens[0])) is not None:
+                assert share.connections > 0, "they end at their deadlines, or are noticed as gone"
 
 
 async def _ask_and_forget(served: Served, data: bytes) -> None:

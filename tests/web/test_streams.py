@@ -16,9 +16,9 @@ from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
 from qserver.values.types import INTEGER
+from qserver.web.parts import AnswerParts
 from qserver.web.rows import RowEncoder
 from qserver.web.streams import (
-    AnswerParts,
     CsvLines,
     EventStream,
     Form,

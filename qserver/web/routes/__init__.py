@@ -18,10 +18,11 @@ from werkzeug.exceptions import HTTPException
 from qserver.errors import InvalidRequest
 from qserver.web import bulk, change_feed
 from qserver.web.admission import Admission
-from qserver.web.catalogue import BODILESS, ROUTES, Route
+from qserver.web.catalogue import BODILESS, ROUTES
 from qserver.web.hot import HOT
 from qserver.web.json_values import encode_json
 from qserver.web.open_transactions import KINDS
+from qserver.web.route import Route
 from qserver.web.routes.bodies import need_no_fields
 from qserver.web.routes.bridge import ADMISSION, Bridge
 from qserver.web.routes.control import ControlRoutes

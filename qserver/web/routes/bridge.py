@@ -19,7 +19,7 @@ from qserver.http1 import Answer, IncomingBody, Response
 from qserver.limits import ANONYMOUS_BODY_BYTES_MAX
 from qserver.web.admission import Admission
 from qserver.web.calls import Endpoint, Facts, KeyedCall
-from qserver.web.catalogue import Route
+from qserver.web.route import Route
 from qserver.web.statuses import Pairs
 
 Message = MutableMapping[str, Any]

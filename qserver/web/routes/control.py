@@ -16,11 +16,12 @@ from qserver.control.records import (
     DatabaseRecord,
     KeyRecord,
     OrganizationOverview,
+    OrganizationRecord,
     SessionRecord,
 )
 from qserver.errors import Forbidden, HistoryTooOld, InvalidRequest
 from qserver.sql.parameters import json_of
-from qserver.web import shapes
+from qserver.web import organization_shapes, shapes
 from qserver.web.admission import Admission
 from qserver.web.as_of import as_of_given
 from qserver.web.callers import caller_of
@@ -159,11 +160,33 @@ class ControlRoutes:
 
     # --- organizations ---
 
-    async def get_v1_organization(self, admission: Admission) -> shapes.OrganizationAnswer:
+    async def get_v1_organization(
+        self, admission: Admission
+    ) -> organization_shapes.OrganizationAnswer:
         found = await self._plane.organizations.overview(admission.grant)
-        return shapes.OrganizationAnswer(**_organization(found))
+        return organization_shapes.OrganizationAnswer(**_organization(found))
 
-    async def post_v1_signup(self, admission: Admission) -> shapes.SignupAnswer:
+    async def get_v1_organizations(
+        self, admission: Admission
+    ) -> organization_shapes.OrganizationsAnswer:
+        found, cursor = await self._plane.organizations.list_page(
+            admission.grant, admission.queries().get("cursor"), admission.number("limit")
+        )
+        listed = [organization_shapes.OrganizationRecord(**_with_limits(each)) for each in found]
+        return organization_shapes.OrganizationsAnswer(True, listed, cursor)
+
+    async def patch_v1_organizations_organization(
+        self, admission: Admission, organization: str
+    ) -> organization_shapes.OrganizationAnswer:
+        wanted = await body_of(admission, organization_shapes.OrganizationChange)
+        tier = wanted.tier if isinstance(wanted.tier, str) else None
+        limits = _given(wanted.limits)
+        if tier is None and not limits:
+            raise InvalidRequest("the request changes nothing", hint="Send tier, limits, or both.")
+        found = await self._plane.organizations.change(admission.grant, organization, tier, limits)
+        return organization_shapes.OrganizationAnswer(**_organization(found))
+
+    async def post_v1_signup(self, admission: Admission) -> organization_shapes.SignupAnswer:
         if not self._service.settings.open_signup:
             raise Forbidden(
                 "signup is closed on this server",
@@ -176,9 +199,9 @@ class ControlRoutes:
         _, database, key, secret = await self._plane.organizations.signup(wanted.organization)
         grant = await self._plane.authenticate(secret)
         organization = await self._plane.organizations.overview(grant)
-        return shapes.SignupAnswer(
+        return organization_shapes.SignupAnswer(
             True,
-            shapes.Organization(**_organization(organization)),
+            organization_shapes.Organization(**_organization(organization)),
             shapes.Database(**_database(*await self._plane.records.find(grant, database.id))),
             secret,
             key.id,
@@ -265,5 +288,15 @@ def _key(record: KeyRecord) -> dict[str, Any]:
     return fields
 
 
+def _with_limits(found: OrganizationRecord) -> dict[str, Any]:
+    return {**asdict(found), "limits": asdict(found.limits)}
+
+
 def _organization(found: OrganizationOverview) -> dict[str, Any]:
-    return {**asdict(found), "limits": asdict(found.limits), "use": asdict(found.use)}
+    return {**_with_limits(found), "use": asdict(found.use)}
+
+
+def _given(change: Any) -> dict[str, int | None]:
+    """The limits that a request changes."""
+    fields = {} if change is UNSET else asdict(change)
+    return {name: value for name, value in fields.items() if value is not UNSET}

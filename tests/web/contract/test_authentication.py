@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from qserver.web.catalogue import ROUTES, Route
+from qserver.web.catalogue import ROUTES
+from qserver.web.route import Route
 from tests.patience import eventually
 from tests.web.contract.servers import Client, error_of
 
@@ -44,7 +45,8 @@ SCOPES_THAT_DO = {
 
 
 def path_of(route: Route) -> str:
-    return route.path.replace("{database}", "main").replace("{key_id}", "key_x")
+    path = route.path.replace("{database}", "main").replace("{key_id}", "key_x")
+    return path.replace("{organization}", "acme")
 
 
 def send(client: Client, route: Route, header: str | None = None) -> httpx.Response:

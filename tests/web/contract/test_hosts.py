@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.web.catalogue import ROUTES, Plane, Route
+from qserver.web.catalogue import ROUTES
+from qserver.web.route import Plane, Route
 from tests.web.contract.conftest import ADMIN_KEY, ALIAS, CONTROL, DATA
 from tests.web.contract.servers import Client, Server, error_of
 
@@ -19,7 +20,8 @@ def at(server: Server, host: str) -> Client:
 
 
 def path_of(route: Route) -> str:
-    return route.path.replace("{database}", "main").replace("{key_id}", "key_x")
+    path = route.path.replace("{database}", "main").replace("{key_id}", "key_x")
+    return path.replace("{organization}", "acme")
 
 
 @pytest.mark.parametrize("host", [DATA, ALIAS, f"{DATA}:443", DATA.upper()])
