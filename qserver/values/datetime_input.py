@@ -1,8 +1,8 @@
 """Reads dates and times as PostgreSQL does, in the style ISO, MDY and the zone UTC.
 
     2024-01-02    2024/1/2    20240102    240102    1/2/2024    Jan 2, 2024    2-Jan-2024
-    J2460312    2024.002    (a Julian day, the day of a year)
-    03:04    03:04:05.678    3:04 PM    030405    T03:04:05    24:00
+    J2460312    2024.002    2024-002    (a Julian day, the day of a year)
+    03:04    03:    03:04:05.678    3:04 PM    030405    T03:04:05    24:00
     Z    UTC    +02    -0330    +05:30:10    EST    Europe/Berlin    UTC+3
 
 The reader cuts the text into tokens, and each token fills the fields that it can, in PostgreSQL's
@@ -56,8 +56,9 @@ _NO_ZONES = "|".join(sorted((*_MONTHS, *_IGNORED, *_UNITS.split())))
 
 _TOKEN = re.compile(
     rf"""(?P<blank>[\s,]+)
-      | (?P<time>\d+:\d+(?::\d+)?(?:\.\d*)?)
+      | (?P<time>\d+:\d*(?::\d*)?(?:\.\d*)?)
       | (?P<date>(?:\d+|[a-z]+)(?P<mark>[-/.])(?:\d+|[a-z]+)(?P=mark)\d+)
+      | (?P<ordinal>\d{{3,}}[-/]\d{{3}}(?![\d/.-]))
       | (?P<number>\d+(?:\.\d*)?)
       | (?P<offset>[+-]\d+(?::\d+){{0,2}})
       | (?P<zone>(?:[a-z]+[-/.]|(?!(?:{_NO_ZONES})[+\d])[a-z]+[+\d])[-+/_.:a-z0-9]*)
@@ -91,7 +92,10 @@ def timestamptz_from_text(text: str) -> datetime:
 
 def time_from_text(text: str) -> time:
     """Reads a time of day; drops a date before it and a zone after it."""
-    return _Reading(text, "time", time_only=True).time_of_day()
+    reading = _Reading(text, "time", time_only=True)
+    value = reading.time_of_day()
+    reading.offset_of_time()  # which a region has only on a certain day
+    return value
 
 
 def timetz_from_text(text: str) -> ZonedTime:
@@ -173,6 +177,8 @@ class _Reading:
             raise self._bad_syntax()
         if self.time >= timedelta(days=1):
             raise self._bad_field()
+        if self._has_date():
+            self.whole_date()
         return (datetime.min + self.time).time()
 
     def offset_of_time(self) -> tzinfo:
@@ -217,6 +223,11 @@ class _Reading:
             self._take_time(token)
         elif match["date"]:
             self._take_date(token.split(match["mark"]))
+        elif match["ordinal"]:
+            year, day = re.split("[-/]", token)
+            if not 1 <= int(day) <= 366:
+                raise self._bad_syntax()
+            self._take_date([year, day])
         elif match["number"]:
             self._take_number(token)
         elif match["offset"]:
@@ -275,7 +286,10 @@ class _Reading:
     def _take_date_part(self, digits: str) -> None:
         """Take one number of a date; its length and the known fields decide its meaning."""
         number, long = int(digits), len(digits) >= 3
-        if self.month is None and self.year is None and not long:
+        if self._is_day_of_year(digits):
+            assert self.year is not None
+            self._take_day_of_year(self.year, number)
+        elif self.month is None and self.year is None and not long:
             self.month = number
         elif self.year is None and (long or self.day is not None):
             self.year, self.short_year = number, len(digits) <= 2
@@ -285,6 +299,11 @@ class _Reading:
             self.day = number
         else:
             raise self._bad_syntax()
+
+    def _is_day_of_year(self, digits: str) -> bool:
+        """Tell whether a number of three digits behind a year is the day of that year."""
+        alone = self.month is None and self.day is None and not self.short_year
+        return len(digits) == 3 and self.year is not None and alone and 1 <= int(digits) <= 366
 
     def _take_month(self, word: str) -> None:
         if word not in _MONTHS or self.named_month:
@@ -310,7 +329,7 @@ class _Reading:
             raise self._bad_syntax()
 
     def _is_time_mark(self, word: str) -> bool:
-        return word == "t" and (self._has_date() or self.time_only) and self.time is None
+        return word == "t" and self._has_date() is not self.time_only and self.time is None
 
     def _take_zone(self, name: str) -> None:
         if not (self._has_date() or self.time_only):
@@ -328,7 +347,7 @@ class _Reading:
         if self.time is not None:
             raise self._bad_syntax()
         whole, _, fraction = token.partition(".")
-        numbers = [int(part) for part in whole.split(":")]
+        numbers = [int(part or "0") for part in whole.split(":")]
         if len(numbers) == 2:  # hours and minutes; with a fraction, minutes and seconds
             numbers = [0, *numbers] if fraction else [*numbers, 0]
         hour, minute, second = numbers

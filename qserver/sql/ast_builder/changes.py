@@ -168,10 +168,13 @@ class Changes:
             None,
             "insert",
             columns=_plain_columns(columns),
-            values=() if values == _DEFAULT_VALUES else values,
+            values=values,
             overriding=overriding,
             places=_places(columns),
         )
+
+    def merge_default(self, children: Children) -> MergeWhen:
+        return MergeWhen(False, None, "insert")
 
 
 def _places(columns: list[ColumnTarget] | None) -> tuple[int, ...]:

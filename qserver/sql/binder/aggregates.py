@@ -72,7 +72,9 @@ def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
     if name.startswith("json"):  # they print their arguments
         arguments = tuple([with_blanks(each) for each in arguments])
     if node.within_group:
-        keys = [again(binding, each) for each in arguments[len(arguments) - len(keys) :]]
+        direct = len(arguments) - len(keys)
+        scope.level.directs += arguments[:direct]
+        keys = [again(binding, each) for each in arguments[direct:]]
     order_by = tuple(
         [sort_key(item, settled(binding, key)) for item, key in zip(ordered, keys, strict=True)]
     )

@@ -12,11 +12,10 @@ from typing import Any
 
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.operands import Operand, RowValue, Unknown
+from qserver.sql.binder.same import SOURCES
 from qserver.sql.expressions import Column, Constant, Expression, Slot
 from qserver.sql.plan import CommonTable, CommonTableScan
 from qserver.sql.walk import everything, is_plan, rebuilt
-
-_SOURCES = ("source", "left_source", "right_source", "recursive_source")
 
 
 def again(binding: Binding, operand: Operand) -> Operand:
@@ -38,7 +37,7 @@ def copied(binding: Binding, expression: Expression) -> Expression:
         binding.copy_node()
         has_plan = has_plan or is_plan(each)
         if type(each) is not Column:
-            for name in _SOURCES:
+            for name in SOURCES:
                 source = getattr(each, name, 0)
                 if source and source not in sources:
                     sources[source] = binding.new_source()
@@ -49,7 +48,7 @@ def copied(binding: Binding, expression: Expression) -> Expression:
 
     def change(node: Any) -> Any:
         changes: dict[str, int] = {}
-        for name in _SOURCES:
+        for name in SOURCES:
             source = getattr(node, name, 0)
             if source in sources:
                 changes[name] = sources[source]

@@ -14,18 +14,19 @@ named; they become keys, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from qserver.errors import GroupingError
+from qserver.errors import FeatureNotSupported, GroupingError
 from qserver.sql import expressions
 from qserver.sql.binder.aggregates import grouping_bits
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.relations import Relation
 from qserver.sql.binder.same import Alike, constant_in
 from qserver.sql.binder.scope import Scope
-from qserver.sql.expressions import Column, Constant, Expression, Slot
-from qserver.sql.plan import Aggregate, Plan
-from qserver.sql.walk import everything, rewritten, with_parts
+from qserver.sql.expressions import AggregateCall, Case, Column, Constant, Expression, Slot
+from qserver.sql.plan import Aggregate, Join, OneRow, OutputColumn, Plan, Project
+from qserver.sql.walk import everything, is_volatile, rewritten, with_parts
 from qserver.values.types import INTEGER
 
 _SUBQUERIES = frozenset(
@@ -37,6 +38,32 @@ _SUBQUERIES = frozenset(
         expressions.ArrayQuery,
     }
 )
+
+
+def _computed_once(
+    scope: Scope, input: Plan, calls: Sequence[AggregateCall]
+) -> tuple[Plan, list[AggregateCall]]:
+    """Compute volatile arguments before the grouping: a row of many groups has one value."""
+    if not any(is_volatile(each) for call in calls for each in call.arguments):
+        return input, list(calls)
+    source = scope.binding.new_source()
+    values: list[Expression] = []
+    found: list[AggregateCall] = []
+    for call in calls:
+        arguments = list(call.arguments)
+        for at, argument in enumerate(arguments):
+            if is_volatile(argument):
+                arguments[at] = Column(source, len(values), argument.type, True, "")
+                wanted = call.filter
+                values.append(argument if wanted is None else _if(wanted, argument))
+        found.append(replace(call, arguments=tuple(arguments)))
+    columns = tuple([OutputColumn("", each.type, True) for each in values])
+    row = Project(OneRow(), source, tuple(values), columns)
+    return Join("inner", input, row, None, lateral=True), found
+
+
+def _if(wanted: Expression, value: Expression) -> Expression:
+    return Case(((wanted, value),), Constant(None, value.type), value.type)
 
 
 class Grouping:
@@ -59,7 +86,23 @@ class Grouping:
         self._subqueries = 0
 
     def plan(self, input: Plan) -> Aggregate:
-        return Aggregate(input, self.source, tuple(self.keys), tuple(self.level.calls), self.sets)
+        calls = self.level.calls
+        if self.sets is not None and len(self.sets) > 1:
+            input, calls = _computed_once(self.scope, input, calls)
+        return Aggregate(input, self.source, tuple(self.keys), tuple(calls), self.sets)
+
+    def check_directs(self) -> None:
+        """Require that arguments before WITHIN GROUP are the same in all rows of a group."""
+        for each in self.level.directs:
+            self.grouped(each)
+            columns = [part for part in everything(each) if type(part) is Column]
+            if self.sets is not None and any(
+                column.source in self.level.sources for column in columns
+            ):
+                raise FeatureNotSupported(
+                    "arguments before WITHIN GROUP that name columns are not supported with"
+                    " grouping sets"
+                )
 
     def add_dependent(self, expressions: Iterable[Any]) -> None:
         """Add the columns that a primary key among the keys determines as keys."""

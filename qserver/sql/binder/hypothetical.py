@@ -42,6 +42,7 @@ def bind_hypothetical(scope: Scope, node: ast.Call, name: str) -> Expression:
         operands: list[Operand] = [scope.bind(item.expression), scope.bind(argument)]
         (key, value), _ = alike(scope.binding, operands, "WITHIN GROUP", places)
         pairs.append((sort_key(item, key), value))
+        scope.level.directs.append(value)
     return _Counts(scope, node, pairs).value(name)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qserver.errors import DuplicateColumn, SqlSyntaxError
+from qserver.errors import SqlSyntaxError
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned
@@ -29,7 +29,14 @@ from qserver.sql.binder.table_expressions import (
     generated_values,
     has_generated,
 )
-from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
+from qserver.sql.binder.targets import (
+    Target,
+    assigned_twice,
+    bind_returning,
+    find_target,
+    refuse_twice,
+    refuse_value,
+)
 from qserver.sql.binder.value_lists import check_lengths, for_rows
 from qserver.sql.expressions import Column, Constant, Expression
 from qserver.sql.plan import Insert, OneRow, OutputColumn, Plan, Project, Values
@@ -42,8 +49,8 @@ def bind_insert(around: Scope, node: ast.Insert) -> Insert:
     binding = scope.binding
     target = find_target(scope, node.table, "insert into")
     table = target.table
-    places = _places(target, node)
-    plan, found = _source(scope, table, node, places)
+    refuse_twice(target, node.columns, node.targets, node.places)
+    plan, places, found = _source(scope, target, node)
     given = _whole_columns(scope, table, places, found)
     values = [
         given[at] if at in given else default_of(binding, column)
@@ -80,21 +87,29 @@ class _Place:
     part: Part | None = None
 
 
-def _places(target: Target, node: ast.Insert) -> list[_Place]:
-    """Return the destinations of the statement's values, in order."""
+def _places(
+    target: Target, node: ast.Insert, positions: Sequence[int], defaults: frozenset[int]
+) -> list[_Place]:
+    """Return the destinations of the statement's values, which stand at `positions`, in order.
+
+    `defaults` are the numbers of those that are DEFAULT: a column may have these beside another.
+    """
     columns = target.table.columns
-    if not node.columns:
-        return [_Place(at, columns[at].type) for at in target.positions()]
-    stand = node.places or (node.table.position,) * len(node.columns)
-    parts = node.targets or (None,) * len(node.columns)
+    names = node.columns or target.names
+    _check_count(node, len(names), positions)
+    stand = node.places or (node.table.position,) * len(names)
+    parts = node.targets or (None,) * len(names)
     places: list[_Place] = []
-    for name, part, position in zip(node.columns, parts, stand, strict=True):
-        at = target.position(name, position, "insert into")
-        if any(each.at == at and (part is None or each.part is None) for each in places):
-            raise DuplicateColumn(
-                f'column "{name}" specified more than once', position=position + 1, column=name
-            )
+    whole: set[int] = set()
+    for n, (name, part, position) in enumerate(zip(names, parts, stand, strict=True)):
+        if n == len(positions):
+            break
+        at = target.position(name, position if node.columns else -1, "insert into")
         column = columns[at]
+        if at in whole and n not in defaults:
+            raise assigned_twice(column, -1)
+        if n not in defaults and part is None:
+            whole.add(at)
         places.append(_Place(at, column.type if part is None else part_type(column, part), part))
     return places
 
@@ -114,32 +129,30 @@ def _whole_columns(
     return given
 
 
-def _source(
-    scope: Scope, table: Table, node: ast.Insert, places: Sequence[_Place]
-) -> tuple[Plan, dict[int, Expression]]:
-    """Return the plan, and the values of the places that it has values for, by number."""
+Given = tuple[Plan, list[_Place], dict[int, Expression]]
+
+
+def _source(scope: Scope, target: Target, node: ast.Insert) -> Given:
+    """Return the plan, the places that it has values for, and these values, by number."""
     query = node.source
     if query is None:
-        return OneRow(), {}
+        return OneRow(), [], {}
     plain = not (query.order_by or query.limit or query.offset or query.common_tables)
     if isinstance(query.body, ast.Values) and plain:
-        return _from_values(scope, table, node, query.body, places)
-    return _from_query(scope, table, node, query, places)
+        return _from_values(scope, target, node, query.body)
+    return _from_query(scope, target, node, query)
 
 
-def _from_values(
-    scope: Scope,
-    table: Table,
-    node: ast.Insert,
-    rows: ast.Values,
-    places: Sequence[_Place],
-) -> tuple[Plan, dict[int, Expression]]:
+def _from_values(scope: Scope, target: Target, node: ast.Insert, rows: ast.Values) -> Given:
     check_lengths(rows)
+    table = target.table
     first = rows.rows[0]
-    _check_count(node, places, len(first), [leftmost(item) for item in first])
+    defaults = frozenset(
+        n for n in range(len(first)) if all(isinstance(row[n], ast.Default) for row in rows.rows)
+    )
+    targets = _places(target, node, [leftmost(item) for item in first], defaults)
     inner = for_rows(scope.inside(), rows)
     inner.level.entries.append(relation_of_table(table.name, 0, table))  # for errors only
-    targets = places[: len(first)]
     items = tuple(
         [
             tuple(
@@ -161,10 +174,13 @@ def _from_values(
         ]
     )
     plan = Values(source, items, columns, rows.repeated, float(len(items)), rows.slot)
-    return plan, {
+    valued = {place.at for n, place in enumerate(targets) if n not in defaults}
+    found: dict[int, Expression] = {
         n: Column(source, n, column.type, column.nullable, column.name)
         for n, column in enumerate(columns)
+        if n not in defaults or targets[n].at not in valued
     }
+    return plan, targets, found
 
 
 def _item(
@@ -181,43 +197,35 @@ def _item(
     return assigned(scope.binding, operand, place.type, column.name, leftmost(item))
 
 
-def _from_query(
-    scope: Scope,
-    table: Table,
-    node: ast.Insert,
-    query: ast.Query,
-    places: Sequence[_Place],
-) -> tuple[Plan, dict[int, Expression]]:
+def _from_query(scope: Scope, target: Target, node: ast.Insert, query: ast.Query) -> Given:
     """Bind a query as the source; columns of unknown type get the types of the table's columns."""
     prepared = scope.binding.prepare_query(scope, query)
     positions = [column.position for column in prepared.columns]
-    _check_count(node, places, len(positions), positions)
+    places = _places(target, node, positions, frozenset())
     wanted = [
         place.type.bare if column.type == UNKNOWN else None
-        for column, place in zip(prepared.columns, places, strict=False)
+        for column, place in zip(prepared.columns, places, strict=True)
     ]
     finished = prepared.finish(wanted)
     found: dict[int, Expression] = {}
-    for n, place in enumerate(places[: len(positions)]):
-        column = table.columns[place.at]
+    for n, place in enumerate(places):
+        column = target.table.columns[place.at]
         if node.overriding == "user" and column.identity:
             continue
         if not (node.overriding == "system" and column.identity):
             refuse_value(column, positions[n], inserting=True)
         value = column_at(finished, n)
         found[n] = assigned(scope.binding, value, place.type, column.name, positions[n])
-    return finished.plan, found
+    return finished.plan, places, found
 
 
-def _check_count(
-    node: ast.Insert, places: Sequence[_Place], count: int, positions: Sequence[int]
-) -> None:
-    if count > len(places):
+def _check_count(node: ast.Insert, targets: int, positions: Sequence[int]) -> None:
+    count = len(positions)
+    if count > targets:
         raise SqlSyntaxError(
-            "INSERT has more expressions than target columns",
-            position=positions[len(places)] + 1,
+            "INSERT has more expressions than target columns", position=positions[targets] + 1
         )
-    if count < len(places) and node.columns:
+    if count < targets and node.columns:
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions",
             position=(node.places[count] if node.places else node.table.position) + 1,

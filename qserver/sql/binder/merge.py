@@ -23,7 +23,7 @@ from qserver.sql.binder.table_expressions import (
     generated_values,
     has_generated,
 )
-from qserver.sql.binder.targets import Target, find_target, refuse_value
+from qserver.sql.binder.targets import Target, find_target, refuse_twice, refuse_value
 from qserver.sql.binder.update import bind_assignments, whole_row
 from qserver.sql.expressions import Expression
 from qserver.sql.plan import Join, Merge, MergeAction
@@ -94,17 +94,12 @@ def _action(scope: Scope, target: Target, old: int, new: int, when: ast.MergeWhe
 
 
 def _inserted(scope: Scope, target: Target, when: ast.MergeWhen) -> tuple[Expression, ...]:
-    table, place = target.table, when.position
-    positions = (
-        [
-            target.position(name, at, "insert into")
-            for name, at in zip(
-                when.columns, when.places or (place,) * len(when.columns), strict=True
-            )
-        ]
-        if when.columns
-        else target.positions()
-    )
+    table, names = target.table, when.columns or target.names
+    stand = when.places or (when.position,) * len(names)
+    positions = [
+        target.position(name, at, "insert into") for name, at in zip(names, stand, strict=True)
+    ]
+    refuse_twice(target, names, (), stand)
     if len(when.values) > len(positions):
         raise _counts("INSERT has more expressions than target columns", when)
     if when.columns and when.values and len(when.values) < len(positions):

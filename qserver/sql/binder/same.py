@@ -14,8 +14,12 @@ from typing import Any, TypeAlias
 from qserver.sql import expressions, plan
 from qserver.sql.binder.literals import Literals
 from qserver.sql.expressions import Column, Constant, Expression, Slot
+from qserver.sql.walk import everything
 
 CONSTANTS = (Constant, Slot)
+
+SOURCES = ("source", "left_source", "right_source", "recursive_source")
+"""The fields of plans that number what they produce."""
 
 FEW = 8
 """Up to this many candidates are compared one by one; more are indexed by structure."""
@@ -26,6 +30,7 @@ Structure: TypeAlias = tuple[Any, ...]
 def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
     """Tell whether expressions are equal. Without `literals`, two literals are never equal."""
     pairs: list[tuple[Slot, Slot]] = []
+    sources = _Sources(left, right)
     waiting: list[tuple[Any, Any]] = [(left, right)]
     while waiting:
         one, other = waiting.pop()
@@ -39,7 +44,7 @@ def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
             return False
         match one:
             case Column():
-                if one.source != other.source or one.position != other.position:
+                if one.position != other.position or not sources.agree(one.source, other.source):
                     return False
             case Slot():
                 if one.type != other.type or one.convert is not other.convert:
@@ -56,10 +61,50 @@ def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
                     if one != other:
                         return False
                 else:
-                    waiting.extend([(getattr(one, name), getattr(other, name)) for name in names])
+                    for name in names:
+                        if name not in SOURCES:
+                            waiting.append((getattr(one, name), getattr(other, name)))
+                        elif not sources.agree(getattr(one, name), getattr(other, name)):
+                            return False
     if pairs and literals is None:
         return False
     return all(_same_literal(one, other, literals) for one, other in pairs)
+
+
+class _Sources:
+    """Which sources of subqueries on one side stand for which on the other.
+
+    A subquery that is bound twice reads the same tables by other numbers.
+    """
+
+    __slots__ = ("_left", "_pairs", "_right")
+
+    def __init__(self, left: Any, right: Any) -> None:
+        self._left, self._right = left, right
+        self._pairs: dict[int, int] | None = None
+
+    def agree(self, one: int, other: int) -> bool:
+        if self._pairs is None:
+            if one == other:
+                return True
+            if type(self._left) is Column:
+                return False
+            self._pairs = {}
+            self._left, self._right = _own_sources(self._left), _own_sources(self._right)
+        if one not in self._left or other not in self._right:
+            return one == other
+        return self._pairs.setdefault(one, other) == other
+
+
+def _own_sources(expression: Any) -> frozenset[int]:
+    """Return the sources of the subqueries in an expression."""
+    return frozenset(
+        getattr(each, name)
+        for each in everything(expression)
+        if type(each) is not Column
+        for name in SOURCES
+        if hasattr(each, name)
+    )
 
 
 def position_in(
@@ -135,11 +180,12 @@ def _structure(expression: Any, named: bool) -> tuple[Structure, list[Slot]]:
     found: list[Any] = []
     slots: list[Slot] = []
     waiting: list[Any] = [expression]
+    own = {source: -n for n, source in enumerate(sorted(_own_sources(expression)), 1)}
     while waiting:
         node = waiting.pop()
         kind = type(node)
         if kind is Column:
-            found.append((node.source, node.position))
+            found.append((own.get(node.source, node.source), node.position))
         elif kind is Slot:
             slots.append(node)
             found.append((node.type, id(node.convert), node.name if named else None))
@@ -152,7 +198,7 @@ def _structure(expression: Any, named: bool) -> tuple[Structure, list[Slot]]:
                 found.append((kind, node if _is_plain(node) else None))
             else:
                 found.append(kind)
-                waiting.extend([getattr(node, name) for name in names])
+                waiting.extend([getattr(node, name) for name in names if name not in SOURCES])
     return tuple(found), slots
 
 

@@ -45,6 +45,7 @@ class Level:
         "call_source",
         "calls",
         "clause",
+        "directs",
         "entries",
         "grouping_source",
         "groupings",
@@ -67,6 +68,8 @@ class Level:
         self.sources: set[int] = set()
         self.entries: list[AnyRelation] = []
         self.calls: list[AggregateCall] = []
+        self.directs: list[Expression] = []
+        """The arguments before WITHIN GROUP, which are computed for a group, not for its rows."""
         self.alike_calls = Alike()
         self.alike_outputs = Alike()
         self.call_source = 0

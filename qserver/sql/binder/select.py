@@ -182,6 +182,7 @@ class _Select:
         self.on = [(at, grouping.output(at, each)) for at, each in self.on]
         level.windows = [grouping.grouped(each) for each in level.windows]
         late = [grouping.grouped(each) for each in late]
+        grouping.check_directs()
         plan = grouping.plan(plan)
         return (plan if having is None else Filter(plan, having)), expressions, late
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qserver.errors import (
+    DuplicateColumn,
     FeatureNotSupported,
     GeneratedAlways,
+    SqlSyntaxError,
     UndefinedColumn,
     WrongObjectType,
 )
@@ -55,22 +57,25 @@ class Target:
         of_table = checks_of(binding, self.table, source, changed)
         return of_table if self.view is None else of_table + self.view.checks_over(source)
 
-    def positions(self) -> list[int]:
+    @property
+    def names(self) -> tuple[str, ...]:
         """Return the columns of an INSERT without a column list."""
-        if self.view is None:
-            return list(self.table.positions.values())
-        return [self.position(name, -1, "insert into") for name in self.view.names]
+        return tuple(self.table.positions) if self.view is None else self.view.names
 
-    def position(self, name: str, place: int, verb: str = "update") -> int:
-        """Return the position of a column in the table's row."""
+    def require(self, name: str, place: int) -> None:
+        """Require a column of that name."""
         known = self.table.positions if self.view is None else self.view.names
         if name not in known:
-            raise UndefinedColumn(
+            error = UndefinedColumn(
                 f'column "{name}" of relation "{self.relation_name}" does not exist',
-                position=place + 1,
                 table=self.relation_name,
                 column=name,
             )
+            raise located(error, place)
+
+    def position(self, name: str, place: int, verb: str = "update") -> int:
+        """Return the position of a column in the table's row."""
+        self.require(name, place)
         if self.view is None:
             return self.table.positions[name]
         at = self.view.table_position(name)
@@ -109,6 +114,31 @@ def find_target(scope: Scope, node: ast.TableRef, verb: str) -> Target:
     updatable = bind_updatable(scope, view, verb, node.position)
     named = node.alias is not None
     return Target(updatable.table, node.alias or view.name, updatable, aliased=named)
+
+
+def refuse_twice(
+    target: Target,
+    names: Sequence[str],
+    parts: Sequence[object | None],
+    places: Sequence[int],
+) -> None:
+    """Refuse a list of columns that names one twice, other than parts of it, or none at all."""
+    whole: dict[str, bool] = {}
+    for n, name in enumerate(names):
+        place = places[n] if places else -1
+        target.require(name, place)
+        part = parts[n] if parts else None
+        if name in whole and (part is None or whole[name]):
+            error = DuplicateColumn(f'column "{name}" specified more than once', column=name)
+            raise located(error, place)
+        whole[name] = part is None
+
+
+def assigned_twice(column: Column, position: int) -> SqlSyntaxError:
+    """Return the error for a column with two values; a view may show it under two names."""
+    error = SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
+    located(error, position)
+    return error
 
 
 def refuse_value(column: Column, position: int, inserting: bool) -> None:

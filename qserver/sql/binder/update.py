@@ -26,7 +26,13 @@ from qserver.sql.binder.table_expressions import (
     has_generated,
     old_values,
 )
-from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
+from qserver.sql.binder.targets import (
+    Target,
+    assigned_twice,
+    bind_returning,
+    find_target,
+    refuse_value,
+)
 from qserver.sql.expressions import Constant, Expression
 from qserver.sql.plan import Delete, Filter, Join, Plan, Update
 from qserver.values.schema import Column, Table
@@ -123,10 +129,7 @@ def bind_assignments(
         part = assignment.target
         for at, (node, operand) in zip(targets, _operands(scope, assignment), strict=True):
             if at in whole or (at in values and part is None):
-                raise SqlSyntaxError(
-                    f'multiple assignments to same column "{table.columns[at].name}"',
-                    position=assignment.position + 1,
-                )
+                raise assigned_twice(table.columns[at], assignment.position)
             if part is None:
                 whole.add(at)
                 values[at] = _value(scope, target, at, node, operand)

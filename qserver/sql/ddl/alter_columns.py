@@ -22,6 +22,7 @@ from qserver.sql.ddl.alter_constraints import add_constraint
 from qserver.sql.ddl.columns import (
     check_generated,
     define_column,
+    require_counting_type,
     sequence_for,
     with_default,
 )
@@ -180,6 +181,9 @@ def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     assert action.type is not None
     at = _position(table, action.name)
     sql_type = work.type(action.type)
+    identity = table.columns[at].identity is not None
+    if identity:
+        require_counting_type(sql_type)
     _require_cast(table.columns[at], sql_type, action)
     yield from _check_using(work, table, table.columns[at], sql_type, action)
     _check_default(table.columns[at], sql_type)
@@ -206,6 +210,9 @@ def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     if at in new.primary_key or any(at in index.columns for index in new.indexes):
         require_order(new.columns[at])
     yield from check_definition(work, new)
+    if identity:
+        for sequence in owned_sequences(work, table.key, action.name):
+            alter_sequence(work, sequence, (("as", action.type),))
     return 0
 
 

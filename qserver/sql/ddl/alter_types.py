@@ -15,6 +15,7 @@ from qserver.sql import ast
 from qserver.sql.ddl.dependencies import is_of
 from qserver.sql.ddl.port import Steps, Work
 from qserver.sql.ddl.rewrite import count_written
+from qserver.sql.ddl.types_and_schemas import check_type_name
 from qserver.values.enumeration import Enumeration, Label
 from qserver.values.keys import Row
 from qserver.values.relations import View
@@ -29,6 +30,7 @@ def alter_type(work: Work, enumeration: Enumeration, action: ast.AlterAction) ->
         case "rename value":
             yield from _rename_value(work, enumeration, action)
         case "rename":
+            check_type_name(action.new_name)
             _rename(work, enumeration, action.new_name)
         case "owner":
             pass

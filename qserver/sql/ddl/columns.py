@@ -86,6 +86,10 @@ def define_column(work: Work, schema: str, table: str, node: ast.ColumnDefinitio
                     )
                 column = with_default(work, column, constraint.expression, constraint.text)
             case "generated":
+                if column.generated is not None:
+                    raise SqlSyntaxError(
+                        f"multiple generation clauses specified for {_place(node.name, table)}"
+                    )
                 column = replace(column, generated=constraint.text)
             case "identity always" | "identity by default":
                 if column.identity is not None:
@@ -145,6 +149,12 @@ def _conflicting(column: str, table: str, node: ast.Node) -> SqlSyntaxError:
     )
 
 
+def require_counting_type(sql_type: SqlType) -> None:
+    """Require a type that an identity column may have."""
+    if sql_type.kind not in INTEGER_BITS:
+        raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
+
+
 def sequence_for(
     work: Work,
     schema: str,
@@ -153,8 +163,7 @@ def sequence_for(
     sql_type: SqlType,
     options: Options = (),
 ) -> Sequence:
-    if sql_type.kind not in INTEGER_BITS:
-        raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
+    require_counting_type(sql_type)
     name = choose_relation_name(work, schema, (table, column), "seq")
     sequence = replace(
         make_sequence(work, name, sql_type, options),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from qserver.errors import (
     DuplicateObject,
     DuplicateSchema,
+    FeatureNotSupported,
     ReservedName,
     UndefinedColumn,
     UndefinedObject,
@@ -33,7 +34,7 @@ from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
 
 def create_enum(work: Work, node: ast.CreateEnum) -> Steps:
     schema, last = new_place(work, node.name)
-    check_name(last)
+    check_type_name(last)
     name = last if schema == PUBLIC else f"{schema}.{last}"
     if work.find(name) is not None:
         raise DuplicateObject(f'type "{name}" already exists')
@@ -49,6 +50,13 @@ def create_enum(work: Work, node: ast.CreateEnum) -> Steps:
     work.transaction.define(name, enumeration_of(name, labels))
     return 0
     yield
+
+
+def check_type_name(name: str) -> None:
+    """Refuse a dot in the name of a type: definitions have it between schema and name."""
+    check_name(name)
+    if "." in name:
+        raise FeatureNotSupported("the name of a type cannot contain a dot")
 
 
 def create_schema(work: Work, node: ast.CreateSchema) -> Steps:

@@ -1,4 +1,4 @@
-"""Special date literals: TIMESTAMP 'now', DATE 'today', 'tomorrow', 'yesterday'.
+"""Special date literals: TIMESTAMP 'now', DATE 'today', 'tomorrow 16:00', 'yesterday'.
 
 A literal is converted once in each run of a statement, from its text alone, with this exception:
 these words depend on the time, so their conversion needs the run's context.
@@ -6,6 +6,7 @@ these words depend on the time, so their conversion needs the run's context.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +15,6 @@ from typing import Any, Final
 from qserver.sql.execution import Context
 from qserver.values.casts import cast_function
 from qserver.values.types import (
-    DATE,
     DATETIME_KINDS,
     TIME_KINDS,
     TIMESTAMPTZ,
@@ -22,6 +22,7 @@ from qserver.values.types import (
 )
 
 _DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_DAY_WORD: Final = re.compile(rf"\b(?:{'|'.join(_DAYS)})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,9 @@ class MomentReader:
         if word == "now":
             return self._cast(cast_function(TIMESTAMPTZ, self.type)(context.now))
         if word in _DAYS and self.type.kind in DATETIME_KINDS:
-            day = context.now.date() + timedelta(days=_DAYS[word])
-            return self._cast(cast_function(DATE, self.type)(day))
+            return self._cast(self.read(_day(word, context)))
+        if self.type.kind in DATETIME_KINDS:
+            return self(_DAY_WORD.sub(lambda match: _day(match[0], context), text))
         return self(text)
 
     def _cast(self, value: Any) -> Any:
@@ -57,4 +59,9 @@ def is_moment_type(sql_type: SqlType) -> bool:
 
 
 def is_moment_word(text: str) -> bool:
-    return text.strip().lower() in (*_DAYS, "now")
+    """Tell whether a text depends on the time: one of the words, or a day before a time of day."""
+    return text.strip().lower() == "now" or _DAY_WORD.search(text) is not None
+
+
+def _day(word: str, context: Context) -> str:
+    return (context.now.date() + timedelta(days=_DAYS[word.lower()])).isoformat()

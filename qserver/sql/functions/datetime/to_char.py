@@ -12,6 +12,12 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from qserver.errors import InvalidDatetimeFormat
+from qserver.sql.functions.datetime.iso_weeks import (
+    iso_day_of_year,
+    iso_week,
+    iso_year,
+    julian_day,
+)
 from qserver.sql.functions.datetime.patterns import (
     DAYS,
     MONTHS,
@@ -148,9 +154,9 @@ def _year_with_comma(moment: _Moment, field: Field) -> str:
     return text + _ordinal(field, text)
 
 
-def _last_digits(iso: bool, digits: int) -> Callable[[_Moment, Field], str]:
+def _last_digits(digits: int) -> Callable[[_Moment, Field], str]:
     def show(moment: _Moment, field: Field) -> str:
-        year = _iso_year(moment) if iso else moment.year
+        year = moment.year
         rest = abs(year) % 10**digits * (1 if year >= 0 else -1)
         return _number(field, rest, digits)
 
@@ -206,13 +212,24 @@ def _quarter(moment: _Moment, field: Field) -> str:
     return _number(field, (size if moment.month > 0 else -size) + 1, 1)
 
 
-def _iso_year(moment: _Moment) -> int:
-    return _calendar(moment).isocalendar().year
+def _iso_last_digits(digits: int) -> Callable[[_Moment, Field], str]:
+    """Return the last digits of the ISO year; its width goes by the sign of the year itself."""
+
+    def show(moment: _Moment, field: Field) -> str:
+        year = iso_year(moment.year, moment.month, moment.day)
+        rest = abs(year) % 10**digits * (1 if year >= 0 else -1)
+        return _signed(field, rest, digits + (moment.year < 0))
+
+    return show
 
 
-def _iso_day_of_year(moment: _Moment) -> int:
-    _, week, day = _calendar(moment).isocalendar()
-    return (week - 1) * 7 + day
+def _iso_year(moment: _Moment, field: Field) -> str:
+    year = iso_year(moment.year, moment.month, moment.day)
+    return _signed(field, year, 4 + (moment.year < 0))
+
+
+def _of_day(read: Callable[[int, int, int], int], width: int) -> Callable[[_Moment, Field], str]:
+    return lambda moment, field: _signed(field, read(moment.year, moment.month, moment.day), width)
 
 
 def _half_of_day(dots: str) -> Callable[[_Moment, Field], str]:
@@ -266,14 +283,14 @@ _FIELDS: Final[dict[str, Callable[[_Moment, Field], str]]] = {
     "FX": lambda moment, field: "",
     "HH24": _digits(lambda moment: moment.hour, 2),
     **dict.fromkeys(("HH", "HH12"), _digits(_twelve_hours, 2)),
-    "IDDD": _digits(_iso_day_of_year, 3),
+    "IDDD": _of_day(iso_day_of_year, 3),
     "ID": _digits(lambda moment: _calendar(moment).isoweekday(), 1),
-    "IW": _digits(lambda moment: _calendar(moment).isocalendar().week, 2),
-    "IYYY": _digits(_iso_year, 4),
-    "IYY": _last_digits(True, 3),
-    "IY": _last_digits(True, 2),
-    "I": _last_digits(True, 1),
-    "J": _digits(lambda moment: _calendar(moment).toordinal() + _JULIAN_OF_ORDINAL, 1),
+    "IW": _of_day(iso_week, 2),
+    "IYYY": _iso_year,
+    "IYY": _iso_last_digits(3),
+    "IY": _iso_last_digits(2),
+    "I": _iso_last_digits(1),
+    "J": _of_day(julian_day, 1),
     "MI": _digits(lambda moment: moment.minute, 2),
     "MM": _digits(lambda moment: moment.month, 2),
     "MONTH": _month,
@@ -295,9 +312,9 @@ _FIELDS: Final[dict[str, Callable[[_Moment, Field], str]]] = {
     "W": lambda moment, field: _signed(field, _week(moment.day), 1),
     "Y,YYY": _year_with_comma,
     "YYYY": _digits(lambda moment: moment.year, 4),
-    "YYY": _last_digits(False, 3),
-    "YY": _last_digits(False, 2),
-    "Y": _last_digits(False, 1),
+    "YYY": _last_digits(3),
+    "YY": _last_digits(2),
+    "Y": _last_digits(1),
 }
 
 _CALLS: Final[tuple[tuple[Any, Callable[..., Any]], ...]] = (
