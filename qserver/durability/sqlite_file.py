@@ -34,16 +34,12 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from qserver.durability.data_file import (
-    FORMAT,
-    FORMAT_OF_ONE_CHECKPOINT,
-    TABLES,
     check_head,
     check_writable,
     check_write_ahead_log,
     keep_all_private,
     make_if_absent,
 )
-from qserver.durability.files import beside
 from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
     HighWaterMark,
@@ -58,9 +54,10 @@ from qserver.durability.port import (
     StoredRecord,
     ends_with,
 )
+from qserver.durability.sqlite_connection import connect
 from qserver.durability.sqlite_errors import explained
 from qserver.durability.suspected_damage import SuspectedDamage, is_read_error, read_error
-from qserver.durability.upkeep import can_shrink, move_log, shrink
+from qserver.durability.upkeep import move_log, shrink, shrink_memory
 from qserver.durability.wal_sync import WalSync
 from qserver.errors import DataCorrupted, LogFailed, LogTaken, QserverError
 
@@ -71,14 +68,11 @@ APPENDS_UNMARKED_MAX: Final = 64
 ROWS_OF_STATEMENT: Final = 256
 FORGET_BYTES: Final = 1 << 20
 """Records dropped in one transaction have at most so many bytes, or are one."""
-WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
 """Pages after which the write-ahead log is to be moved into the main file, by `rest`.
 
 Commits wait for the move, so it is a megabyte and not SQLite's four.
 """
-WAL_PAGES_MOVED_AT_LAST: Final = 1024
-"""Pages after which a commit moves them itself, because nobody has called `rest`."""
 PAGE_BYTES: Final = 4096
 """About the bytes of a record, or of a page of ours, for which SQLite writes one page."""
 
@@ -133,7 +127,7 @@ class SqliteFile:
             check_writable(self.path)
             check_write_ahead_log(self.path)
             keep_all_private(self.path)
-            self._open = connection = _connect(self.path)
+            self._open = connection = connect(self.path)
             last = _last_version(connection)
             if self._was_open:
                 self._check_end(connection, last)
@@ -191,12 +185,17 @@ class SqliteFile:
         return self._unmoved >= WAL_PAGES_MOVED
 
     def rest(self) -> None:
-        """Move the mark, and a log that has become long; no commit has to wait for either."""
+        """Move the mark, and a log that has become long, or let go of memory in a quiet moment.
+
+        No commit has to wait for any of it.
+        """
         self.move_mark()
-        if self.has_to_rest and self.is_open:
-            self._unmoved = 0
+        if self.is_open:
+            work = move_log if self.has_to_rest else shrink_memory
+            if self.has_to_rest:
+                self._unmoved = 0
             with suppress(QserverError):  # another process has the file: the next call says so
-                self._use(move_log, self._suspected.judge)
+                self._use(work, self._suspected.judge)
 
     def move_mark(self) -> None:
         """Note beside the log how far it is durable. May be called at any time, or never."""
@@ -493,81 +492,6 @@ def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         if size >= READ_BYTES:
             break
     return some
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    # Our own thread makes and uses it; another may close it, at the very end.
-    connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")  # see `wal_sync`
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED_AT_LAST}")
-        # Otherwise forgetting a page or a record would write all of it again, as zeros.
-        connection.execute("PRAGMA secure_delete = FAST")
-        connection.execute("BEGIN EXCLUSIVE")  # may we write, and does no other process?
-        connection.execute("COMMIT")
-        _make_durable(connection, path)
-        _keep_several_checkpoints(connection)
-        _check_structure(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
-    """Make everything that can be read from here on durable, whichever process wrote it."""
-    log = beside(path, "-wal")
-    if log.exists() and log.stat().st_size:
-        WalSync(path).mend()  # a sync may have failed before the other process ended
-    try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
-            raise
-        # There is no room to move the log into the main file. It can be read where it is.
-
-
-def _keep_several_checkpoints(connection: sqlite3.Connection) -> None:
-    """Give a file of format 1, which has room for one checkpoint, the tables of this release.
-
-    The table stays where it is, so that all files are alike; only its definition changes.
-    """
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    if found != FORMAT_OF_ONE_CHECKPOINT:
-        return
-    name, _, definition = TABLES[-1]
-    connection.execute("BEGIN IMMEDIATE")
-    rows = connection.execute("SELECT version, data FROM checkpoint").fetchall()
-    connection.execute("DELETE FROM checkpoint")
-    connection.execute("PRAGMA writable_schema = ON")
-    connection.execute(
-        "UPDATE sqlite_schema SET name = ?, tbl_name = ?, sql = ? WHERE name = 'checkpoint'",
-        (name, name, definition),
-    )
-    connection.execute("PRAGMA writable_schema = RESET")
-    connection.executemany("INSERT INTO checkpoints VALUES (?, x'', x'', x'', ?)", rows)
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
-    connection.execute("COMMIT")
-
-
-def _check_structure(connection: sqlite3.Connection) -> None:
-    """Check the definitions, and the checkpoints as a table.
-
-    A damaged definition would make SQLite find other rows, or none. The tables of records and of
-    pages may be large, so they are not read: a record or page has its number and a checksum, which
-    are checked when it is read, and the high-water mark tells where the records end. `troubles`
-    checks everything.
-    """
-    tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
-    first = 1 if can_shrink(connection) else 0  # such a file begins with a map of its pages
-    if tables != [(name, page + first, text) for name, page, text in TABLES]:
-        raise sqlite3.DatabaseError("its tables are not those of a data file")
-    (found,) = connection.execute("PRAGMA quick_check(checkpoints)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(found)
 
 
 def _last_version(connection: sqlite3.Connection) -> int:

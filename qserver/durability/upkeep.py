@@ -12,6 +12,8 @@ FREE_PAGES_KEPT: Final = 1024
 FREE_SHARE_KEPT: Final = 0.25
 """A file keeps so many free pages, or this share of all, for what is written next."""
 PAGES_CUT_AT_ONCE: Final = 64
+STATEMENTS_KEPT: Final = 32
+"""Statements of a connection that need not be prepared again."""
 
 
 def shrink(
@@ -28,7 +30,8 @@ def shrink(
     if free <= share * count:
         return False
     connection.execute(f"PRAGMA incremental_vacuum({PAGES_CUT_AT_ONCE})").fetchall()
-    return True
+    ((left,),) = connection.execute("PRAGMA freelist_count")
+    return bool(left < free)  # SQLite does not say that the disk has no room for it
 
 
 def can_shrink(connection: sqlite3.Connection) -> bool:
@@ -40,3 +43,15 @@ def move_log(connection: sqlite3.Connection) -> None:
     """Move the write-ahead log into the main file, as far as that is possible now."""
     with suppress(sqlite3.Error):  # the disk is full or broken, and the log is good where it is
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def shrink_memory(connection: sqlite3.Connection) -> None:
+    """Let go of what SQLite keeps in memory: its pages, and the values of statements that ran.
+
+    A statement that is kept holds its last values, up to half a megabyte of pages. Other statements
+    push it out.
+    """
+    with suppress(sqlite3.Error):
+        for number in range(STATEMENTS_KEPT):
+            connection.execute(f"SELECT {number}").fetchall()
+        connection.execute("PRAGMA shrink_memory").fetchall()

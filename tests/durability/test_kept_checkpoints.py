@@ -321,7 +321,7 @@ async def test_an_upgrade_that_fails_leaves_the_file_as_it_was(
 ) -> None:
     old_file(tmp_path / "data", 3, b"three")
     broken = ("checkpoints", 4, "CREATE TABLE checkpoints (")
-    monkeypatch.setattr("qserver.durability.sqlite_file.TABLES", (broken,))
+    monkeypatch.setattr("qserver.durability.sqlite_connection.TABLES", (broken,))
     with pytest.raises(DataCorrupted):
         await open_log(tmp_path / "data")
     monkeypatch.undo()

@@ -7,7 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from qserver.durability import data_file, files, high_water_mark, sqlite_file
+from qserver.durability import (
+    data_file,
+    files,
+    high_water_mark,
+    sqlite_connection,
+    sqlite_file,
+)
 from qserver.durability.port import StoredPage, StoredRecord
 from qserver.durability.saved_pages import Save
 from qserver.durability.sqlite import SqliteLog
@@ -27,14 +33,14 @@ def never_sync() -> None:
 
 
 def _connected_with(statement: str) -> None:
-    connect = sqlite_file._connect
+    connect = sqlite_connection.connect
 
     def connected(path: Path) -> sqlite3.Connection:
         connection = connect(path)
         connection.execute(statement)
         return connection
 
-    sqlite_file._connect = connected
+    sqlite_file.connect = connected  # type: ignore[attr-defined]
 
 
 def trim_before_sync() -> None:
@@ -113,7 +119,7 @@ def acknowledge_early() -> None:
 
 def read_without_making_durable() -> None:
     """A start believes what it finds, though a power failure could still take it."""
-    sqlite_file._make_durable = lambda connection, path: None
+    sqlite_connection.make_durable = lambda connection, path: None
 
 
 def leave_pins_unsynced() -> None:
