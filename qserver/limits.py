@@ -539,6 +539,8 @@ SPACE_POLL_SECONDS = 1.0
 
 DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
 """With less left on the disk nobody may store more; on a small disk, with less than a sixteenth."""
+DISK_RESERVE_BYTES = 64 * 1024 * 1024
+"""Held in a file until nothing else is left, for what removes rows; of a small disk, a 16th."""
 
 LIST_LENGTH_DEFAULT = 100
 """Records on one page of a list, where nothing else is said."""
@@ -566,9 +568,7 @@ SCRIPT_DEPTH_MAX = 8
 # --- how they relate -----------------------------------------------------------------------------
 
 assert PAGE_ENTRIES_MIN <= PAGE_ENTRIES_BUILT <= PAGE_ENTRIES_MAX
-assert 2 <= PAGE_ENTRIES_MIN <= PAGE_ENTRIES_MAX // 2, (
-    "both halves of a split page are large enough"
-)
+assert 2 <= PAGE_ENTRIES_MIN <= PAGE_ENTRIES_MAX // 2, "both halves of a split page are large"
 assert 0 <= RANGE_ENTRIES_MIN <= RANGE_ENTRIES_MAX // 2, "what was cut is not joined again at once"
 assert 1 <= SHARDS_DEFAULT <= SHARDS_MAX and FEED_PAUSE_SECONDS_MAX < KEEP_ALIVE_SECONDS
 assert LIVE_QUERIES_MAX + FEED_READERS_MAX <= CONNECTIONS_OF_ORGANIZATION_MAX < CONNECTIONS_MAX
@@ -593,7 +593,7 @@ assert STATEMENTS_OF_KEY_BYTES_MAX <= STATEMENT_BYTES_MAX and COMMIT_ANSWERS_MAX
 assert SESSIONS_OF_KEY_MAX <= SESSIONS_OF_STATEMENT_KEY_MAX and RETRY_PAUSE_SECONDS_MAX < 1
 assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX and CHECKPOINT_PAGES_AT_ONCE
 assert STORED_BYTES_FREE <= STORED_BYTES_PRO and SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
-assert CHECKPOINT_LOG_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room when commits have none"
+assert CHECKPOINT_LOG_BYTES < DISK_RESERVE_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"
 assert LIST_LENGTH_DEFAULT <= LIST_LENGTH_MAX and STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX

@@ -274,6 +274,14 @@ class Databases:
     def disk(self) -> Disk | None:
         return self._logs.disk()
 
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes of the disk that are kept for what removes rows."""
+        return self._logs.reserved_bytes
+
+    def hold_reserve(self, size: int) -> None:
+        self._logs.hold_reserve(size)
+
     def all_open(self) -> list[OpenDatabase]:
         return list(self._open.values())
 

@@ -31,6 +31,13 @@ class Logs(Protocol):
     def disk(self) -> Disk | None:
         """Return how full the disk of the logs is; None if they are on none."""
 
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes of the disk that are kept for what removes rows."""
+
+    def hold_reserve(self, size: int) -> None:
+        """Keep so many bytes; 0 gives them up."""
+
 
 class MemoryLogs:
     """Logs that last as long as this object, however often they are opened."""
@@ -59,6 +66,13 @@ class MemoryLogs:
 
     def disk(self) -> Disk | None:
         return None
+
+    @property
+    def reserved_bytes(self) -> int:
+        return 0
+
+    def hold_reserve(self, size: int) -> None:
+        """Nothing to do: there is no disk."""
 
     def names(self) -> list[str]:
         return sorted(self._logs)

@@ -11,6 +11,10 @@ Past the bound only statements that store more are refused (see `query.storage_q
 look takes a checkpoint of a database that has new commits, so that space which a DELETE frees
 returns soon and the organization recovers by itself.
 
+Other programs may fill the disk to its last byte. Then not even a DELETE could be logged. So a
+reserve is held (`durability.reserve`), and given up when nothing else is left: for records that
+remove rows, and for the checkpoint that frees their pages.
+
 The measure is not exact to the byte, and nothing waits for it: a statement only reads
 `StorageQuota.full`.
 """
@@ -23,8 +27,9 @@ import trio
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.shares import Share, Shares
 from qserver.control.store import Store
+from qserver.durability.files import Disk
 from qserver.errors import DiskFull
-from qserver.limits import DISK_FREE_BYTES_MIN
+from qserver.limits import DISK_FREE_BYTES_MIN, DISK_RESERVE_BYTES
 
 FILES_AT_ONCE = 16
 """Databases that are measured before others may run."""
@@ -85,12 +90,26 @@ class Space:
         disk = self._databases.disk()
         self.disk_free = None if disk is None else disk.free
         self._disk_full = None
-        if disk is not None and disk.free < min(DISK_FREE_BYTES_MIN, disk.total // 16):
+        if disk is not None and not self._has_room(disk):
             self._disk_full = DiskFull(
                 "the server's disk is almost full",
                 hint="Delete what is not needed, or ask the server's operator to make room. It"
                 " goes on by itself.",
             )
+
+    def _has_room(self, disk: Disk) -> bool:
+        """Return whether anybody may store more.
+
+        The reserve is given up when nothing else is left, and taken again when there is room.
+        """
+        size, held = min(DISK_RESERVE_BYTES, disk.total // 16), self._databases.reserved_bytes
+        left = disk.free + held - size
+        has_room = left >= min(DISK_FREE_BYTES_MIN, disk.total // 16)
+        if held and disk.free < size:
+            self._databases.hold_reserve(0)
+        elif held < size and has_room:
+            self._databases.hold_reserve(size)
+        return has_room
 
     def _is_full(self, opened: OpenDatabase) -> bool:
         owner = self._owner.get(opened.id)
@@ -107,7 +126,8 @@ class Space:
             f"the databases of the organization take {organization.stored_bytes} bytes, and"
             f" {most} are allowed",
             hint="Delete rows, tables or databases that are not needed. Reads, DELETE, TRUNCATE"
-            " and DROP work; the rest goes on by itself when there is room.",
+            " and DROP work; the rest goes on by itself when there is room. What older versions"
+            " need is freed when they end: a shorter history frees it at once.",
         )
 
     async def check_room(self, organization_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from qserver.durability.files import Disk, beside, disk_of, remove_files, size_o
 from qserver.durability.high_water_mark import ENDING
 from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log
+from qserver.durability.reserve import Reserve
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import DataCorrupted, LogFailed
@@ -31,6 +32,7 @@ class DataFolder:
         self._path = path
         self._threads = ThreadPool()
         self._logs = OpenLogs(self._open_one, _close_one)
+        self._reserve = Reserve(path)
 
     def file_of(self, name: str) -> Path:
         assert name and not set(name) & {"/", "\\", "\0", "."}, "names of logs are our own"
@@ -75,6 +77,15 @@ class DataFolder:
 
     def disk(self) -> Disk | None:
         return disk_of(self._path)
+
+    @property
+    def reserved_bytes(self) -> int:
+        return self._reserve.size
+
+    def hold_reserve(self, size: int) -> None:
+        """Keep so many bytes of the disk for what removes rows; 0 gives them up."""
+        with suppress(OSError):  # it is tried again
+            self._reserve.hold(size)
 
     def names(self) -> list[str]:
         return sorted(each.name.removesuffix(SUFFIX) for each in self._path.glob(f"*{SUFFIX}"))

@@ -18,6 +18,7 @@ from typing import Final
 
 from qserver.durability.data_folder import COMPANIONS, SUFFIX
 from qserver.durability.files import FILE_MODE, is_private, keep_private, make_folder
+from qserver.durability.reserve import RESERVE_FILE
 from qserver.errors import DataInUse, LogFailed
 
 LOCK_FILE: Final = "qserver.lock"
@@ -96,4 +97,5 @@ def lock_folder(folder: Path, started: str) -> FolderLock:
 def _is_ours(path: Path) -> bool:
     endings = tuple(SUFFIX + companion for companion in (*COMPANIONS, ".new"))
     is_evidence = path.name.startswith("stall") and path.suffix == ".txt"  # the watchdog's
-    return path.name == LOCK_FILE or is_evidence or path.name.endswith(endings)
+    is_named = path.name in (LOCK_FILE, RESERVE_FILE)
+    return is_named or is_evidence or path.name.endswith(endings)

@@ -12,7 +12,7 @@ applied once.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from qserver.engine.stored_answers import (
     UNSTAMPED,
@@ -22,11 +22,14 @@ from qserver.engine.stored_answers import (
     text_of,
 )
 from qserver.engine.work import Step
-from qserver.errors import IdempotencyMismatch, InvalidRequest, ProgramLimitExceeded
+from qserver.errors import DiskFull, IdempotencyMismatch, InvalidRequest, ProgramLimitExceeded
 from qserver.limits import ANSWER_STORED_BYTES_MAX
 from qserver.query.results import Answered, Once, Result, TransactionResult
+from qserver.query.storage_quota import StorageQuota
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+
+WITHOUT_KEY: Final = "What removes rows works without an Idempotency-Key: its answer needs room."
 
 Body: TypeAlias = Callable[[Transaction], Generator[Step, Any, list[Result]]]
 
@@ -49,15 +52,17 @@ def mismatch() -> IdempotencyMismatch:
 
 
 def run_once(
-    once: Once, now: float, body: Body, transaction: Transaction
+    once: Once, now: float, quota: StorageQuota, body: Body, transaction: Transaction
 ) -> Generator[Step, Any, StoredAnswer]:
     """Run the statements of a request and store their answer, unless one is stored.
 
-    The answer has no version yet if this run has made it.
+    The answer has no version yet if this run has made it. It takes room, whatever the statements
+    do; so without room nothing is run.
     """
     known = stored(once, transaction, now)
     if known is not None:
         return known
+    check_room(quota)
     results = yield from body(transaction)
     head, tail = once.render(results, transaction.retries)
     size = len(head) + len(tail)
@@ -66,6 +71,15 @@ def run_once(
     answer = StoredAnswer(once.fingerprint, now + once.seconds, head, tail)
     store_answer(transaction, once.name, answer)
     return answer
+
+
+def check_room(quota: StorageQuota) -> None:
+    """Raise DiskFull if no answer may be stored."""
+    try:
+        quota.check()
+    except DiskFull as full:
+        full.hint = f"{WITHOUT_KEY} {full.hint or ''}".strip()
+        raise
 
 
 def answered(answer: StoredAnswer, version: int) -> TransactionResult:

@@ -481,7 +481,7 @@ class SqlDatabase:
             return TransactionResult(results, tried.version, diff=diff)
         once = request.once
         if once is not None:
-            work = partial(run_once, once, request.time, work)
+            work = partial(run_once, once, request.time, request.environment.quota, work)
         outcome = yield from writer.transacting(
             work, options.max_retries, request.deadline, _are_short(found)
         )

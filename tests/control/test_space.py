@@ -13,7 +13,8 @@ from qserver.control.tiers import Tier
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.files import Disk
 from qserver.errors import DiskFull
-from qserver.limits import DISK_FREE_BYTES_MIN
+from qserver.limits import DISK_FREE_BYTES_MIN, DISK_RESERVE_BYTES
+from qserver.query.results import Once, Statement
 from tests.control.planes import Opened, opened_plane
 
 MOST = 1 << 20
@@ -144,6 +145,8 @@ async def test_on_a_disk_that_is_almost_full_nobody_stores_more(tmp_path: Path) 
     folder = SmallDisk(tmp_path)
     async with opened_plane(folder) as opened:
         await opened.run(opened.grant, TABLE)
+        await opened.plane.space.measure()
+        assert folder.reserved_bytes == DISK_RESERVE_BYTES
         folder.free = DISK_FREE_BYTES_MIN - 1
         await opened.plane.space.measure()
         with pytest.raises(DiskFull, match="almost full"):
@@ -152,3 +155,35 @@ async def test_on_a_disk_that_is_almost_full_nobody_stores_more(tmp_path: Path) 
         folder.free = DISK_FREE_BYTES_MIN
         await opened.plane.space.measure()
         await opened.run(opened.grant, "insert into t values (1, 'x')")
+        folder.hold_reserve(0)  # as when the disk was full
+        await opened.plane.space.measure()
+        with pytest.raises(DiskFull, match="almost full"):
+            await opened.run(opened.grant, "insert into t values (2, 'x')")
+        folder.free += DISK_RESERVE_BYTES
+        await opened.plane.space.measure()
+        await opened.run(opened.grant, "insert into t values (2, 'x')")
+        assert folder.reserved_bytes == DISK_RESERVE_BYTES
+
+
+async def test_what_stores_an_answer_is_refused_whatever_it_does(tmp_path: Path) -> None:
+    def once(key: bytes) -> Once:
+        return Once(key, b"", 3600.0, lambda results, retries: (b"x" * 1000, b""))
+
+    async with opened_plane(SmallDisk(tmp_path)) as opened:
+        await opened.run(opened.grant, TABLE)
+        with await opened.plane.database(opened.grant, None) as used:
+            statements = [Statement("delete from t returning id")]
+            first = await used.sql.transaction(statements, once=once(b"first"))
+            used.quota.full = DiskFull("there is no room")
+            version = (await used.database.wait_durable_snapshot()).version
+            for number in range(3):
+                with pytest.raises(DiskFull, match="no room") as refused:
+                    await used.sql.transaction(statements, once=once(b"%d" % number))
+                assert "without an Idempotency-Key" in (refused.value.hint or "")
+            again = await used.sql.transaction(statements, once=once(b"first"))
+            assert again.answered is not None and again.answered.replayed
+            assert first.answered is not None and again.answered.text == first.answered.text
+            assert (await used.database.wait_durable_snapshot()).version == version
+            await used.sql.transaction(statements)
+            used.quota.full = None
+            await used.sql.transaction(statements, once=once(b"0"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,28 +11,22 @@ import trio
 from qserver.durability.sqlite import open_log
 from qserver.engine.database import Database
 from qserver.errors import OutcomeUnknown
+from tests.durability.small_disks import small_disk
 from tests.engine import counters
 from tests.engine.fakes import Laboratory
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("a file system cannot be mounted here")
-    try:
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "600k") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 async def test_commits_fail_reads_go_on_and_all_is_well_when_there_is_room(
-    small_disk: Path,
+    disk: Path,
 ) -> None:
-    ballast = small_disk / "ballast"
-    async with await open_log(small_disk / "data") as log:
+    ballast = disk / "ballast"
+    async with await open_log(disk / "data") as log:
         database = Database(log, Laboratory())
         async with trio.open_nursery() as nursery:
             await nursery.start(database.run)

@@ -64,6 +64,13 @@ class BrokenLogs:
     def disk(self) -> None:
         return None
 
+    @property
+    def reserved_bytes(self) -> int:
+        return 0
+
+    def hold_reserve(self, size: int) -> None:
+        pass
+
 
 async def test_good_storage_passes_and_keeps_nothing() -> None:
     logs = MemoryLogs()
