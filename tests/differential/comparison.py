@@ -61,6 +61,15 @@ def difference(step: Step, expected: Outcome, found: Outcome) -> Difference | No
     return None if sort is None else Difference(step, expected, found, sort)
 
 
+def first_difference(step: Step, expected: Outcome, found: list[Outcome]) -> Difference | None:
+    """Compare all runs of a statement."""
+    for each in found:
+        differs = difference(step, expected, each)
+        if differs is not None:
+            return differs
+    return None
+
+
 def same_rows(
     one: tuple[tuple[str | None, ...], ...],
     other: tuple[tuple[str | None, ...], ...],

@@ -126,6 +126,8 @@ def refuses_null(condition: Expression, sources: Iterable[int]) -> bool:
             if condition.negated and isinstance(condition.items[0], Elements):
                 return False  # <> ALL of an empty array is always true
             return _is_null_with(condition.operand, among)
+        case Not(operand=InList(items=(Elements(), *_))):
+            return False  # nor is = ANY of an empty array ever NULL: it is false
         case Not():
             return refuses_null(condition.operand, among) and isinstance(
                 condition.operand, Apply | InList

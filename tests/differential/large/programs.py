@@ -19,6 +19,7 @@ STATEMENTS: Final = 60
 """Of a program, beside those that make its tables."""
 
 CHANGES_SHARE: Final = 0.15
+SIZES: Final = ((3_100, 7_000), (3_100, 7_000), (20_000, 24_000))
 PAGES: Final = (4, 6)
 """How many entries a small page has at most."""
 
@@ -26,8 +27,8 @@ PAGES: Final = (4, 6)
 class LargeProgram:
     """The statements of a seed, as `Program` has them.
 
-    Half of the programs have thousands of rows in pages of the usual size, and half have hundreds
-    in small pages.
+    Half of the programs have thousands of rows in pages of the usual size, some of them more than
+    20,000, and half have hundreds in small pages.
     """
 
     def __init__(self, seed: int, statements: int = STATEMENTS) -> None:
@@ -36,7 +37,7 @@ class LargeProgram:
         self.random = Random(seed)
         self.small = self.random.random() < 0.5
         self.pages = self.random.choice(PAGES)
-        size = (150, 700) if self.small else (3_100, 7_000)
+        size = (150, 700) if self.small else self.random.choice(SIZES)
         kind = "int4"
         self.tables = (
             random_table(self.random, "b0", self.random.randint(*size), kind),

@@ -7,6 +7,7 @@ value), since those have ways of their own to run; the rest comes from the templ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from random import Random
 from typing import Final
@@ -19,6 +20,23 @@ from tests.differential.large.tables import LargeColumn, LargeTable
 COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
 DIRECTIONS: Final = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
 PATTERNS: Final = ("a%", "%b", "%a%", "_b%", "w1%", "", "%", "foo")
+TOUCHING: Final = ("p", "q")
+"""Columns whose bounds touch: see `tables`."""
+PLAIN: Final = re.compile(r"'?([^'\"\\{},()]*)'?(?:::\w+)?")
+"""A literal that can be an element of an array as it stands."""
+TYPED: Final = {
+    "int2": ("0", "7", "-32768"),
+    "int4": ("0", "7", "2147483647"),
+    "int8": ("0", "7", "-9223372036854775808"),
+    "numeric": ("0", "1.00", "0.125", "-3"),
+    "float8": ("0", "0.25", "-0", "1e10"),
+    "text": ("a", "w1", ""),
+    "bool": ("true", "false"),
+    "date": ("2020-02-29", "1999-12-31"),
+    "timestamp": ("2024-02-27 00:00:00", "2024-02-29 12:00:00"),
+    "timestamptz": ("2024-02-27 00:00:00+00", "2024-02-29 12:00:00+01"),
+}
+"""Kinds whose literals are bound, with some that may be in no pool."""
 STATISTICS: Final = ("stddev", "variance", "var_pop", "stddev_pop")
 
 
@@ -151,6 +169,12 @@ class LargeQueries:
 
     def _plain(self, table: LargeTable, alias: str, column: LargeColumn) -> str:
         name = f"{alias}.{column.name}"
+        if column.kind in TYPED and self.random.random() < 0.15:
+            return self._typed(name, column)
+        if column.name in TOUCHING and self.random.random() < 0.5:
+            p, q = (f"{alias}.{each}" for each in TOUCHING)
+            word = self.random.choice((*COMPARISONS, "IS NOT DISTINCT FROM"))
+            return self.random.choice((f"{p} {word} {q}", f"{q} {word} {p}"))
         lot = self.random.random()
         if column.kind == "bool" and lot < 0.4:
             return self.random.choice((name, f"NOT {name}", f"{name} IS NOT TRUE"))
@@ -176,6 +200,20 @@ class LargeQueries:
             word = self.random.choice((*COMPARISONS, "IS DISTINCT FROM"))
             return f"{name} {word} {other}"
         return f"{name} {self.random.choice(COMPARISONS)} {self._literal(column)}"
+
+    def _typed(self, name: str, column: LargeColumn) -> str:
+        """A comparison with literals that have a type, so that they can be bound as well."""
+        kind, choice = column.kind, self.random.choice
+        texts = [found[1] for each in column.pool if (found := PLAIN.fullmatch(each))]
+        if not texts or self.random.random() < 0.2:
+            texts += TYPED[kind]
+        if self.random.random() < 0.3:
+            return f"{name} {choice(COMPARISONS)} '{choice(texts)}'::{kind}"
+        items = [f'"{choice(texts)}"' for _ in range(choice((0, 1, 3, 3, 70)))]
+        items += ["NULL"] * (self.random.random() < 0.15)
+        self.random.shuffle(items)
+        word = choice(("= ANY", "= ANY", "= ANY", "<> ALL", "<> ALL", "< ANY", ">= ALL"))
+        return f"{name} {word} ('{{{','.join(items)}}}'::{kind}[])"
 
     def _computed(self, table: LargeTable, alias: str, column: LargeColumn) -> str | None:
         """Arithmetic of one or two columns of the kind; may overflow, or divide by zero."""

@@ -120,6 +120,8 @@ def random_table(random: Random, name: str, rows: int, partner: str | None) -> L
     for letter in names:
         kind = random.choices(KINDS, WEIGHTS)[0]
         columns.append(_random_column(random, letter, kind))
+    if random.random() < 0.5:
+        columns += _touching(random)
     indexes = []
     for number in range(random.choice((0, 0, 1, 2))):
         chosen = random.choice(columns[1:])
@@ -131,6 +133,20 @@ def random_table(random: Random, name: str, rows: int, partner: str | None) -> L
 def _reference(random: Random, kind: str) -> LargeColumn:
     made = random.choice(("1 + i % 40", "CASE WHEN i % 9 > 0 THEN i * 31 % 90 END", "i"))
     return LargeColumn("r", kind, SPELLINGS[kind][0], made, ("1", "5", "39"), True)
+
+
+def _touching(random: Random) -> list[LargeColumn]:
+    """Two columns, of which the greatest value of one is the least of the other."""
+    kind = random.choice(("int4", "int8", "numeric", "float8", "date"))
+    declared = "numeric(9,2)" if kind == "numeric" else SPELLINGS[kind][0]
+    start = "DATE '2020-02-29' " if kind == "date" else "0 "
+    nulls = random.choice(("", "CASE WHEN i % 11 > 0 THEN "))
+    found = []
+    for name, sign in (("p", "-"), ("q", "+")):
+        made = f"{nulls}{start}{sign} i % {random.choice((2, 40))}{' END' * bool(nulls)}"
+        pool = tuple(f"({start}{sign} {number})" for number in (0, 1, 39))
+        found.append(LargeColumn(name, kind, declared, made, pool, True))
+    return found
 
 
 def _random_column(random: Random, name: str, kind: str) -> LargeColumn:

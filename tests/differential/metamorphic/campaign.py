@@ -23,6 +23,7 @@ from tests.differential.kinds import cast_name
 from tests.differential.metamorphic.answers import Answer
 from tests.differential.metamorphic.cases import CHANGE, ORDINARY, SAME, Case, Question, ask
 from tests.differential.metamorphic.changes import random_change, random_rows
+from tests.differential.metamorphic.huge import HugeShape, HugeTable
 from tests.differential.metamorphic.plain import (
     AGAIN,
     EXTREMES,
@@ -52,6 +53,10 @@ ROWS_MOST: Final = (4, 7, 10)
 ROWS_MANY: Final = 1_000
 LARGE_SHARE: Final = 0.06
 """How often one of the tables has more rows than are taken for few."""
+HUGE_SHARE: Final = 40
+"""Of so many seeds, one asks about a table of more than 20,000 rows."""
+SHAPES_OF_HUGE: Final = 12
+LITERALS_OF_HUGE: Final = 2
 
 
 @dataclass(slots=True)
@@ -113,6 +118,9 @@ class Campaign:
     async def run_seed(
         self, seed: int, queries: int | None = None, only_shape: int | None = None
     ) -> None:
+        if seed % HUGE_SHARE == 0 and not self._focus:
+            await self._run_huge(seed, queries, only_shape)
+            return
         chance = Random(seed)
         schema = random_schema(chance, rows_max=chance.choice(ROWS_MOST))
         schema = replace(schema, tables=tuple(with_indexes(each) for each in schema.tables))
@@ -141,6 +149,30 @@ class Campaign:
                 if shape == only_shape or (queries and self.report.queries >= queries):
                     return
 
+    async def _run_huge(self, seed: int, queries: int | None, only_shape: int | None) -> None:
+        """Ask about a table of many rows, which change between the questions."""
+        huge = HugeTable(Random(seed))
+        async with opened_replicas(Random(seed)) as replicas:
+            await replicas.define(huge.definitions)
+            changes = [sql for sql in huge.rows if await replicas.change(sql) is not None]
+            ways = Ways(replicas)
+            for shape in range(SHAPES_OF_HUGE):
+                drawn = Random(f"{seed} {shape}")
+                asked = HugeShape(drawn, huge)
+                if drawn.random() < CHANGES_SHARE:
+                    sql = asked.change()
+                    if await replicas.change(sql) is not None:
+                        changes.append(sql)
+                if only_shape in (None, shape):
+                    await self._ask_about(asked, ways, LITERALS_OF_HUGE)
+                if self._failed is not None:
+                    question, difference = self._failed
+                    case = Case(tuple(huge.definitions), tuple(changes), question, seed)
+                    self.report.failure = Failure(seed, shape, case, difference)
+                    return
+                if shape == only_shape or (queries and self.report.queries >= queries):
+                    return
+
     _failed: tuple[Question, str] | None = None
 
     async def _change(self, replicas: Replicas, schema: Schema, chance: Random) -> list[str]:
@@ -155,10 +187,12 @@ class Campaign:
                 break
         return done
 
-    async def _ask_about(self, shape: Shape, ways: Ways) -> None:
+    async def _ask_about(
+        self, shape: Shape | HugeShape, ways: Ways, most: int | None = None
+    ) -> None:
         self.report.shapes += 1
         questions = shape.questions(list(ways.by_name), self._focus)
-        for at in range(self._literals_of_shape):
+        for at in range(min(self._literals_of_shape, most or self._literals_of_shape)):
             text, predicate, inside = shape.literals(at)
             base = await ways.ordinary([text])
             self.report.executions += 1
@@ -178,7 +212,9 @@ class Campaign:
             if len(base.rows) > ROWS_MANY:
                 return  # it is dear, and was asked once
 
-    async def _ask(self, ways: Ways, question: Question, base: Answer, shape: Shape) -> bool:
+    async def _ask(
+        self, ways: Ways, question: Question, base: Answer, shape: Shape | HugeShape
+    ) -> bool:
         outcome = await ask(ways, question, base)
         if outcome.kind.startswith("42") and await shape.has_wrong_predicate(ways):
             return False

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from qserver.query import planning
 from qserver.query.row_stream import RowStream
-from qserver.sql import plan
+from qserver.sql import parameters, plan
 from qserver.sql.codegen import compile as compiling
 from qserver.sql.codegen import joins, set_operations, subqueries
 from qserver.sql.codegen.expressions import Printer
@@ -22,8 +22,10 @@ from qserver.sql.codegen.set_operations import produce_distinct
 from qserver.sql.codegen.subqueries import Subqueries
 from qserver.sql.expressions import Expression
 from qserver.sql.optimizer.estimate import estimate
+from qserver.sql.vectors import operations
 from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
-from qserver.storage import transaction
+from qserver.storage import columns, transaction
+from qserver.values.vectors import Vector
 from simulations.mutants.mutant import Mutant, planted
 from tests.differential.metamorphic.campaign import Campaign, Report
 from tests.differential.metamorphic.cases import ORDINARY, SAME
@@ -34,6 +36,7 @@ from tests.differential.metamorphic.relations import RELATIONS
     access_path_selection,
     aggregate_elimination,
     join_ordering,
+    or_factoring,
     predicate_pushdown,
     sort_elimination,
     subquery_unnesting,
@@ -43,6 +46,7 @@ from tests.differential.metamorphic.relations import RELATIONS
         "access_path_selection",
         "aggregate_elimination",
         "join_ordering",
+        "or_factoring",
         "predicate_pushdown",
         "sort_elimination",
         "subquery_unnesting",
@@ -232,6 +236,48 @@ def _greatest_may_be_null(original: Any) -> Any:
     return extreme
 
 
+def _rest_of_or_is_lost(original: Any) -> Any:
+    """What all branches of an OR demand is taken out of it, and the OR is thrown away."""
+
+    def factored(condition: Expression) -> list[Expression]:
+        made: list[Expression] = original(condition)
+        return made[:-1] or made
+
+    return factored
+
+
+# --- vectors -------------------------------------------------------------------------------------
+
+
+def _null_is_a_value_the_second_time(original: Any) -> Any:
+    """Vectors that an earlier statement filled have lost their NULLs."""
+
+    def column(self: columns.Chunk, wanted: Any) -> Any:
+        found = original(self, wanted)
+        if self.filled:
+            return found
+        return Vector(found.values, None, found.low, found.high, found.scale, found.words)
+
+    return column
+
+
+def _bounds_that_touch_do_not_overlap(original: Any) -> Any:
+    """Two columns whose bounds have one value in common are compared as if they had none."""
+
+    def known(symbol: str, left: Any, right: Any) -> bool | None:
+        below, above = left.high <= right.low, left.low >= right.high
+        if below or above:
+            return symbol in ("<>", "<", "<=") if below else symbol in ("<>", ">", ">=")
+        decided: bool | None = original(symbol, left, right)
+        return decided
+
+    return known
+
+
+def _bound_arrays_lose_their_end(original: Any) -> Any:
+    return lambda value: original(value)[:-1]
+
+
 # --- the engine ----------------------------------------------------------------------------------
 
 
@@ -295,6 +341,10 @@ SEEDS: Final = {
     "greatest-is-null": 101,
     "end-of-a-page": 100,
     "end-at-a-pause": 100,
+    "rest-of-or": 101,
+    "null-the-second-time": 311,
+    "touching-bounds": 106,
+    "end-of-an-array": 101,
 }
 """Where the hunts of the tests begin: not far from what each of them catches."""
 
@@ -469,5 +519,38 @@ MUTANTS: Final = (
         transaction,
         "_overlaid",
         _own_writes_are_not_scanned,
+    ),
+    _mutant(
+        "rest-of-or",
+        "an OR is lost when what its branches have in common is taken out of it",
+        "without or_factoring",
+        or_factoring,
+        "_factored",
+        _rest_of_or_is_lost,
+    ),
+    _mutant(
+        "null-the-second-time",
+        "vectors that are there already have no NULLs",
+        "again",
+        columns.Chunk,
+        "column",
+        _null_is_a_value_the_second_time,
+    ),
+    _mutant(
+        "touching-bounds",
+        "two columns are taken for different everywhere if the bounds of one end where those of"
+        " the other begin",
+        "again",
+        operations,
+        "_known",
+        _bounds_that_touch_do_not_overlap,
+    ),
+    _mutant(
+        "end-of-an-array",
+        "an array that is given as a parameter loses its last element",
+        "bound",
+        parameters,
+        "_listed",
+        _bound_arrays_lose_their_end,
     ),
 )

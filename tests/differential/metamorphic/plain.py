@@ -25,6 +25,9 @@ SMALL: Final = (".id", ".a", ".n")
 TIES: Final = ("=", "=", "=", "=", "<", ">=")
 MEMBERSHIPS: Final = ("IN", "NOT IN", "= ANY", "<> ALL", "< ANY", ">= ALL", "<> ANY", "<= ALL")
 EXTREMES: Final = (*NUMBERS, "text", "date", "timestamp", "timestamptz", "time")
+ARRAYS: Final = ("int2", "int4", "int8", "numeric", "float8", "text", "date", "timestamp", "bool")
+ELEMENT: Final = re.compile(r"[(A-Z ]*'?([^'\"\\{}(),]*)'?\)?(?:::\w+)?")
+"""A literal whose text can be an element of an array."""
 PATTERNS: Final = ("'a%'", "'ab%'", "'%b'", "''", "'x_%'")
 ANY_EXPRESSION: Final = 0.12
 """How often an expression may be anything that the generator knows."""
@@ -83,12 +86,17 @@ class PlainExpressions(Expressions):
 
     def _combined(self, scope: Scope, depth: int) -> str:
         one, other = (self.condition(scope, depth - 1) for _ in range(2))
+        if self.random.random() < 0.15:
+            common = self.condition(scope, depth - 1)
+            return f"(({common} AND {one}) OR ({other} AND {common}))"
         return self.random.choice(
             (f"({one} AND {other})", f"({one} OR {other})", f"(NOT {one})", f"({one} AND {other})")
         )
 
     def _comparison(self, column: Visible, scope: Scope) -> str:
         random, x, kind = self.random, column.text, column.kind
+        if kind in ARRAYS and random.random() < 0.12:
+            return self._membership(column)
         lot, no = random.random(), random.choice(("", "NOT "))
         if lot < 0.55:
             return f"({x} {random.choice(COMPARISONS)} {self._other(column, scope)})"
@@ -102,6 +110,16 @@ class PlainExpressions(Expressions):
         if lot < 0.9 or kind not in ("text", "varchar"):
             return f"({x} IS {no}NULL)"
         return f"({x} {no}LIKE {random.choice(PATTERNS)})"
+
+    def _membership(self, column: Visible) -> str:
+        """A comparison with an array, as it can be bound."""
+        random, kind = self.random, column.kind
+        drawn = [ELEMENT.fullmatch(literal(random, kind)) for _ in range(random.choice((0, 2, 5)))]
+        items = [f'"{found[1]}"' for found in drawn if found]
+        if random.random() < 0.15:
+            items.append("NULL")
+        word = random.choice(("= ANY", "= ANY", "<> ALL", "< ANY", ">= ALL"))
+        return f"({column.text} {word} ('{{{','.join(items)}}}'::{kind}[]))"
 
     def _other(self, column: Visible, scope: Scope) -> str:
         """What a column is compared with: the query around, another column, a constant."""
@@ -150,6 +168,8 @@ class PlainQueries(Queries):
             (0.73, self._member),
             (0.77, self._by_prefix),
             (0.8, self._crowded_join),
+            (0.85, self._common_condition),
+            (0.9, self._scanned),
         )
         lot = self.random.random()
         for below, draw in forms:
@@ -328,6 +348,38 @@ class PlainQueries(Queries):
         order += self.random.choice(("", " LIMIT 1", " LIMIT 2 OFFSET 1"))
         text = f"SELECT {other} AS v0 FROM {table.name} WHERE {where}{order}"
         return PlainQuery(text, (self._kind_of(table.name, other),), ordered_by=(0,))
+
+    def _common_condition(self) -> PlainQuery:
+        """A join whose condition stands in each branch of an OR, beside others."""
+        one, other = (self._table()[0] for _ in range(2))
+        ((mine, theirs),) = self._ties(Scope(other.columns), Scope(one.columns), 1)
+        tie = f"{theirs.text} = {mine.text}"
+        branches = []
+        for _ in range(self.random.choice((2, 2, 3))):
+            side = self.random.choice((one, other))
+            parts = [tie, self.expressions.condition(Scope(side.columns), 0)]
+            self.random.shuffle(parts)
+            branches.append(f"({' AND '.join(parts)})")
+        columns = [self.random.choice(each.columns) for each in (one, other)]
+        names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(columns))
+        source = self.random.choice(
+            (f"{one.sql}, {other.sql} WHERE", f"{one.sql} JOIN {other.sql} ON")
+        )
+        text = f"SELECT {names} FROM {source} {' OR '.join(branches)}"
+        return PlainQuery(text, tuple(each.kind for each in columns))
+
+    def _scanned(self) -> PlainQuery:
+        """Aggregates of a whole table by a plain condition: over vectors, if it has the rows."""
+        source, _ = self._table()
+        scope = Scope(source.columns)
+        column = self.random.choice([each for each in source.columns if each.kind in EXTREMES])
+        same = [each.text for each in scope.of_kind(column.kind) if each != column]
+        where = self.expressions.condition(scope, 0)
+        if same and self.random.random() < 0.5:
+            where = f"{column.text} {self.random.choice(COMPARISONS)} {self.random.choice(same)}"
+        made = f"count(*) AS v0, count({column.text}) AS v1, min({column.text}) AS v2"
+        text = f"SELECT {made} FROM {source.sql} WHERE {where}"
+        return PlainQuery(text, ("int8", "int8", column.kind))
 
     def _crowded_join(self) -> PlainQuery:
         """A join in which one key has many rows, and another condition chooses among them."""

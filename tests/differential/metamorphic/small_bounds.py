@@ -26,10 +26,13 @@ from qserver.sql.codegen import (
     sorting,
     window_functions,
 )
+from qserver.storage import columns
 from simulations.sizes import draw_sizes, sized
 
-scan_hashing = import_module("qserver.sql.optimizer.scan_hashing")
-"""The package has the rule under the name of its module."""
+# The package has the rules under the names of their modules.
+scan_hashing, vectorization = (
+    import_module(f"qserver.sql.optimizer.{name}") for name in ("scan_hashing", "vectorization")
+)
 
 BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] = (
     ("PAGE_ROWS", (compile,), (1, 2, 3)),
@@ -45,6 +48,7 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
         (execution, pipeline, runtime, sorted_rows, window_functions),
         (3, 20),
     ),
+    ("VECTOR_ROWS_MIN", (columns, vectorization), (2, 4)),
     ("RUNS_BY_ROWS", (scans,), (0,)),
     ("RUNS_OVER_VECTORS", (scans,), (0, 2)),
     ("HASHED_ROWS_MIN", (scan_hashing,), (0, 5)),

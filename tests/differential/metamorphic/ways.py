@@ -30,6 +30,7 @@ from qserver.sql.parser import Parsed, parse
 from qserver.sql.step_budget import StepBudget
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
+from tests.differential.bound import bound_form
 from tests.differential.metamorphic.answers import INTERNAL, Answer, Row
 from tests.differential.metamorphic.replicas import Replicas, new_run
 
@@ -94,6 +95,8 @@ class Ways:
             "begun": _begun(keyed),
             "fresh plan": _fresh(keyed),
             "parameters": _with_parameters(keyed),
+            "bound": _bound(keyed),
+            "again": _again(keyed),
             "constants": _with_constants(keyed),
         }
         for salt in range(3):
@@ -292,6 +295,38 @@ def _begun(gateway: SqlDatabase) -> Way:
 
 def _no_commit(outcome: Any) -> None:
     raise AssertionError(f"a query sends no commit: {outcome!r}")
+
+
+def _again(gateway: SqlDatabase) -> Way:
+    """A second time, and a third: what the first run has made is there then."""
+    once = _executed(gateway)
+
+    async def way(statements: Sequence[str]) -> Answer:
+        first = await once(statements)
+        if len(statements) > 1 or first.error is not None:
+            return first
+        second = await once(statements)
+        return second if second.error is not None else await once(statements)
+
+    return way
+
+
+def _bound(gateway: SqlDatabase) -> Way:
+    """With typed literals as parameters, arrays as lists: a first time, and again."""
+
+    async def way(statements: Sequence[str]) -> Answer:
+        if len(statements) > 1:
+            return await _abandoned(gateway, statements)
+        text, given = bound_form(statements[0])
+
+        async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+            await gateway.execute(text, given, timeout_ms=SECONDS_MAX * 1000)
+            result = await gateway.execute(text, given, timeout_ms=SECONDS_MAX * 1000)
+            return result.rows, result.types
+
+        return await _answered(made)
+
+    return way
 
 
 def _fresh(gateway: SqlDatabase) -> Way:
