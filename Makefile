@@ -124,10 +124,11 @@ suites: install ## the public suites of sqllogictest in the folder that QSERVER_
 hostile: install ## attack a real server, and see how its neighbours fare (SECONDS=600 SEED=7)
 	@$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
-bench: install ## measure storage, the engine, SQL beside sqlite3, and the log on disk
+bench: install ## measure storage, the engine, SQL beside sqlite3 and DuckDB, and the log on disk
 	@$(BIN)/python -m qserver.benchmarks.storage
 	@$(BIN)/python -m qserver.benchmarks.engine
 	@$(BIN)/python -m qserver.benchmarks.sql
+	@$(BIN)/python -m qserver.benchmarks.tpch
 	@$(BIN)/python -m qserver.benchmarks.durability
 
 growth: install ## measure how cost grows, and draw it: 15 minutes (ROWS_MAX=1000000)

@@ -1,0 +1,70 @@
+"""Measures the 22 queries of TPC-H in process, beside DuckDB with one thread.
+
+    python -m qserver.benchmarks.tpch [--scale 0.05]
+
+For each query: milliseconds of CPU time of the first run, which plans it and reads rows or fills
+vectors, of a later one, of DuckDB, and the ratio of the last two. The data comes from
+`tpchgen-cli`, a development dependency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import trio
+
+from qserver.benchmarks.analytics import cpu_ms, cpu_ms_of
+from qserver.benchmarks.tpch.queries import QUERIES
+from qserver.benchmarks.tpch.tables import generate, generator, load, load_duckdb
+from qserver.durability.page_cache import PageCache
+from qserver.engine.collector import settle_collector
+from qserver.engine.world import OrdinaryWorld
+from qserver.query.scratch import scratch_database
+from qserver.web.machine import half_of_memory
+
+ROUNDS = 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m qserver.benchmarks.tpch")
+    parser.add_argument("--scale", type=float, default=0.05, help="1 is a gigabyte of data")
+    options = parser.parse_args()
+    if generator() is None:
+        print("tpchgen-cli is not installed: there is no data for TPC-H")
+        return 0
+    trio.run(measure, options.scale)
+    return 0
+
+
+async def measure(scale: float) -> None:
+    settle_collector()
+    with TemporaryDirectory() as folder:
+        await trio.to_thread.run_sync(generate, Path(folder), scale)
+        duck = load_duckdb(Path(folder))
+        world = OrdinaryWorld(time.time, random.Random(), _report)
+        async with scratch_database(world, cache=PageCache(half_of_memory())) as database:
+            await load(Path(folder), database)
+            await database.database.checkpoint()  # the queries are to be all that runs
+            heads = ("first", "warm", "DuckDB", "DuckDB/warm")
+            print(f"{'TPC-H, ms of CPU time':24}{''.join(f'{head:>12}' for head in heads)}")
+            for query in QUERIES:
+                first = await cpu_ms_of(database, query.with_literals)
+                await cpu_ms_of(database, query.with_literals)
+                warm = [await cpu_ms_of(database, query.with_literals) for _ in range(ROUNDS)]
+                theirs = [cpu_ms(duck, query.with_literals) for _ in range(ROUNDS)]
+                times = first, sorted(warm)[ROUNDS // 2], sorted(theirs)[ROUNDS // 2]
+                numbers = "".join(f"{each:12.2f}" for each in (*times, times[2] / times[1]))
+                print(f"query {query.number:<18}{numbers}", flush=True)
+
+
+def _report(text: str, error: Exception) -> None:
+    print(f"{text}: {error!r}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

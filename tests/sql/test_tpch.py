@@ -1,0 +1,64 @@
+"""All 22 queries of TPC-H answer as DuckDB does: the first time, again, and with parameters.
+
+Without `tpchgen-cli`, which makes the data, the test is skipped. A nightly run has more of it.
+"""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qserver.benchmarks.tpch.queries import QUERIES
+from qserver.benchmarks.tpch.tables import generate, generator, load, load_duckdb
+from tests.sql.databases import opened_sql
+
+SCALE = 0.05 if "QSERVER_NIGHTLY" in os.environ else 0.01
+PRECISION = 1e-9
+"""DuckDB divides decimals as doubles."""
+
+
+@pytest.mark.skipif(generator() is None, reason="tpchgen-cli is not installed")
+async def test_all_queries_answer_as_duckdb_does(tmp_path: Path) -> None:
+    generate(tmp_path, SCALE)
+    found = 0
+    async with opened_sql() as database:
+        duck = load_duckdb(tmp_path)
+        await load(tmp_path, database)
+        for query in QUERIES:
+            expected = duck.execute(query.with_literals).fetchall()
+            found += len(expected)
+            for text, given in (
+                (query.with_literals, None),
+                (query.with_literals, None),
+                (query.sql, list(query.parameters)),
+                (query.sql, list(query.parameters)),
+            ):
+                result = await database.execute(text, given)
+                assert same(result.rows, expected), f"query {query.number}"
+        duck.close()
+    assert found > 100, "answers without rows compare nothing"
+
+
+def same(rows: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
+    return len(rows) == len(expected) and all(map(_same_row, rows, expected))
+
+
+def _same_row(row: tuple[Any, ...], expected: tuple[Any, ...]) -> bool:
+    return len(row) == len(expected) and all(map(_same_value, row, expected))
+
+
+def _same_value(value: Any, expected: Any) -> bool:
+    if isinstance(value, Decimal | float) and isinstance(expected, Decimal | float | int):
+        return abs(float(value) - float(expected)) <= PRECISION * max(1.0, abs(float(expected)))
+    return bool(value == expected)
+
+
+def test_every_query_has_values_for_its_parameters() -> None:
+    assert [query.number for query in QUERIES] == list(range(1, 23))
+    for query in QUERIES:
+        assert "$" not in query.with_literals
+        assert f"${len(query.parameters) + 1}" not in query.sql
