@@ -280,6 +280,12 @@ class Context:
         result = each.call(self, *arguments) if each.needs_context else each.call(*arguments)
         return self.weigh(result) if each.makes_long else result
 
+    def charge(self, name: str, steps: int) -> None:
+        """Charge work that is done at once, without a call through `costly`; refuse too much."""
+        if steps > STEPS_AT_ONCE_MAX:
+            raise refuse_steps(name, steps)
+        self.work += steps
+
     def check_deadline(self) -> None:
         """Check the deadline before a long step; `check` itself is called at yields."""
         self.check()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from json import JSONDecoder
 from typing import Any, Final
 
@@ -17,11 +18,12 @@ import msgspec
 
 from qserver.errors import (
     InvalidTextRepresentation,
+    ProgramLimitExceeded,
     QserverError,
     StatementTooComplex,
     UntranslatableCharacter,
 )
-from qserver.limits import JSON_DEPTH_MAX
+from qserver.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
 from qserver.values.jsonb import Jsonb, Structure, jsonb_of
 from qserver.values.text_input import numeric_from_text
 
@@ -42,6 +44,10 @@ _ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LOOKED_AT: Final = re.compile(rf"[\x00-\x1f]|{_ESCAPE.pattern}|\\")
 """Characters of a string that may be invalid: control characters, escapes, other backslashes."""
 
+COUNTED_LENGTH_MIN: Final = 8 * 1024
+NUMBER_BYTES: Final = 40
+"""What a short number takes in memory, for each of its characters."""
+
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -49,7 +55,7 @@ def json_from_text(text: str) -> str:
     """The text itself, if it is valid JSON."""
     _check_depth(text)
     try:
-        _decode(text)
+        _check(text)
     except (msgspec.DecodeError, UnicodeError, QserverError):
         _Reader(text, into_strings=False).read()
     return text
@@ -64,7 +70,7 @@ def structure_from_text(text: str) -> Structure:
     """The structure of a JSON text; of equal keys the last wins."""
     _check_depth(text)
     try:
-        value = _decode(text)
+        value = _decode(text) if len(text) < COUNTED_LENGTH_MIN else _counted(text)
     except (msgspec.DecodeError, UnicodeError):
         return _Reader(text, into_strings=True).read()
     if "\\u0000" in text:  # or an escaped backslash before u0000; the reader can tell
@@ -230,3 +236,24 @@ def _bad_json(detail: str) -> InvalidTextRepresentation:
 
 _STRINGS = JSONDecoder()
 _decode: Callable[[str], Any] = msgspec.json.Decoder(float_hook=numeric_from_text).decode
+_check: Callable[[str], Any] = msgspec.json.Decoder(float_hook=str).decode
+"""Numbers of a text that is kept are not read: 1e131000 has as many digits."""
+
+
+def _counted(text: str) -> Structure:
+    """`_decode` of a long text, whose numbers may have far more digits than it has characters."""
+    size = 0
+
+    def number(digits: str) -> Decimal:
+        nonlocal size
+        value = numeric_from_text(digits)
+        size += value.__sizeof__()
+        if size > VALUE_BYTES_MAX + len(text) * NUMBER_BYTES:
+            raise ProgramLimitExceeded(
+                "value is too large",
+                detail=f"Its numbers have more digits than {VALUE_BYTES_MAX} bytes hold.",
+                hint="Cut it into parts, one per row.",
+            )
+        return value
+
+    return msgspec.json.Decoder(float_hook=number).decode(text)

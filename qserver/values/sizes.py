@@ -15,7 +15,7 @@ from typing import Any, Final
 from qserver.errors import ProgramLimitExceeded
 from qserver.limits import ROW_BYTES_MAX
 from qserver.values.jsonb import Jsonb
-from qserver.values.keys import Descending
+from qserver.values.keys import Descending, RecordKey
 from qserver.values.records import Record
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
 
@@ -72,7 +72,7 @@ def size_of(value: Any) -> int:
         return size_of(value.text)
     if kind is Decimal:
         return int(value.__sizeof__()) - _NUMERIC_SMALL
-    if kind is tuple or kind is list or kind is Record:
+    if kind is tuple or kind is list or kind is Record or kind is RecordKey:
         return _size_of_elements(value)
     return size_of(value.value) if kind is Descending else 0
 
@@ -131,4 +131,6 @@ def _size_of_elements(elements: Any) -> int:
     return flat + (len(joined) if joined.isascii() else sum(map(str.__sizeof__, elements)))
 
 
-_SIZED_CLASSES: Final = frozenset({str, bytes, Jsonb, Decimal, tuple, list, Record, Descending})
+_SIZED_CLASSES: Final = frozenset(
+    {str, bytes, Jsonb, Decimal, tuple, list, Record, RecordKey, Descending}
+)

@@ -5,11 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from pathlib import Path
 from random import Random, SystemRandom
 
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.siege import ATTACKERS, Siege
+from tests.hostile.sweep import Step, steps
+
+SWEEP_SECONDS = 300.0
+"""How long the sweep of the catalogue goes on, where nothing else is asked for."""
+
+STEP_SECONDS_MOST = 0.1
+"""Processor time of a step, on a machine of its own."""
+
+WORST_SHOWN = 10
 
 
 def main() -> int:
@@ -24,6 +34,7 @@ def main() -> int:
     if not attacks:
         parser.error(f"no attack has {options.match!r} in its name")
     Random(seed).shuffle(attacks)
+    slow = sweep_catalogue(seed, options.seconds or SWEEP_SECONDS) if not options.match else []
     if options.seconds is not None:
         attacks *= 1 + int(options.seconds)
     print(f"seed {seed}, {len(ATTACKS)} kinds of attack", flush=True)
@@ -33,10 +44,26 @@ def main() -> int:
     if sys.stdout.isatty():
         print()
     print(report)
-    problems = report.problems()
+    problems = [*report.problems(), *slow]
     for problem in problems:
         print(f"PROBLEM: {problem}")
     return 1 if problems else 0
+
+
+def sweep_catalogue(seed: int, seconds: float) -> list[str]:
+    """Call everything in the catalogue with long values, for so long; what is too slow."""
+    until = time.monotonic() + seconds
+    found: list[Step] = []
+    for step in steps(Random(seed)):
+        found.append(step)
+        if time.monotonic() > until:
+            break
+    worst = sorted(found, key=lambda step: -step.seconds)
+    print(f"{len(found)} calls of functions, operators, aggregates, casts and orders; the slowest:")
+    for step in worst[:WORST_SHOWN]:
+        print(f"  {step}", flush=True)
+    slow = [step for step in worst if step.seconds > STEP_SECONDS_MOST]
+    return [f"a step of {step}" for step in slow]
 
 
 def tell(line: str) -> None:

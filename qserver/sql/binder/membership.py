@@ -185,7 +185,7 @@ def _cost_of_each(comparison: Function) -> Cost:
             return (size_of(array) * 8 + min(size_of(operand) * len(array), size_of(array))) // 1000
         total = 0
         for element in flat(array):
-            total += 1 + each(operand, element)
+            total += 2 + each(operand, element)
             if total > STEPS_AT_ONCE_MAX:
                 break
         return total

@@ -343,7 +343,8 @@ class _AggregatePrinter:
             self.source.name("size_of", size_of)
             there = f"{code} is not None and " * (argument.nullable and not call.aggregate.strict)
             with self.source.block(f"if {there}{size} >= {BYTES_SMALL}:"):
-                self.pipeline.charge_rows(f"{self.source.known(cost, 'cost')}({code})")
+                name = call.aggregate.name
+                self.pipeline.charge_call(name, f"{self.source.known(cost, 'cost')}({code})")
 
     def _run_step(self, call: AggregateCall, states: list[str], codes: list[str]) -> None:
         for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):

@@ -27,7 +27,16 @@ from qserver.sql.expressions import (
     IsDistinct,
     Slot,
 )
-from qserver.sql.functions.costs import BASED, FREE, PATTERNED, Cost, cast_cost, cost_of, linear
+from qserver.sql.functions.costs import (
+    BASED,
+    FREE,
+    PATTERNED,
+    Cost,
+    cast_cost,
+    cost_of,
+    key_cost,
+    linear,
+)
 from qserver.sql.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
 from qserver.values.sizes import is_sized
@@ -142,13 +151,18 @@ def costly_cast(function: Callable[[Any], Any], cost: Cost, target: SqlType) -> 
 def costly_rows(function: TableFunction) -> CostlyCall:
     """Return a table function with its cost. Its rows are measured where they are held."""
     cost = cost_of(function.name, function.parameters, function.cost)
+    if function.cost is None and any(each.kind is Kind.JSON for each in function.parameters):
+        cost = key_cost  # all parts are made before the first row, as they stand in the text
     return CostlyCall(function.name, function.call, cost, makes_long=False)
 
 
 def step_cost(aggregate: Aggregate, argument: Expression) -> Cost | None:
     """Return an aggregate's cost for a long value, if it does more than hold or count the value."""
-    if aggregate.keeps or aggregate.name == "count" or not may_be_long(argument):
+    if not may_be_long(argument) or aggregate.name == "count":
         return None
+    if aggregate.keeps:  # as it is, or as JSON
+        makes_json = aggregate.returns.kind in (Kind.JSON, Kind.JSONB)
+        return cost_of("to_json", (argument.type,), None, aggregate.returns) if makes_json else None
     if argument.type.kind is Kind.NUMERIC and aggregate.name not in _ONE_BY_ONE:
         return linear(500)
     return cost_of(aggregate.name, (argument.type,), None)

@@ -109,6 +109,11 @@ class Pipeline:
         self.source.line(f"context.work += {rows_looked_at}")
         self.pause_if_due()
 
+    def charge_call(self, name: str, steps: str) -> None:
+        """Print the charge for one long value, which is refused if it would take too long."""
+        self.source.line(f"context.charge({name!r}, {steps})")
+        self.pause_if_due()
+
     @contextmanager
     def weighed(self, rows_looked_at: str) -> Iterator[Weight]:
         """`charge_rows`, weighted by the length of the code that is printed inside for each row."""
@@ -244,7 +249,7 @@ class Pipeline:
             there = f"{name} is not None and " if of_rows or expression.nullable else ""
             with self.source.block(f"if {there}{size_code(expression, name)} >= {BYTES_SMALL}:"):
                 cost = cost_of("=", (expression.type,), None)
-                self.charge_rows(f"{self.source.known(cost, 'cost')}({name})")
+                self.charge_call("=", f"{self.source.known(cost, 'cost')}({name})")
 
     def charge_memory(self, name: str, width: int) -> None:
         """Print the memory charge for a growing list, every ROWS_BETWEEN_CHECKS rows."""

@@ -15,13 +15,16 @@ meanwhile; every other is charged, and the next yield check after the row yields
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import Any, Final, TypeAlias
 
 from qserver.errors import ProgramLimitExceeded
 from qserver.limits import ARRAY_DIMENSIONS_MAX, STEPS_AT_ONCE_MAX
 from qserver.values.jsonb import Jsonb
-from qserver.values.sizes import size_of
+from qserver.values.records import Record
+from qserver.values.sizes import ELEMENT_BYTES, size_of
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
 
 Cost: TypeAlias = Callable[..., int]
@@ -30,8 +33,20 @@ Cost: TypeAlias = Callable[..., int]
 BYTES_SMALL: Final = 1024
 """Arguments shorter than this in total are not charged: no such call takes long."""
 
-_MARK_NANOSECONDS: Final = {",": 300, ":": 300, "[": 1500, "{": 1500, "\\": 800}
-"""The parse time beyond that per byte, for each element, member, array, object and escape."""
+_MARK_NANOSECONDS: Final = {
+    ",": 300,
+    ":": 600,
+    '"': 100,
+    ".": 1500,
+    "[": 1500,
+    "{": 1500,
+    "\\": 800,
+}
+"""The parse time beyond that per byte, for each element, member, number with a point, array, object
+and escape."""
+
+_ARRAY_MARK_NANOSECONDS: Final = {",": 1500, "{": 1500, "}": 1500, '"': 800, "\\": 800}
+"""The same for the text of an array."""
 
 
 def FREE(*arguments: Any) -> int:
@@ -121,7 +136,17 @@ def replace_cost(text: Any, old: Any, new: Any) -> int:
 
 def cut_cost(text: Any, characters: Any) -> int:
     """btrim and similar: each character at an end is looked up among those given."""
-    return 0 if text is None else len(text) * (80 + len(set(characters or ()))) // 8000
+    if text is None or characters is None:
+        return 0
+    few = len(characters) <= BYTES_SMALL
+    distinct = len(set(characters)) if few else BYTES_SMALL
+    return (len(text) * (80 + distinct) // 8 + len(characters) * 60) // 1000
+
+
+def translate_cost(text: Any, old: Any, new: Any) -> int:
+    """translate: a table of the characters, and each character of the text."""
+    each = 6 if text is None or text.isascii() else 60
+    return (size_of(text) * each + (size_of(old) + size_of(new)) * 120) // 1000
 
 
 def parts_cost(text: Any, delimiter: Any, *others: Any) -> int:
@@ -142,23 +167,23 @@ def part_cost(text: Any, delimiter: Any, number: Any) -> int:
 
 def joined_cost(separator: Any, *values: Any) -> int:
     """concat_ws: the values, and a separator for each."""
-    return (size_of(separator) * len(values) + sum(map(size_of, values))) // 250
+    return size_of(separator) * len(values) // 250 + shown_cost(*values)
 
 
 def list_cost(array: Any, separator: Any, *others: Any) -> int:
     """array_to_string: each element becomes text, with a separator."""
     if array is None:
         return 0
-    return (size_of(array) * 25 + size_of(separator) * len(array) * 4) // 1000
+    return shown_cost(array) + size_of(separator) * size_of(array) // ELEMENT_BYTES * 4 // 1000
 
 
 def template_cost(template: Any, *values: Any) -> int:
     """format: any value may be at each placeholder."""
     if template is None:
         return 0
-    longest = max(map(size_of, values), default=0)
     places: int = template.count("%")
-    return 2 + (size_of(template) * 30 + places * (1000 + 3 * longest)) // 1000
+    longest = max(map(shown_cost, values), default=0) if places else 0
+    return 2 + size_of(template) * 30 // 1000 + places * (1 + longest)
 
 
 def pattern_cost(text: Any, pattern: Any) -> int:
@@ -167,7 +192,7 @@ def pattern_cost(text: Any, pattern: Any) -> int:
         return 0
     pieces: int = pattern.count("%")
     if "_" not in pattern:
-        return 1 + pieces + (len(text) * 4 + len(pattern) * 200) // 1000
+        return 1 + 2 * pieces + (len(text) * 4 + len(pattern) * 200) // 1000
     unknown: int = pattern.count("_")
     compiled = 100 * min(pieces + 1, unknown)
     unknown = unknown if pieces else 0
@@ -210,10 +235,34 @@ def factorial_cost(value: Any) -> int:
     return 0 if value is None else 5 + 2 * max(value, 0)
 
 
-_OF_KINDS: Final = {
+_SHOWN_NANOSECONDS: Final = {float: 5000, str: 3000, bytes: 3000, Decimal: 2500, int: 800}
+"""The time to print an element of an array, by its class: floats are printed as C does it, texts
+are looked at for what needs quotes."""
+
+
+def shown_cost(*arguments: Any) -> int:
+    """Printing values, as text or JSON: each element of an array, each byte of others."""
+    return sum(map(_shown_steps, arguments))
+
+
+def _shown_steps(value: Any) -> int:
+    kind = type(value)
+    if kind is str or kind is Jsonb:
+        return size_of(value) * 12 // 1000
+    if kind is not tuple and kind is not Record:
+        return size_of(value) * 100 // 1000
+    leaf = value
+    while leaf and (type(leaf) is tuple or type(leaf) is Record):
+        leaf = leaf[-1]
+    each = 3000 if kind is Record else _SHOWN_NANOSECONDS.get(type(leaf), 3000)
+    size = size_of(value)
+    return (size // ELEMENT_BYTES * each + size * 4) // 1000
+
+
+_LONG_KINDS: Final = {
     Kind.NUMERIC: linear(100),
-    Kind.ARRAY: linear(25),
-    Kind.RECORD: linear(25),
+    Kind.ARRAY: linear(40),
+    Kind.RECORD: linear(40),
     Kind.JSON: json_cost,
     Kind.JSONB: json_cost,
 }
@@ -221,11 +270,41 @@ _DEFAULT: Final = linear(2)
 _OF_TEXT_AS_JSON: Final = linear(12)
 
 
+_COMPARED: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "min", "max"})
+
+
+def _cost_of_kind(kind: Kind, returns: SqlType | None, compares: bool) -> Cost:
+    """Return the cost of an argument of a kind, for a function without a cost of its own."""
+    if compares and kind is Kind.JSONB:
+        return key_cost
+    makes_json = returns is not None and returns.kind in (Kind.JSON, Kind.JSONB)
+    prints = makes_json or (returns is not None and returns.kind in TEXT_KINDS)
+    if prints and kind in (Kind.ARRAY, Kind.RECORD, Kind.BYTEA):
+        return shown_cost
+    if kind in _LONG_KINDS:
+        return _LONG_KINDS[kind]
+    return _OF_TEXT_AS_JSON if makes_json else _DEFAULT
+
+
+@lru_cache(maxsize=1024)
+def _sum_of(costs: tuple[Cost, ...]) -> Cost:
+    """Return the costs of all arguments together; the last is that of further arguments, too."""
+    if len(set(costs)) == 1:
+        return costs[0]
+
+    def cost(*arguments: Any) -> int:
+        each = chain(costs, repeat(costs[-1]))
+        return sum([cost_of_one(one) for cost_of_one, one in zip(each, arguments, strict=False)])
+
+    return cost
+
+
 def regex_cost(text: Any, pattern: Any, *others: Any) -> int:
     """Regular expressions: the pattern is compiled, and each character visited."""
     if text is None or pattern is None:
         return 0
-    return 50 + size_of(text) * 60 // 1000 + min(10 * len(pattern), STEPS_AT_ONCE_MAX // 2)
+    steps = 50 + size_of(text) * 60 // 1000 + min(10 * len(pattern), STEPS_AT_ONCE_MAX // 2)
+    return steps + sum(map(size_of, others)) * 500 // 1000
 
 
 _PICTURE: Final = linear_from(15, 3000)
@@ -239,6 +318,9 @@ PATTERNED: Final = frozenset(
 """Functions whose second argument is a regular expression."""
 
 _NAMED: Final[dict[str, Cost]] = {
+    **dict.fromkeys(
+        ("extract", "date_part", "date_trunc", "convert_to", "convert_from"), linear(60)
+    ),
     "to_char": _PICTURE,
     "to_date": _PICTURE,
     "to_timestamp": _PICTURE,
@@ -262,17 +344,25 @@ def cost_of(
         return own
     if name in _NAMED:
         return _NAMED[name]
-    found = [_OF_KINDS[each.kind] for each in parameters if each.kind in _OF_KINDS]
-    if not found:
-        makes_json = returns is not None and returns.kind in (Kind.JSON, Kind.JSONB)
-        return _OF_TEXT_AS_JSON if makes_json else _DEFAULT
-    return json_cost if json_cost in found else found[0]
+    if not parameters:
+        return _DEFAULT
+    # Functions of arrays compare elements, too.
+    compares = name in _COMPARED or any(each.kind is Kind.ARRAY for each in parameters)
+    return _sum_of(tuple([_cost_of_kind(each.kind, returns, compares) for each in parameters]))
 
 
 def bytea_cost(text: Any, *others: Any) -> int:
     """Parsing BYTEA: escapes cost more than other characters."""
     escapes = text.count("\\") if type(text) is str else 0
     return (size_of(text) * 5 + escapes * 400) // 1000
+
+
+def array_text_cost(text: Any, *others: Any) -> int:
+    """Reading an array: each element, bracket, quote and escape."""
+    if type(text) is not str:
+        return size_of(text) * 150 // 1000
+    marks = [text.count(mark) * cost for mark, cost in _ARRAY_MARK_NANOSECONDS.items()]
+    return (size_of(text) * 30 + sum(marks)) // 1000
 
 
 def pretty_cost(value: Any) -> int:
@@ -284,13 +374,15 @@ def cast_cost(source: SqlType, target: SqlType) -> Cost:
     if target.kind is source.kind and target.element is None:
         return FREE
     if source.element is not None and target.element is not None:
-        return linear(20)
+        return linear(100)
+    if target.kind in (Kind.JSON, Kind.JSONB) and source.element is not None:
+        return shown_cost
     if target.kind in (Kind.JSON, Kind.JSONB) or source.kind is Kind.JSONB:
         return FREE if target.kind in TEXT_KINDS else json_cost
     if target.element is not None:
-        return linear(150)
+        return array_text_cost
     if source.element is not None or source.kind is Kind.RECORD:
-        return linear(100)
+        return shown_cost
     if target.kind in TEXT_KINDS and source.kind in (*TEXT_KINDS, Kind.UNKNOWN, Kind.JSON):
         return FREE
     if target.kind is Kind.BYTEA:

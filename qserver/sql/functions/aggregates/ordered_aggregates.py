@@ -9,10 +9,14 @@ NULL fraction skips all rows, and so gives NULL.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import ceil, floor
+from operator import itemgetter
 from typing import Any, Final
 
 from qserver.errors import ArraySubscriptError, NullValueNotAllowed, NumericValueOutOfRange
+from qserver.limits import STEPS_AT_ONCE_MAX
+from qserver.sql.functions.costs import refuse_steps
 from qserver.sql.functions.datetime.arithmetic import (
     interval_times,
     intervals_difference,
@@ -20,6 +24,7 @@ from qserver.sql.functions.datetime.arithmetic import (
 )
 from qserver.sql.functions.registry import Aggregate
 from qserver.values.interval import Interval
+from qserver.values.sizes import ELEMENT_BYTES, size_of
 from qserver.values.text_output import text_of_double
 from qserver.values.types import (
     ANYARRAY,
@@ -32,6 +37,9 @@ from qserver.values.types import (
 )
 
 _DOUBLES: Final = array_of(DOUBLE)
+
+FRACTIONS_MOST: Final = STEPS_AT_ONCE_MAX // 2
+"""Percentiles that one call computes at once."""
 
 
 def _checked(fraction: float) -> float:
@@ -86,11 +94,18 @@ def percentiles_of(fractions: Sequence[Any] | None, values: Sequence[Any]) -> An
 def _each(compute: Any, fractions: Sequence[Any] | None, values: Sequence[Any]) -> Any:
     if fractions is None or not values:
         return None
+    count = size_of(fractions) // ELEMENT_BYTES
+    if count > FRACTIONS_MOST:
+        raise refuse_steps("percentiles", 2 * count)
+    return _computed(compute, fractions, values)
+
+
+def _computed(compute: Any, fractions: Sequence[Any], values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(
         [
             None
             if fraction is None
-            else _each(compute, fraction, values)
+            else _computed(compute, fraction, values)
             if isinstance(fraction, tuple)
             else compute(fraction, values)
             for fraction in fractions
@@ -99,15 +114,9 @@ def _each(compute: Any, fractions: Sequence[Any] | None, values: Sequence[Any]) 
 
 
 def most_frequent(values: Sequence[Any]) -> Any:
-    best, best_count, at = None, 0, 0
-    while at < len(values):
-        end = at + 1
-        while end < len(values) and values[end] == values[at]:
-            end += 1
-        if end - at > best_count:
-            best, best_count = values[at], end - at
-        at = end
-    return best
+    """The first of those that occur most often, among sorted values."""
+    runs = [(value, len(list(run))) for value, run in groupby(values)]
+    return max(runs, key=itemgetter(1), default=(None, 0))[0]
 
 
 def _percentile(name: str, fraction: Any, value: Any, returns: Any, finish: Any) -> Aggregate:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from json import JSONDecoder
 from typing import Any, Final
 
-from qserver.sql.functions.costs import pairs_cost, pretty_cost
+from qserver.sql.functions.costs import key_cost, pairs_cost, pretty_cost
 from qserver.sql.functions.registry import Function
 from qserver.values.jsonb import (
     Jsonb,
@@ -62,18 +62,27 @@ def _contains_elements(whole: list[Structure], part: list[Structure]) -> bool:
 
 def exists(value: Jsonb, key: str) -> bool:
     """Tell whether the text is a key of the object, an element of the array, or the value."""
-    structure = value.value
-    if isinstance(structure, dict | list):
-        return key in structure
-    return bool(structure == key)
+    return key in _texts_of(value)
 
 
 def exists_any(value: Jsonb, keys: Keys) -> bool:
-    return any(key is not None and exists(value, key) for key in keys)
+    return not _texts_of(value).isdisjoint(keys)
 
 
 def exists_all(value: Jsonb, keys: Keys) -> bool:
-    return all(key is None or exists(value, key) for key in keys)
+    return _texts_of(value).issuperset({*keys} - {None})
+
+
+def _texts_of(value: Jsonb) -> set[str]:
+    """The keys of an object, the texts in an array, or the text itself."""
+    structure = value.value
+    if isinstance(structure, dict):
+        return set(structure)
+    return {
+        each
+        for each in (structure if isinstance(structure, list) else [structure])
+        if type(each) is str
+    }
 
 
 # --- formatting ----------------------------------------------------------------------------------
@@ -170,6 +179,6 @@ FUNCTIONS: Final = (
     Function("jsonb_exists_any", (JSONB, _TEXTS), BOOLEAN, exists_any),
     Function("jsonb_exists_all", (JSONB, _TEXTS), BOOLEAN, exists_all),
     Function("jsonb_strip_nulls", (JSONB,), JSONB, strip_nulls),
-    Function("json_strip_nulls", (JSON,), JSON, strip_nulls_of_json),
+    Function("json_strip_nulls", (JSON,), JSON, strip_nulls_of_json, cost=key_cost),
     Function("jsonb_pretty", (JSONB,), TEXT, pretty, cost=pretty_cost),
 )

@@ -15,10 +15,12 @@ from qserver.sql.functions.costs import (
     FREE,
     cut_cost,
     linear,
+    lower_cost,
     pad_cost,
     part_cost,
     repeat_cost,
     replace_cost,
+    translate_cost,
 )
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.text.letters import initcap, lower, upper
@@ -267,8 +269,8 @@ FUNCTIONS: Final = (
     *_lengths(),
     *_trims(),
     *_pieces(),
-    Function("lower", (TEXT,), TEXT, lower, cost=linear(6)),
-    Function("upper", (TEXT,), TEXT, upper, cost=linear(6)),
+    Function("lower", (TEXT,), TEXT, lower, cost=lower_cost),
+    Function("upper", (TEXT,), TEXT, upper, cost=lower_cost),
     Function("initcap", (TEXT,), TEXT, initcap, cost=linear(200)),
     *_paddings(),
     Function(
@@ -279,7 +281,7 @@ FUNCTIONS: Final = (
         length="len({0}) * {1}",
     ),
     Function("replace", (TEXT, TEXT, TEXT), TEXT, replace, cost=replace_cost),
-    Function("translate", (TEXT, TEXT, TEXT), TEXT, translate, cost=linear(6)),
+    Function("translate", (TEXT, TEXT, TEXT), TEXT, translate, cost=translate_cost),
     Function("reverse", (TEXT,), TEXT, reverse, inline="{0}[::-1]"),
     Function("ascii", (TEXT,), INTEGER, code_of),
     Function("chr", (INTEGER,), TEXT, character_of),

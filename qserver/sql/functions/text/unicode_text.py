@@ -7,7 +7,7 @@ import unicodedata
 from typing import Final, Literal, cast
 
 from qserver.errors import InvalidParameterValue, SqlSyntaxError
-from qserver.sql.functions.costs import linear
+from qserver.sql.functions.costs import linear, unistr_cost
 from qserver.sql.functions.registry import Function
 from qserver.values.types import BOOLEAN, TEXT
 
@@ -72,7 +72,7 @@ def _form(name: str) -> Literal["NFC", "NFD", "NFKC", "NFKD"]:
 
 
 FUNCTIONS: Final = (
-    Function("unistr", (TEXT,), TEXT, unistr),
+    Function("unistr", (TEXT,), TEXT, unistr, cost=unistr_cost),
     Function("normalize", (TEXT,), TEXT, normalize, cost=linear(60)),
     Function("normalize", (TEXT, TEXT), TEXT, normalize, cost=linear(60)),
     Function("is_normalized", (TEXT,), BOOLEAN, is_normalized),
