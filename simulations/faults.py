@@ -46,6 +46,8 @@ class Profile:
     """Whether the disk begins an append when it is called, or when it is awaited."""
     all_here: bool = False
     """Whether all that may be done where it is asked for is done there, whatever the seed says."""
+    holds: bool = False
+    """Whether snapshots are held open across checkpoints, see `holding`."""
     past: int = 0
     """How many versions a family of branches has when its clients begin, each with a checkpoint."""
     steps: int = 14
@@ -104,6 +106,7 @@ def make_profile(name: str, seed: int) -> Profile:
         ),
         cache_bytes=chance.choice((1 << 30, 1 << 30, 100_000, 2_000)),
         history=chance.choice((0.0, 0.0, 0.5, 1e9)),
+        holds=Random(f"holds {name} {seed}").random() < 0.4,
     )
     if name == "calm":
         return shape

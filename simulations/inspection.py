@@ -55,7 +55,7 @@ def recovery_problems(recovered: Snapshot, published: Published) -> list[str]:
     if recovered.shards != published.shards:
         problems.append(f"there are {recovered.shards} shards, not {published.shards}")
     for number in sorted({*(number for number, _ in recovered.trees.items()), *published.entries}):
-        is_now, was = _entries(recovered, number), published.entries.get(number, {})
+        is_now, was = entries_of(recovered, number), published.entries.get(number, {})
         if is_now != was:
             problems.append(f"tree {number} holds {is_now}, not {was}")
         changed = [trees.tree(number).last_change for trees in (recovered.trees, published.trees)]
@@ -64,7 +64,7 @@ def recovery_problems(recovered: Snapshot, published: Published) -> list[str]:
     return problems
 
 
-def _entries(snapshot: Snapshot, tree: int) -> dict[Key, Value]:
+def entries_of(snapshot: Snapshot, tree: int) -> dict[Key, Value]:
     entries: dict[Key, Value] = {}
     for keys, values in snapshot.pages(tree):
         entries.update(zip(keys, values, strict=True))

@@ -58,6 +58,7 @@ SOMETIMES: Final = (
     "commits went on while a checkpoint was saved",
     "pages of an old checkpoint were forgotten",
     "a kept checkpoint was dropped",
+    "a snapshot was held across checkpoints",
     "the process crashed between the pages of a checkpoint",
     "the process crashed while it saved a checkpoint",
     "recovery began with a checkpoint",

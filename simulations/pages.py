@@ -41,6 +41,11 @@ class FickleCache(PageCache):
             self.evict(page, size)
         return len(gone)
 
+    def evict_all(self) -> None:
+        for page, size in list(self._line.items()):
+            del self._line[page]
+            self.evict(page, size)
+
 
 def entries_of(snapshot: Snapshot, tree: int, shelf: Shelf) -> dict[Key, Value]:
     """Return all entries of a tree, without touching the cache."""

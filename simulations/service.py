@@ -39,6 +39,7 @@ from qserver.values.relations import Sequence
 from simulations.checkers.kept_history import KeptHistory
 from simulations.disk import Disk, DiskHandle
 from simulations.history import History, Operation, Status
+from simulations.holding import hold_snapshots
 from simulations.inspection import (
     disk_problems,
     leftovers,
@@ -120,6 +121,10 @@ class Service:
                 nursery.start_soon(self._step_aside_when_wanted, database, process, over)
                 nursery.start_soon(self._inspect, database)
                 nursery.start_soon(sweep_answers, database, self.world, SWEEPS)
+                if self.world.profile.holds:
+                    nursery.start_soon(
+                        hold_snapshots, self.world, database, self.world.holding, self.problems
+                    )
         over.set()
 
     async def _step_aside_when_wanted(

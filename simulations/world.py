@@ -68,6 +68,7 @@ class SimulatedWorld:
         self.passing_by = self.delays.choice((0.0, 0.5, 1.0))
         """How likely an idle actor handles a message where it is sent."""
         self.ids = Random(f"ids {seed}")
+        self.holding = Random(f"holding {seed}")
         self.arrivals = Random(f"arrivals {seed}")
         self.batching = self.arrivals.choice((0.0, 0.5, 1.0))
         """How likely a request is handled in a batch with others."""

@@ -18,6 +18,7 @@ from simulations.mutants import (
     feeds,
     footprints,
     guarded,
+    leases,
     live,
     logged,
     named,
@@ -84,4 +85,5 @@ MUTANTS: Final = (
     *named.MUTANTS,
     *steps.MUTANTS,
     *guarded.MUTANTS,
+    *leases.MUTANTS,
 )
