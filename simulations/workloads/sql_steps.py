@@ -15,6 +15,7 @@ the process crashed, comes back and asks for it. Some programs are one list of s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
@@ -263,7 +264,7 @@ class SqlSteps(SqlWorkload):
         contents: list[Contents] = []
         await self.complain(service, lambda each: self._replay(each, set(there), contents))
         if contents:
-            await self.complain(service, lambda each: _differences(each, contents[0]))
+            await self.complain(service, lambda each: _least_differences(each, contents))
 
     def _replay(
         self, transaction: Transaction, there: set[int], at_last: list[Contents]
@@ -284,17 +285,21 @@ class SqlSteps(SqlWorkload):
                 committed.setdefault(answer.version, []).append(program)
         if problems:
             return problems
-        contents: Contents = dict.fromkeys(TABLES, ModelTable())
+        possible: list[Contents] = [dict.fromkeys(TABLES, ModelTable())]
+        """Programs of one version may have come in several orders that answer them alike."""
         for version in sorted({*opened, *committed}):
-            after = _follow(contents, committed.get(version, []))
-            if after is None:
-                together = [_told(each, contents) for each in committed[version]]
-                return [*problems, f"version {version} does not follow: {'; '.join(together)}"]
-            contents = after
+            together = committed.get(version, [])
+            after = [each for contents in possible for each in _followed(contents, together)]
+            if not after:
+                why = "; ".join(_told(each, possible[0]) for each in together)
+                return [*problems, f"version {version} does not follow: {why}"]
+            possible = _distinct(after)
             for program in opened.get(version, []):
-                if _run(program, contents) is None:
-                    problems.append(f"opened at {version}: {_told(program, contents)}")
-        at_last.append(contents)
+                fitting = [each for each in possible if _run(program, each) is not None]
+                if not fitting:
+                    problems.append(f"opened at {version}: {_told(program, possible[0])}")
+                possible = fitting or possible
+        at_last += possible
         return problems
 
 
@@ -309,17 +314,18 @@ def _run(program: Program, contents: Contents) -> ModelSession | None:
     return session
 
 
-def _follow(contents: Contents, programs: list[Program]) -> Contents | None:
-    """Return the contents after all programs, in whatever order gives them their answers."""
+def _followed(contents: Contents, programs: list[Program]) -> Iterator[Contents]:
+    """Yield the contents after all programs, for each order that gives them their answers."""
     if not programs:
-        return contents
+        yield contents
     for at, program in enumerate(programs):
         session = _run(program, contents)
         if session is not None and program.affected in (None, session.affected):
-            after = _follow(session.contents, programs[:at] + programs[at + 1 :])
-            if after is not None:
-                return after
-    return None
+            yield from _followed(session.contents, programs[:at] + programs[at + 1 :])
+
+
+def _distinct(possible: list[Contents]) -> list[Contents]:
+    return [each for at, each in enumerate(possible) if each not in possible[:at]]
 
 
 def _told(program: Program, contents: Contents) -> str:
@@ -334,6 +340,10 @@ def _told(program: Program, contents: Contents) -> str:
         elif (expected := session.run(step)) != answer:
             return f"program {program.number}, {done}: got {answer}, the model says {expected}"
     return f"program {program.number} affected {program.affected}, not {session.affected}: {done}"
+
+
+def _least_differences(transaction: Transaction, possible: list[Contents]) -> list[str]:
+    return min((_differences(transaction, each) for each in possible), key=len)
 
 
 def _differences(transaction: Transaction, contents: Contents) -> list[str]:
