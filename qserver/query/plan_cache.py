@@ -12,8 +12,9 @@ The cache bounds the number of plans and their memory; the least recently used g
 database has a cache of its own, and all of them count in `KeptPlans`, which empties the largest
 when memory is short.
 
-A plan also depends on the size of its tables. Now and then, more rarely the longer the plan lasts,
-the cache checks whether one has grown or shrunk so much that another plan may be better.
+A plan also depends on the size of its tables. Another `is` shows that no tree of the database has
+reached another power of two since the cache looked last (`Trees.sizes`). Otherwise it looks whether
+one of the plan's tables is twice or half as large, and the plan is made anew.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.values.relations import Definition
 from qserver.values.sizes import is_sized
 
-SIZE_CHANGES_MANY = 8
+SIZE_CHANGES_MANY = 2
 """The factor by which a table must grow or shrink to deserve another plan."""
 
 PLANS_LARGE_MIN = 3
@@ -69,17 +70,16 @@ class Plan:
         "long_columns",
         "may_yield",
         "names",
-        "next_look",
         "parameters",
         "row_bytes",
         "size",
         "sized_columns",
         "sizes",
+        "sizes_seen",
         "statement",
         "system_tables",
         "types",
         "undecided",
-        "uses",
         "watched",
         "writes",
     )
@@ -126,9 +126,8 @@ class Plan:
         self.fingerprint: Any = None
         self.may_yield = False
         """Whether it ever gave more than one page, or wanted others to run; see `body`."""
-        self.uses = 0
-        self.next_look = 1
-        """Number of uses until the table sizes are checked again."""
+        self.sizes_seen: object = None
+        """The `Trees.sizes` for which the plan was found to suit."""
 
     def holds_in(self, catalog: Catalog) -> bool:
         if self.catalog is catalog:
@@ -141,13 +140,13 @@ class Plan:
         return True
 
     def suits(self, snapshot: Snapshot) -> bool:
-        """Return whether the tables are still about as large as they were. Doubles `next_look`."""
-        self.next_look *= 2
+        """Return whether the tables are still about as large as they were."""
         for tree, before in self.sizes.items():
             now = snapshot.count(tree)
             small, large = min(before, now), max(before, now)
             if large >= SIZE_MATTERS_FROM and large >= SIZE_CHANGES_MANY * max(small, 1):
                 return False
+        self.sizes_seen = snapshot.trees.sizes
         return True
 
 
@@ -258,9 +257,8 @@ class PlanCache:
         if plan is None:
             self._misses += 1
             return None
-        plan.uses += 1
         if (plan.catalog is catalog or plan.holds_in(catalog)) and (
-            plan.uses < plan.next_look or plan.suits(snapshot)
+            plan.sizes_seen is snapshot.trees.sizes or plan.suits(snapshot)
         ):
             self._hits += 1
             self._fingerprints.move_to_end(fingerprint)

@@ -203,6 +203,8 @@ _NO_TREES: Final[Block] = {}
 
 class Trees(msgspec.Struct, frozen=True, eq=False):
     blocks: dict[int, Block] = msgspec.field(default_factory=dict)
+    sizes: object = msgspec.field(default_factory=object)
+    """The same object while no tree has another size, in powers of two: see `plan_cache`."""
 
     def tree(self, number: int) -> RangedTree:
         return self.blocks.get(number >> BLOCK_BITS, _NO_TREES).get(number, NOTHING)
@@ -212,10 +214,18 @@ class Trees(msgspec.Struct, frozen=True, eq=False):
             yield from block.items()
 
     def changed(self, trees: Mapping[int, RangedTree], dropped: Iterable[int] = ()) -> Trees:
-        blocks = self.blocks.copy()
+        blocks, sizes = self.blocks.copy(), self.sizes
         for number, tree in trees.items():
             at = number >> BLOCK_BITS
-            blocks[at] = {**blocks.get(at, _NO_TREES), number: tree}
+            block = blocks.get(at, _NO_TREES)
+            old = block.get(number, NOTHING)
+            if old.lows or tree.lows:
+                before, after = len(old), len(tree)
+            else:  # one range, as most have: every commit passes here
+                before, after = old.roots[0].length, tree.roots[0].length
+            if before ^ after > before & after:  # their highest bits differ
+                sizes = object()
+            blocks[at] = {**block, number: tree}
         for number in dropped:  # last: a dropped tree is never written again
             at = number >> BLOCK_BITS
             rest = {
@@ -225,7 +235,7 @@ class Trees(msgspec.Struct, frozen=True, eq=False):
                 blocks[at] = rest
             else:
                 blocks.pop(at, None)
-        return Trees(blocks)
+        return Trees(blocks, sizes)
 
     def __repr__(self) -> str:
         trees = dict(self.items())

@@ -98,8 +98,32 @@ def test_a_plan_made_for_a_table_of_another_size_is_made_anew() -> None:
     few = database_with(*((at, "x") for at in range(10)), table=PLAIN)
     many = database_with(*((at, "x") for at in range(1000)), table=PLAIN)
     assert cache.find("fingerprint", [], empty.catalog, few) is not None
-    found = [cache.find("fingerprint", [], empty.catalog, many) for _ in range(4)]
-    assert None in found
+    for _ in range(100):
+        assert cache.find("fingerprint", [], empty.catalog, few) is not None
+    assert cache.find("fingerprint", [], empty.catalog, many) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "suits"),
+    [
+        (0, 63, True),
+        (0, 64, False),
+        (40, 79, True),
+        (40, 80, False),
+        (80, 41, True),
+        (80, 40, False),
+    ],
+)
+def test_a_plan_suits_tables_of_less_than_twice_the_size(
+    before: int, after: int, suits: bool
+) -> None:
+    def filled(rows: int) -> Snapshot:
+        return database_with(*((at, "x") for at in range(rows)), table=PLAIN)
+
+    small, cache = filled(before), PlanCache()
+    cache.keep("fingerprint", [], plan_for(small))
+    found = cache.find("fingerprint", [], small.catalog, filled(after))
+    assert (found is not None) == suits
 
 
 def test_the_shape_that_was_not_used_for_longest_is_forgotten_first() -> None:

@@ -239,6 +239,19 @@ def test_a_dropped_tree_is_nothing_even_when_it_was_written_as_well() -> None:
     assert dict(new.changed({}, dropped=[2]).items()) == {}
 
 
+@pytest.mark.parametrize("entries_max", [4, 100])
+def test_sizes_are_others_when_a_tree_reaches_another_power_of_two(entries_max: int) -> None:
+    with ranges_of(entries_max, entries_max // 2):
+        made = [whole({(at,): ("a",) for at in range(size)}).laid_out(2) for size in range(34)]
+    for before, old in enumerate(made):
+        trees = Trees().changed({1: old, 2: made[5]})
+        for after, new in enumerate(made):
+            same = trees.changed({1: new}).sizes is trees.sizes
+            assert same == (before.bit_length() == after.bit_length())
+    both = Trees().changed({1: made[1], 2: made[5]})
+    assert both.changed({1: made[2], 2: made[5]}).sizes is not both.sizes, "any tree, not the last"
+
+
 @unhurried
 @given(trees=st.dictionaries(st.integers(0, 40), models), shards=st.integers(1, 4))
 def test_every_range_is_on_exactly_one_shard(trees: dict[int, Model], shards: int) -> None:

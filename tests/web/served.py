@@ -43,7 +43,7 @@ POINT = "select a, n from t where id = $1"
 ROWS = 3000
 STARTED: list[MemoryLogs] = []
 USES_UNTIL_KNOWN = 9
-"""Whether a plan suits is looked at often while it is young; then for some uses it is not."""
+"""So often a statement runs before its way counts: its plan is made, and found to suit."""
 
 
 class Way(Enum):

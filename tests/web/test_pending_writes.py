@@ -235,7 +235,7 @@ async def test_an_error_is_said_in_full_and_nothing_is_left_of_it() -> None:
         assert {"23502", "23514", "23503"} < codes
         assert await hits(client) == USES_UNTIL_KNOWN
         served.ways.clear()
-        for _ in range(3):  # now and then it is looked whether a plan still suits
+        for _ in range(3):
             assert body_of(await client.ask(good))["success"]
         assert Way.PENDING in served.ways, "an error does not keep the next ones from it"
 
