@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import product
 from typing import Final
@@ -76,6 +77,7 @@ ZONES: Final = (
     "+16",
     "nowhere",
 )
+# They are no words in a parameter, so they stand where the net binds no literal.
 WORDS: Final = ("today", "tomorrow", "yesterday", "TODAY", " today ")
 PATTERNS: Final = (
     "IYYY",
@@ -134,14 +136,16 @@ GRIDS: Final = (
         )
         + tuple(
             f"SELECT '{text}'::{sql_type} AS x"
-            for text in _texts(DATES_BEFORE_TIMES, [each for each in TIMES if ":" in each])
+            for text in _texts(
+                DATES_BEFORE_TIMES, [each for each in TIMES if re.match(r"\d+:", each)]
+            )
             for sql_type in ("time", "timetz")
         ),
     ),
     Grid(
         (),
         tuple(
-            f"SELECT '{word} {time}'::{sql_type} - 'today'::{sql_type} AS x"
+            f"SELECT CAST('{word} {time}' AS {sql_type}) - CAST('today' AS {sql_type}) AS x"
             for word in WORDS
             for time in TIMES
             for sql_type in ("date", "timestamp", "timestamptz")
