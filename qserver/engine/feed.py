@@ -70,7 +70,8 @@ RUN_VERSIONS_FIRST: Final = 8
 """Versions in the first run that is rebuilt for a reader; each further run is twice as long."""
 
 RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 500, 256 * 1024, 8
-"""The longest run, in versions and in bytes of records; and how many runs are kept."""
+"""The longest run, in versions and in bytes of records; and how many runs are kept, of twice these
+bytes each at most."""
 
 
 class FeedVersion:
@@ -80,10 +81,10 @@ class FeedVersion:
         "_changes",
         "_definitions",
         "_encoded",
-        "_lock",
         "_making",
         "bytes",
         "is_long",
+        "lock",
         "measured",
         "readers",
         "record_bytes",
@@ -113,7 +114,7 @@ class FeedVersion:
         self.measured: Callable[[FeedVersion, int], None] | None = None
         """Called with the bytes that it has more than estimated."""
         self.readers = 0
-        """Those that are encoding it in parts."""
+        """Those that send it in parts."""
         made = Transaction(before)
         made.writes, made.catalog = writes, snapshot.catalog
         made.catalog_changes, made.definitions = catalog_changes, tuple(definitions)
@@ -121,7 +122,8 @@ class FeedVersion:
         self._definitions = definitions
         self._changes: Changes = []
         self._encoded: dict[Hashable, object] = {}
-        self._lock = trio.Lock()
+        self.lock = trio.Lock()
+        """Of the one that makes its changes, or encodes them for itself and others."""
 
     async def changes(self) -> Changes:
         """Return the changes of rows and definitions; computed on first use."""
@@ -129,7 +131,7 @@ class FeedVersion:
             if self.size <= CHANGES_MADE_AT_ONCE:
                 self._note(at_once(self._net_changes(self._making)))
             else:
-                async with self._lock:  # one makes them, the others wait
+                async with self.lock:  # one makes them, the others wait
                     if self._making is not None:
                         self._note(await in_steps(self._net_changes(self._making), yield_to_others))
         return self._changes
@@ -168,7 +170,7 @@ class FeedVersion:
             if self.size <= CHANGES_MADE_AT_ONCE:
                 _keep(self._encoded, key, at_once(encode(changes)))
             else:
-                async with self._lock:
+                async with self.lock:
                     if key not in self._encoded:
                         made = await in_steps(encode(changes), yield_to_others)
                         _keep(self._encoded, key, made)
@@ -186,11 +188,26 @@ class CatchUp(Protocol):
 class Run:
     """Rebuilt versions in a row, and what readers have made of them."""
 
-    __slots__ = ("__weakref__", "_lock", "_made", "first", "last", "versions")
+    __slots__ = (
+        "__weakref__",
+        "_lock",
+        "_made",
+        "bytes",
+        "first",
+        "is_long",
+        "last",
+        "readers",
+        "versions",
+    )
 
     def __init__(self, versions: Sequence[FeedVersion]) -> None:
         self.versions = versions
         self.first, self.last = versions[0].version, versions[-1].version
+        self.bytes = sum(max(each.record_bytes, each.bytes) for each in versions)
+        """Bytes of the rows."""
+        self.is_long = any(each.is_long for each in versions)
+        self.readers = 0
+        """Those that have it, if it is long."""
         self._made: dict[Hashable, object] = {}
         self._lock = trio.Lock()
 
@@ -224,7 +241,7 @@ class SharedCatchUp:
         self._catch_up = catch_up
         self._runs: list[Run] = []
         self._long: WeakValueDictionary[int, Run] = WeakValueDictionary()
-        """Long runs, each as long as a reader has it."""
+        """Runs with a long version, each as long as a reader has it."""
         self._readers = 0
         self._lock = trio.Lock()
 
@@ -278,12 +295,19 @@ class SharedCatchUp:
         if not versions:
             return None
         run = Run(versions)
-        if size <= 2 * RUN_BYTES:
-            self._runs.append(run)
-            del self._runs[:-RUNS_KEPT_MAX]
-        else:
+        if run.is_long:
             self._long[run.first] = run
+        else:
+            self._runs.append(run)
+            self._trim()
         return run
+
+    def _trim(self) -> None:
+        size = sum(run.bytes for run in self._runs)
+        while len(self._runs) > RUNS_KEPT_MAX or (
+            len(self._runs) > 1 and size > RUNS_KEPT_MAX * 2 * RUN_BYTES
+        ):
+            size -= self._runs.pop(0).bytes
 
     def __repr__(self) -> str:
         return f"{len(self._runs)} runs of versions"

@@ -66,6 +66,7 @@ class PartsSender:
                 if part:
                     await self._send_part(part)
                     await trio.lowlevel.checkpoint()
+                part = b""  # what was sent is let go before the next is made
             await self._write(b"0\r\n\r\n" if self._framing is Framing.CHUNKS else b"")
             nursery.cancel_scope.cancel()
         if self._gone:
@@ -73,12 +74,13 @@ class PartsSender:
 
     async def _send_part(self, part: bytes) -> None:
         self.bytes_sent += len(part)
-        if self._framing is not Framing.CHUNKS:
-            await self._write(part)
-        elif len(part) < COPIED_BYTES_MAX:
-            await self._write(b"%x\r\n%b\r\n" % (len(part), part))
+        before, after = b"", b""
+        if self._framing is Framing.CHUNKS:
+            before, after = b"%x\r\n" % len(part), b"\r\n"
+        if len(part) < COPIED_BYTES_MAX:
+            await self._write(before + part + after)
         else:
-            for piece in (b"%x\r\n" % len(part), part, b"\r\n"):
+            for piece in (before, part, after):
                 await self._write(piece)
 
     async def _write(self, data: bytes) -> None:

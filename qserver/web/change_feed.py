@@ -204,6 +204,7 @@ class ChangesCall(KeyedCall):
             async with aclosing(parts.events(self._check_of(opened, reader))) as events:
                 async for part in events:
                     yield part
+                    part = b""  # what was sent is let go before the next is made
         except Exception as error:
             if isinstance(error, HistoryTooOld):
                 error = ReaderTooSlow(

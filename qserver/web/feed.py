@@ -10,14 +10,15 @@ with that filter send the same bytes. A reader pauses after each part, longer if
 readers, and then sends all versions that have come meanwhile. So a hundred readers cost little
 beside the commits. One that catches up pauses for a shorter time.
 
-A long version is sent in parts, which each reader encodes for itself: nobody holds all of it.
+A long version is sent in parts, which each reader encodes for itself, one reader at a time: nobody
+holds all of it, and the pool has counted what is held.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -89,23 +90,48 @@ async def events_of(
 
 
 async def parts_of_long(
-    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder
+    version: FeedVersion, wanted: TableFilter, encoder: ChangeEncoder, pool: MemoryPool
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a long version in parts; the last ends with that of the version."""
-    head, part, size, is_empty = _head_of(version), list[bytes](), 0, True
-    for count, change in enumerate(await version.changes(), 1):
-        if count % CHANGES_ENCODED_AT_ONCE == 0:
-            await yield_to_others()
-        if wanted.wants(_table_of(change)):
-            is_empty = False
-            part.append(_CHANGE % (head + encode_json(encoder.encoded(change))[1:]))
-            size += len(part[-1])
-            if size > ANSWER_PART_BYTES:
-                yield b"".join(part)
-                part.clear()
-                size = 0
-    if not is_empty:
-        yield b"".join(part) + version_event(version.version)
+    """Yield the events of a long version in parts; the last ends with that of the version.
+
+    One reader makes a part at a time. So all of them hold what they send, and one what it makes;
+    the `pool` holds both.
+    """
+    changes = iter(await version.changes())
+    is_whole, found = False, False
+    while not is_whole:
+        async with version.lock:
+            part, is_whole = await _next_part(version, changes, wanted, encoder, pool)
+        found = found or part != b""
+        if is_whole and found:
+            part += version_event(version.version)
+        if found:
+            with pool.holding(len(part)):
+                yield part
+        part = b""  # what was sent is let go before the next is made
+
+
+async def _next_part(
+    version: FeedVersion,
+    changes: Iterator[Change],
+    wanted: TableFilter,
+    encoder: ChangeEncoder,
+    pool: MemoryPool,
+) -> tuple[bytes, bool]:
+    """Return the events of the next changes of a long version, and whether these were the last."""
+    head, pieces, size, held = _head_of(version), list[bytes](), 0, 0
+    with pool.growing() as hold:
+        for count, change in enumerate(changes, 1):
+            if count % CHANGES_ENCODED_AT_ONCE == 0:
+                hold(size - held)
+                held = size
+                await yield_to_others()
+            if wanted.wants(_table_of(change)):
+                pieces.append(_CHANGE % (head + encode_json(encoder.encoded(change))[1:]))
+                size += len(pieces[-1])
+                if size > ANSWER_PART_BYTES:
+                    return b"".join(pieces), False
+    return b"".join(pieces), True
 
 
 _CHANGE: Final = b"event: change\ndata: %b\n\n"
@@ -343,6 +369,7 @@ class FeedParts:
             tail.readers += 1
             while True:
                 part, before, long = b"", since, feed.find(since + 1)
+                has_sent = False
                 if long is not None:
                     self._lag_no_more()
                     since, part = await tail.behind(since)
@@ -355,16 +382,17 @@ class FeedParts:
                 if since == before and long is not None and long.is_long:
                     async with aclosing(self._parts_of(long)) as parts:
                         async for part in parts:
-                            with self._pool.holding(len(part)):
-                                yield part
+                            yield part
+                            part, has_sent = b"", True
                             told, reader.sent_at = long.version, trio.current_time()
                             await still_allowed()
                     since = long.version
                 elif part:
                     with self._pool.holding(len(part)):
                         yield part
+                    part, has_sent = b"", True
                     told, reader.sent_at = since, trio.current_time()
-                if part:
+                if has_sent:
                     if since >= feed.newest():
                         await trio.sleep_until(_next_turn(reader))
                     elif self._lagging is not None:
@@ -383,10 +411,16 @@ class FeedParts:
     async def _parts_of(self, version: FeedVersion) -> AsyncGenerator[bytes, None]:
         """Yield the events of a long version. Its rows count as held until they have been sent."""
         await version.changes()
-        with _held(version, self._pool):
-            async with aclosing(parts_of_long(version, self._wanted, self._encoder)) as parts:
+        held = version if self._run is None else self._run
+        _take(held, self._pool)
+        try:
+            made = parts_of_long(version, self._wanted, self._encoder, self._pool)
+            async with aclosing(made) as parts:
                 async for part in parts:
                     yield part
+                    part = b""
+        finally:
+            _give_back(held, self._pool)
 
     async def _caught_up(self, since: int) -> tuple[int, bytes, FeedVersion | None]:
         """Return a piece of a run of older versions; readers with the same filter share it.
@@ -398,7 +432,7 @@ class FeedParts:
         run = await self._lagging.run_after(since)
         if run is None:  # the database restarts, and does not know what is durable
             return since, b"", None
-        self._run = run  # others may reuse it meanwhile
+        self._have(run)
         reached, part = (await run.made(self._wanted, self._buffer_of)).behind(since)
         return reached, part, run.after(since)[0] if reached == since else None
 
@@ -410,22 +444,32 @@ class FeedParts:
             await time_slice.yield_if_used_up()
         return buffer
 
+    def _have(self, run: Run | None) -> None:
+        """Keep a long run, for others too: it is rebuilt once. A short one is kept by its maker."""
+        run = run if run is not None and run.is_long else None
+        if run is not self._run:
+            if self._run is not None:
+                _give_back(self._run, self._pool)
+                self._run = None
+            if run is not None:
+                _take(run, self._pool)
+                self._run = run
+
     def _lag_no_more(self) -> None:
-        lagging, self._lagging, self._run = self._lagging, None, None
+        self._have(None)
+        lagging, self._lagging = self._lagging, None
         if lagging is not None:
             lagging.close()
 
 
-@contextmanager
-def _held(version: FeedVersion, pool: MemoryPool) -> Iterator[None]:
-    """Count the rows of a long version as held by its readers, once for all of them."""
-    size = version.bytes
-    if not version.readers:
-        pool.take(size)
-    version.readers += 1
-    try:
-        yield
-    finally:
-        version.readers -= 1
-        if not version.readers:
-            pool.give_back(size)
+def _take(what: FeedVersion | Run, pool: MemoryPool) -> None:
+    """Count the rows of something long as held by its readers, once for all of them."""
+    if not what.readers:
+        pool.take(what.bytes)
+    what.readers += 1
+
+
+def _give_back(what: FeedVersion | Run, pool: MemoryPool) -> None:
+    what.readers -= 1
+    if not what.readers:
+        pool.give_back(what.bytes)

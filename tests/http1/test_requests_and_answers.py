@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import AsyncGenerator
 
 import pytest
 import trio
 
 from qserver.http1 import Response
+from qserver.http1.connection import Connection
 from tests.http1.serving import (
     App,
     Asked,
@@ -254,6 +256,34 @@ async def test_an_answer_in_parts_is_chunked_and_keeps_the_connection() -> None:
             answer = await client.ask(request())
             assert answer.header("transfer-encoding") == "chunked"
             assert answer.body == STREAMED
+
+
+@pytest.mark.parametrize("protocol", ["1.1", "1.0"])
+async def test_the_server_holds_one_part_once(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It copies no long part, and lets go of one before it asks for the next."""
+    others: list[int] = []
+    sizes: list[int] = []
+    write = Connection.write
+
+    async def noted(connection: Connection, data: bytes) -> None:
+        sizes.append(len(data))
+        await write(connection, data)
+
+    async def parts() -> AsyncGenerator[bytes, None]:
+        for _ in range(3):
+            part = bytes(200_000)
+            alone = sys.getrefcount(part)
+            yield part
+            others.append(sys.getrefcount(part) - alone)
+
+    monkeypatch.setattr(Connection, "write", noted)
+    app = App(lambda asked: in_parts(parts()))
+    async with running(app) as server, await server.client() as client:
+        answer = await client.ask(b"GET / HTTP/%b\r\nHost: x\r\n\r\n" % protocol.encode())
+    assert len(answer.body) == 600_000 and others == [0, 0, 0]
+    assert [size for size in sizes if size >= 200_000] == [200_000] * 3
 
 
 async def test_an_answer_in_parts_to_http_1_0_ends_with_the_connection() -> None:
