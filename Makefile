@@ -14,6 +14,8 @@ MINUTES ?= 10
 # `make hostile`; without it, each attack is sent once).
 STATEMENTS ?= 20000
 SECONDS ?=
+# Set it (SIDE_BY_SIDE=1) for `make hostile` to compare an organization alone and beside a hostile one.
+SIDE_BY_SIDE ?=
 # Set it (LARGE=1) for `make differential` over tables of thousands of rows.
 LARGE ?=
 # How many queries `make metamorphic` asks about, and the one shape of SEED that is to be repeated.
@@ -40,6 +42,7 @@ simulate SEEDS=$(TODAY)0000..$(TODAY)2999
 torture KILLS=200
 powerloss MINUTES=30
 hostile SECONDS=900
+hostile SIDE_BY_SIDE=1
 differential STATEMENTS=100000
 differential STATEMENTS=20000 LARGE=1
 metamorphic QUERIES=50000
@@ -122,7 +125,8 @@ suites: install ## the public suites of sqllogictest in the folder that QSERVER_
 	else echo "suites: skipped, because QSERVER_SLT is not set"; fi
 
 hostile: install ## attack a real server, and see how its neighbours fare (SECONDS=600 SEED=7)
-	@$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.hostile $(if $(SIDE_BY_SIDE),--side-by-side) \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 bench: install ## measure storage, the engine, SQL beside sqlite3 and DuckDB, and the log on disk
 	@$(BIN)/python -m qserver.benchmarks.storage

@@ -6,9 +6,11 @@ import argparse
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
 
+from tests.hostile import side_by_side
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.siege import ATTACKERS, Siege
 from tests.hostile.sweep import Step, steps
@@ -28,7 +30,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="of the order of attacks")
     parser.add_argument("--match", default="", help="only attacks whose names have this in them")
     parser.add_argument("--attackers", type=int, default=ATTACKERS, help="how many at once")
+    parser.add_argument(
+        "--side-by-side", action="store_true", help="beside a hostile organization, and alone"
+    )
     options = parser.parse_args()
+    if options.side_by_side:
+        return compare(options.match)
     seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
     attacks = [attack for attack in ATTACKS if options.match in attack.name]
     if not attacks:
@@ -44,7 +51,19 @@ def main() -> int:
     if sys.stdout.isatty():
         print()
     print(report)
-    problems = [*report.problems(), *slow]
+    return tell_problems([*report.problems(), *slow])
+
+
+def compare(match: str) -> int:
+    """Measure what an organization waits beside a hostile one, and alone."""
+    print(side_by_side.HEADING, flush=True)
+    with tempfile.TemporaryDirectory(prefix="qserver-hostile-") as folder:
+        found = side_by_side.compare(Path(folder), partial(print, flush=True), match)
+    print(side_by_side.verdict(found))
+    return tell_problems(side_by_side.problems(found))
+
+
+def tell_problems(problems: list[str]) -> int:
     for problem in problems:
         print(f"PROBLEM: {problem}")
     return 1 if problems else 0

@@ -54,6 +54,13 @@ class Beat:
     loop_seconds: float
     """Of processor time that the server's loop used until it answered."""
     status: int
+    name: str = "read"
+
+    @classmethod
+    def read(cls, line: str) -> Beat:
+        """From what the heart prints."""
+        name, at, seconds, loop_seconds, status = line.split()
+        return cls(float(at), float(seconds), float(loop_seconds), int(status), name)
 
 
 @dataclass(frozen=True)
@@ -200,9 +207,7 @@ class Siege:
     def _listen(self, heart: subprocess.Popen[str]) -> None:
         assert heart.stdout is not None
         for line in heart.stdout:
-            at, seconds, loop_seconds, status = line.split()
-            beat = Beat(float(at), float(seconds), float(loop_seconds), int(status))
-            self._report.beats.append(beat)
+            self._report.beats.append(Beat.read(line))
 
     def _attack(self, server: Server, number: int, until: float) -> None:
         database = f"attacker-{number}"
