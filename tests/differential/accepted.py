@@ -448,6 +448,16 @@ def _changes_in_with(difference: Difference) -> bool:
     return found > expected
 
 
+def _constant_without_rows(difference: Difference) -> bool:
+    """PostgreSQL refuses a value of an INSERT whose query has no row."""
+    expected, found = difference.expected.error or "", difference.found
+    return (
+        re.match(r"INSERT\b.*\bSELECT\b", difference.step.sql, re.I | re.S) is not None
+        and expected in ("22001", "22003")
+        and (found.error, found.affected) == (None, 0)
+    )
+
+
 def _fields_of_rows(difference: Difference) -> bool:
     """One side refuses to compare rows because of the types of their fields."""
     return any(
@@ -575,6 +585,12 @@ RULES: Final = (
         "rows that an INSERT, UPDATE or DELETE in WITH changes are affected rows, too: PostgreSQL"
         " counts those of the last part alone",
         _changes_in_with,
+    ),
+    Rule(
+        "constant_without_rows",
+        "a constant of INSERT … SELECT that does not fit its column is an error if there is a row"
+        " to insert: PostgreSQL converts it before it reads any",
+        _constant_without_rows,
     ),
 )
 
