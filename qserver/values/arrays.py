@@ -99,23 +99,25 @@ def array_reader(read: Callable[[str], Any]) -> Callable[[str], Array]:
     return array_from_text
 
 
-def array_writer(write: Callable[[Any], str], nests: bool = True) -> Callable[[Array], str]:
+def array_writer(
+    write: Callable[[Any], str], nests: bool = True, quotes: bool = True
+) -> Callable[[Array], str]:
     """A function that prints arrays; `write` prints an element.
 
-    `nests` is False if tuples in the array are elements.
+    `nests` is False if tuples in the array are elements, `quotes` if no element's text needs them.
     """
 
     def text_of_array(array: Array) -> str:
         if nests and array and type(array[0]) is tuple:
             return f"{{{','.join(map(text_of_array, array))}}}"
-        return f"{{{','.join(map(text_of_element, array))}}}"
+        texts = ["NULL" if element is None else text_of(element) for element in array]
+        return f"{{{','.join(texts)}}}"
 
-    def text_of_element(element: Any) -> str:
-        if element is None:
-            return "NULL"
+    def quoted_if_needed(element: Any) -> str:
         text = write(element)
         return _quoted(text) if not text or _NEEDS_QUOTES.search(text) else text
 
+    text_of = quoted_if_needed if quotes else write
     return text_of_array
 
 

@@ -7,6 +7,7 @@ add a flat sum per column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import chain
 from operator import itemgetter
@@ -105,6 +106,9 @@ def size_of_rows(
 def _size_of_elements(elements: Any) -> int:
     """Makes no call per element: a million elements take some hundredths of a second."""
     flat = ELEMENT_BYTES * len(elements)
+    if len(elements) >= _MANY and type(elements[0]) is tuple is type(elements[-1]):
+        with suppress(TypeError):  # if not all of them are parts of an array
+            return flat + _size_of_elements(tuple(chain.from_iterable(elements)))
     kinds = set(map(type, elements))
     if kinds.isdisjoint(_SIZED_CLASSES):
         return flat
@@ -130,6 +134,10 @@ def _size_of_elements(elements: Any) -> int:
     joined = "".join(elements)
     return flat + (len(joined) if joined.isascii() else sum(map(str.__sizeof__, elements)))
 
+
+_MANY: Final = 64
+"""Of so many values the first and the last tell whether all are parts of an array. Texts among them
+would count more than they are, never less."""
 
 _SIZED_CLASSES: Final = frozenset(
     {str, bytes, Jsonb, Decimal, tuple, list, Record, RecordKey, Descending}

@@ -10,8 +10,9 @@ step. The calls come from the catalogue itself: what is added to it is covered f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from random import Random
 from time import thread_time
@@ -76,6 +77,8 @@ class Step:
     seconds: float
     cost: int
     outcome: str
+    again: Callable[[], Step] = field(repr=False)
+    """Measure the same once more."""
 
     def __str__(self) -> str:
         promised = f"{self.cost} steps promised, {self.outcome}"
@@ -260,6 +263,7 @@ def _arguments(
 
 def measured(call: Call, given: Given) -> Step:
     """Run a call and measure its processor time; again if it was slow, for what it waited for."""
+    again = partial(measured, call, given)
     arguments = [value(each, *how) for each, how in zip(call.types, given, strict=True)]
     shown = ", ".join(
         f"{each} {content!r} of {size}"
@@ -267,7 +271,7 @@ def measured(call: Call, given: Given) -> Step:
     )
     what = f"{call.name}({shown})"
     if None in arguments and len(arguments) > 0:
-        return Step(what, 0.0, 0, "no such value")
+        return Step(what, 0.0, 0, "no such value", again)
     best, cost, outcome = float("inf"), 0, "done"
     for _ in range(3):
         began = thread_time()
@@ -281,7 +285,7 @@ def measured(call: Call, given: Given) -> Step:
         best = min(best, thread_time() - began)
         if best < SLOW_SECONDS:
             break
-    return Step(what, best, cost, outcome)
+    return Step(what, best, cost, outcome, again)
 
 
 SLOW_SECONDS: Final = 0.05

@@ -6,41 +6,45 @@ does not matter. `make hostile` calls everything, with more arguments, and holds
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
-from time import thread_time
 
 from qserver.limits import STEPS_AT_ONCE_MAX
 from qserver.values.types import TEXT
-from tests.hostile.sweep import Call, Step, catalogue, measured, steps
+from tests.hostile.sweep import SLOW_SECONDS, Call, Step, catalogue, measured, steps
+from tests.known_work import step_seconds
 
 CALLS = 1500
 SIZES = (20, 1100, 60_000, 1_000_000)
 
-KNOWN_NUMBERS = 1_000_000
-TIMES_MOST = 4.0
-"""How much longer than the known work a step may take, which is 45 ms on a machine of its own. That
-is twice what `make hostile` allows: a neighbour on the same core slows the two differently."""
+STEPS_MOST = 40.0
+"""How many steps of known work a call may take: 170 ms on a machine of its own. That is more than
+`make hostile` allows, because a neighbour on the same core slows the two differently."""
+
+TRIES = 5
+"""How often a call that seems slow is measured again; the least counts."""
 
 SEED = 7
 
 
-def known_work() -> float:
-    """The processor time of a loop of Python."""
-    began = thread_time()
-    assert len([number * number for number in range(KNOWN_NUMBERS)]) == KNOWN_NUMBERS
-    return thread_time() - began
+def known_steps(step: Step) -> float:
+    return step.seconds / step_seconds()
 
 
 def test_no_call_of_the_catalogue_takes_long() -> None:
-    slow: list[tuple[float, Step]] = []
-    for number, step in enumerate(steps(Random(SEED), SIZES, tries=1)):
-        if step.seconds > 0.05:
-            slow.append((step.seconds / known_work(), step))
-        if number > CALLS:
-            break
-    worst = max(slow, default=(0.0, "nothing"), key=lambda each: each[0])
-    print(f"the worst: {worst[1]}, {worst[0]:.1f} times the known work")
-    assert worst[0] < TIMES_MOST, worst[1]
+    worst, what = 0.0, "nothing"
+    for step in islice(steps(Random(SEED), SIZES, tries=1), CALLS):
+        if step.seconds < SLOW_SECONDS:
+            continue
+        least = known_steps(step)
+        for _ in range(TRIES):
+            if least < STEPS_MOST:
+                break
+            least = min(least, known_steps(step.again()))
+        if least > worst:
+            worst, what = least, str(step)
+    print(f"the worst: {what}, {worst:.1f} steps of known work")
+    assert worst < STEPS_MOST, what
 
 
 def test_everything_is_in_the_catalogue_of_calls() -> None:
@@ -57,4 +61,5 @@ def test_a_cost_that_promises_too_little_is_seen() -> None:
         return 0
 
     step = measured(Call("slow", (TEXT,), run), (("letters", 16_000_000),))
-    assert step.seconds > TIMES_MOST * known_work() and step.cost < STEPS_AT_ONCE_MAX
+    assert known_steps(step) > STEPS_MOST and step.cost < STEPS_AT_ONCE_MAX
+    assert known_steps(step.again()) > STEPS_MOST

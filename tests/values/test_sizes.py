@@ -31,6 +31,16 @@ def test_the_size_is_the_length_of_what_has_one(value: Any, size: int) -> None:
     assert size_of(value) == size
 
 
+def test_parts_of_arrays_count_as_their_elements_do_however_many_there_are() -> None:
+    for element in (1, "abc", None, Decimal("7" * 1000), Jsonb("[1]")):
+        part = ((element, element),)
+        one = size_of((part,))
+        assert size_of((part,) * 1000) == 1000 * one
+    mixed = ((1, 2), *("x" * 100,) * 100, (3, 4))  # not an array
+    assert size_of(mixed) >= 100 * 100
+    assert size_of(((1, 2), *(Jsonb('"abc"'),) * 100, (3, 4))) >= 100 * 5
+
+
 def test_texts_and_numbers_count_as_python_keeps_them() -> None:
     assert size_of("ä" * 1000) >= 1000
     assert size_of("\u4e2d" * 1000) >= 2000

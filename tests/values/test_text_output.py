@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from fractions import Fraction
+from math import isfinite, nextafter, ulp
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis.strategies import lists, none, one_of
 
 from qserver.values.floats import round_to_real
 from qserver.values.interval import Interval
@@ -18,6 +21,7 @@ from qserver.values.types import (
     BOOLEAN,
     BYTEA,
     DATE,
+    DOUBLE,
     INTEGER,
     INTERVAL,
     JSONB,
@@ -80,3 +84,26 @@ def test_the_text_of_a_real_reads_back_and_is_short(value: float) -> None:
     text = text_of_real(value)
     assert repr(round_to_real(float(text))) == repr(value)
     assert value != value or len(text.split("e")[0].lstrip("-").replace(".", "").strip("0")) <= 9
+
+
+@given(doubles)
+def test_the_digits_of_a_double_are_nearer_to_it_than_to_its_neighbours(value: float) -> None:
+    """And no fewer digits are: each number of that many digits next to it is farther away."""
+    if not isfinite(value) or not value:
+        return
+    exact, text = Fraction(abs(value)), Fraction(text_of_double(abs(value)))
+    below, above = Fraction(nextafter(abs(value), 0.0)), exact + Fraction(ulp(value))
+    low, high = (exact + below) / 2, (exact + above) / 2
+    assert low <= text <= high
+    if abs(value) >= 2.0**53:
+        assert low < text < high
+        digits = len(str(int(text)).rstrip("0"))
+        unit = 10 ** (len(str(int(exact))) - digits + 1)
+        floor = int(exact) // unit * unit
+        assert not any(low < number < high for number in (floor, floor + unit))
+
+
+@given(lists(one_of(none(), doubles)))
+def test_the_text_of_an_array_of_doubles_is_that_of_each(values: list[float | None]) -> None:
+    texts = ["NULL" if value is None else text_of_double(value) for value in values]
+    assert shown(tuple(values), array_of(DOUBLE)) == f"{{{','.join(texts)}}}"

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from qserver.errors import ProgramLimitExceeded
 from qserver.limits import ARRAY_DIMENSIONS_MAX, STEPS_AT_ONCE_MAX
+from qserver.values.arrays import flat
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
 from qserver.values.sizes import ELEMENT_BYTES, size_of
@@ -170,11 +171,20 @@ def joined_cost(separator: Any, *values: Any) -> int:
     return size_of(separator) * len(values) // 250 + shown_cost(*values)
 
 
-def list_cost(array: Any, separator: Any, *others: Any) -> int:
-    """array_to_string: each element becomes text, with a separator."""
-    if array is None:
-        return 0
-    return shown_cost(array) + size_of(separator) * size_of(array) // ELEMENT_BYTES * 4 // 1000
+@lru_cache(maxsize=64)
+def list_cost(array_type: SqlType) -> Cost:
+    """Return the cost of array_to_string: each element becomes text, with a separator."""
+    shown = shown_cost_of(array_type)
+
+    def cost(array: Any, separator: Any, *others: Any) -> int:
+        if array is None:
+            return 0
+        steps = shown(array)
+        if steps > STEPS_AT_ONCE_MAX:
+            return steps
+        return steps + size_of(separator) * size_of(array) // ELEMENT_BYTES * 4 // 1000
+
+    return cost
 
 
 def template_cost(template: Any, *values: Any) -> int:
@@ -235,9 +245,12 @@ def factorial_cost(value: Any) -> int:
     return 0 if value is None else 5 + 2 * max(value, 0)
 
 
-_SHOWN_NANOSECONDS: Final = {float: 5000, str: 3000, bytes: 3000, Decimal: 2500, int: 800}
-"""The time to print an element of an array, by its class: floats are printed as C does it, texts
-are looked at for what needs quotes."""
+_SHOWN_NANOSECONDS: Final = {float: 850, str: 3000, bytes: 3000, Decimal: 2500, int: 800}
+"""The time to print an element of an array, by its class; texts are looked at for what needs
+quotes."""
+
+_ODD_FLOAT_NANOSECONDS: Final = 8000
+"""The additional time for a float that is printed with an exponent, or as one of 32 bits."""
 
 
 def shown_cost(*arguments: Any) -> int:
@@ -256,7 +269,25 @@ def _shown_steps(value: Any) -> int:
         leaf = leaf[-1]
     each = 3000 if kind is Record else _SHOWN_NANOSECONDS.get(type(leaf), 3000)
     size = size_of(value)
-    return (size // ELEMENT_BYTES * each + size * 4) // 1000
+    steps = (size // ELEMENT_BYTES * each + size * 4) // 1000
+    if type(leaf) is float and kind is tuple and steps <= STEPS_AT_ONCE_MAX:
+        steps += _odd_floats(flat(value)) * _ODD_FLOAT_NANOSECONDS // 1000
+    return steps
+
+
+def _odd_floats(values: tuple[Any, ...]) -> int:
+    return sum([not 1e-4 <= abs(value) < 1e15 for value in values if value])
+
+
+def shown_reals_cost(*arguments: Any) -> int:
+    """Printing arrays of 32-bit numbers, whose shortest digits are searched for."""
+    return sum(map(size_of, arguments)) // ELEMENT_BYTES * _ODD_FLOAT_NANOSECONDS // 1000
+
+
+def shown_cost_of(sql_type: SqlType) -> Cost:
+    """Return the cost of printing values of a type."""
+    reals = sql_type.element is not None and sql_type.element.kind is Kind.REAL
+    return shown_reals_cost if reals else shown_cost
 
 
 _LONG_KINDS: Final = {
@@ -273,14 +304,15 @@ _OF_TEXT_AS_JSON: Final = linear(12)
 _COMPARED: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "min", "max"})
 
 
-def _cost_of_kind(kind: Kind, returns: SqlType | None, compares: bool) -> Cost:
-    """Return the cost of an argument of a kind, for a function without a cost of its own."""
+def _cost_of_type(sql_type: SqlType, returns: SqlType | None, compares: bool) -> Cost:
+    """Return the cost of an argument of a type, for a function without a cost of its own."""
+    kind = sql_type.kind
     if compares and kind is Kind.JSONB:
         return key_cost
     makes_json = returns is not None and returns.kind in (Kind.JSON, Kind.JSONB)
     prints = makes_json or (returns is not None and returns.kind in TEXT_KINDS)
     if prints and kind in (Kind.ARRAY, Kind.RECORD, Kind.BYTEA):
-        return shown_cost
+        return shown_cost_of(sql_type)
     if kind in _LONG_KINDS:
         return _LONG_KINDS[kind]
     return _OF_TEXT_AS_JSON if makes_json else _DEFAULT
@@ -318,9 +350,8 @@ PATTERNED: Final = frozenset(
 """Functions whose second argument is a regular expression."""
 
 _NAMED: Final[dict[str, Cost]] = {
-    **dict.fromkeys(
-        ("extract", "date_part", "date_trunc", "convert_to", "convert_from"), linear(60)
-    ),
+    **dict.fromkeys(("extract", "date_part", "date_trunc", "timezone"), linear(60)),
+    **dict.fromkeys(("convert_to", "convert_from"), linear(60)),
     "to_char": _PICTURE,
     "to_date": _PICTURE,
     "to_timestamp": _PICTURE,
@@ -348,7 +379,7 @@ def cost_of(
         return _DEFAULT
     # Functions of arrays compare elements, too.
     compares = name in _COMPARED or any(each.kind is Kind.ARRAY for each in parameters)
-    return _sum_of(tuple([_cost_of_kind(each.kind, returns, compares) for each in parameters]))
+    return _sum_of(tuple([_cost_of_type(each, returns, compares) for each in parameters]))
 
 
 def bytea_cost(text: Any, *others: Any) -> int:
@@ -376,13 +407,13 @@ def cast_cost(source: SqlType, target: SqlType) -> Cost:
     if source.element is not None and target.element is not None:
         return linear(100)
     if target.kind in (Kind.JSON, Kind.JSONB) and source.element is not None:
-        return shown_cost
+        return shown_cost_of(source)
     if target.kind in (Kind.JSON, Kind.JSONB) or source.kind is Kind.JSONB:
         return FREE if target.kind in TEXT_KINDS else json_cost
     if target.element is not None:
         return array_text_cost
     if source.element is not None or source.kind is Kind.RECORD:
-        return shown_cost
+        return shown_cost_of(source)
     if target.kind in TEXT_KINDS and source.kind in (*TEXT_KINDS, Kind.UNKNOWN, Kind.JSON):
         return FREE
     if target.kind is Kind.BYTEA:

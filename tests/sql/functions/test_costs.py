@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from qserver.errors import ProgramLimitExceeded
 from qserver.limits import STEPS_AT_ONCE_MAX, VALUE_BYTES_MAX
+from qserver.sql.codegen.charges import costly_call
 from qserver.sql.functions.costs import (
     FREE,
     cast_cost,
@@ -18,7 +21,18 @@ from qserver.sql.functions.costs import (
     repeat_cost,
     replace_cost,
 )
-from qserver.values.types import BYTEA, DATE, INTEGER, JSONB, NUMERIC, TEXT, array_of
+from qserver.sql.functions.resolve import resolve_function
+from qserver.values.types import (
+    BYTEA,
+    DATE,
+    INTEGER,
+    JSONB,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    SqlType,
+    array_of,
+)
 from tests.sql.databases import opened_sql
 
 
@@ -53,6 +67,41 @@ def test_casts_between_texts_are_free_and_those_that_read_are_not() -> None:
     assert cast_cost(TEXT, JSONB) is json_cost
     assert cast_cost(TEXT, DATE)("x" * 1_000_000) == 20_000
     assert cast_cost(TEXT, BYTEA)("\\" * 1_000_000) > STEPS_AT_ONCE_MAX
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "given"),
+    [
+        ("timezone", (TEXT, TIMESTAMP), ("ä" * 8_000_000, None)),
+        ("encode", (BYTEA, TEXT), (b"a", "ä" * 8_000_000)),
+        ("decode", (TEXT, TEXT), ("a", "ä" * 8_000_000)),
+    ],
+)
+def test_the_name_of_a_zone_or_format_costs_its_length(
+    name: str, types: tuple[SqlType, ...], given: tuple[Any, ...]
+) -> None:
+    cost = costly_call(resolve_function(name, types).function).cost
+    assert cost(*given) > STEPS_AT_ONCE_MAX
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "array_agg({})::text",
+        "array_to_string(array_agg({}), ',')",
+        "array_to_json(array_agg({}))::text",
+        "to_jsonb(array_agg({}))::text",
+    ],
+)
+async def test_a_hundred_thousand_doubles_are_printed(shown: str) -> None:
+    rows = "FROM generate_series(1, 100000) AS x"
+    async with opened_sql() as database:
+        for value, length in (("x::float8", 500_000), ("(x / 7.0)::float8", 1_500_000)):
+            result = await database.execute(f"SELECT length({shown.format(value)}) {rows}")
+            assert result.rows[0][0] > length
+        for odd in ("1e300::float8 * x", "x::real"):  # these take longer
+            with pytest.raises(ProgramLimitExceeded, match="takes too long"):
+                await database.execute(f"SELECT length({shown.format(odd)}) {rows}")
 
 
 async def test_a_value_has_a_largest_size_whichever_function_makes_it() -> None:

@@ -285,7 +285,7 @@ def _to_string(types: tuple[SqlType, ...]) -> Function:
         to_string,
         strict=False,
         gives_null=True,
-        cost=list_cost,
+        cost=list_cost(types[0]),
         explodes=True,
     )
 

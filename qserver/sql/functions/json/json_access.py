@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, QserverError
+from qserver.sql.functions.costs import key_cost
 from qserver.sql.functions.registry import Function, TableFunction
 from qserver.values.arrays import flat
 from qserver.values.digits import clipped_integer
@@ -151,7 +152,7 @@ def _each(
         kind = kind_of(text)
         if kind != "object":
             raise _not_an_object(flavour, name, kind)
-        return [(key, convert(part)) for key, part in members(text)]
+        return ((key, convert(part)) for key, part in members(text))
 
     return rows
 
@@ -170,7 +171,7 @@ def _keys(flavour: _Flavour, name: str) -> Callable[[Any], RowIterable]:
         if kind != "object":
             what = "an array" if kind == "array" else "a scalar"
             raise InvalidParameterValue(f"cannot call {name} on {what}")
-        return [(key,) for key, _ in members(text)]
+        return ((key,) for key, _ in members(text))
 
     return rows
 
@@ -183,7 +184,7 @@ def _elements(
         kind = kind_of(text)
         if kind != "array":
             raise _not_an_array(flavour, name, kind)
-        return [(convert(part),) for part in elements(text)]
+        return ((convert(part),) for part in elements(text))
 
     return rows
 
@@ -262,7 +263,7 @@ def _table_functions() -> Iterator[TableFunction]:
         for suffix, returns, convert in conversions:
             each, each_element = f"{name}_each{suffix}", f"{name}_array_elements{suffix}"
             columns = (("key", TEXT), ("value", returns))
-            yield TableFunction(each, (own,), columns, _each(flavour, convert, each))
+            yield TableFunction(each, (own,), columns, _each(flavour, convert, each), cost=key_cost)
             yield TableFunction(
                 each_element,
                 (own,),
@@ -270,7 +271,7 @@ def _table_functions() -> Iterator[TableFunction]:
                 _elements(flavour, convert, each_element),
             )
         keys = f"{name}_object_keys"
-        yield TableFunction(keys, (own,), ((keys, TEXT),), _keys(flavour, keys))
+        yield TableFunction(keys, (own,), ((keys, TEXT),), _keys(flavour, keys), cost=key_cost)
 
 
 OPERATORS: Final = tuple(_operators())

@@ -8,6 +8,7 @@ quotes. JSON and JSONB differ only in blanks, in the order of keys and in duplic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any, Final
@@ -25,7 +26,7 @@ from qserver.sql.functions.signatures import Generic
 from qserver.values.arrays import Array, dimensions
 from qserver.values.json_input import jsonb_from_text
 from qserver.values.jsonb import Jsonb, key_order, quoted
-from qserver.values.text_output import shown_function, text_of_timestamp
+from qserver.values.text_output import shown_function, text_of_numeric, text_of_timestamp
 from qserver.values.types import (
     ANY,
     ANYARRAY,
@@ -89,7 +90,7 @@ def _number_writer(sql_type: SqlType, canonical: bool) -> Write:
         if not text[-1].isdigit():
             return f'"{text}"'  # NaN and Infinity are no JSON
         if canonical and ("e" in text or text == "-0"):  # JSONB has numerics
-            return jsonb_from_text(text).text
+            return text_of_numeric(Decimal("0" if text == "-0" else text))
         return text
 
     return write

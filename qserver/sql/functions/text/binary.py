@@ -16,7 +16,7 @@ from qserver.errors import (
     UntranslatableCharacter,
 )
 from qserver.sql.functions.aggregates.basic import joinable
-from qserver.sql.functions.costs import bytea_cost
+from qserver.sql.functions.costs import bytea_cost, linear
 from qserver.sql.functions.registry import Aggregate, Function
 from qserver.values.binary_text import bytes_from_escapes, bytes_from_hex
 from qserver.values.types import BIGINT, BYTEA, INTEGER, TEXT
@@ -115,15 +115,24 @@ _READERS: Final[dict[str, Callable[[str], bytes]]] = {
 }
 
 
+_NAME_COST: Final = linear(60)
+"""Of the name of a format, which is compared without regard to case."""
+
+
+def _form_named(name: str | None) -> str:
+    return (name or "")[:16].lower()
+
+
 def _encode_cost(value: bytes | None, form: str | None) -> int:
-    nanoseconds = {"hex": 3, "base64": 8}.get((form or "").lower(), 60)
-    return len(value or b"") * nanoseconds // 1000
+    nanoseconds = {"hex": 3, "base64": 8}.get(_form_named(form), 60)
+    return len(value or b"") * nanoseconds // 1000 + _NAME_COST(form)
 
 
 def _decode_cost(text: str | None, form: str | None) -> int:
-    if (form or "").lower() == "escape":
-        return bytea_cost(text)
-    return len(text or "") * (4 if (form or "").lower() == "hex" else 16) // 1000
+    named = _form_named(form)
+    if named == "escape":
+        return bytea_cost(text) + _NAME_COST(form)
+    return len(text or "") * (4 if named == "hex" else 16) // 1000 + _NAME_COST(form)
 
 
 def convert_from(value: bytes, encoding: str) -> str:
