@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 from qserver.errors import (
@@ -56,8 +57,8 @@ def dimensions(array: Array) -> tuple[int, ...]:
 
 def flat(array: Array) -> Array:
     """All elements in order, without the dimensions."""
-    if array and type(array[0]) is tuple:
-        return tuple(element for part in array for element in flat(part))
+    while array and type(array[0]) is tuple:
+        array = tuple(chain.from_iterable(array))
     return array
 
 

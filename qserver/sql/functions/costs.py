@@ -268,6 +268,8 @@ def _shown_steps(value: Any) -> int:
     while leaf and (type(leaf) is tuple or type(leaf) is Record):
         leaf = leaf[-1]
     each = 3000 if kind is Record else _SHOWN_NANOSECONDS.get(type(leaf), 3000)
+    if value and type(value[-1]) is tuple:
+        each = max(each, 2500)  # parts of an array are printed one by one, too
     size = size_of(value)
     steps = (size // ELEMENT_BYTES * each + size * 4) // 1000
     if type(leaf) is float and kind is tuple and steps <= STEPS_AT_ONCE_MAX:

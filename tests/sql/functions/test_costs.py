@@ -25,6 +25,7 @@ from qserver.sql.functions.resolve import resolve_function
 from qserver.values.types import (
     BYTEA,
     DATE,
+    DOUBLE,
     INTEGER,
     JSONB,
     NUMERIC,
@@ -102,6 +103,11 @@ async def test_a_hundred_thousand_doubles_are_printed(shown: str) -> None:
         for odd in ("1e300::float8 * x", "x::real"):  # these take longer
             with pytest.raises(ProgramLimitExceeded, match="takes too long"):
                 await database.execute(f"SELECT length({shown.format(odd)}) {rows}")
+
+
+def test_the_parts_of_an_array_cost_more_to_print_than_numbers() -> None:
+    cost = cast_cost(array_of(DOUBLE), TEXT)
+    assert cost(((1.5,),) * 10_000) > 2 * cost((1.5,) * 20_000)
 
 
 async def test_a_value_has_a_largest_size_whichever_function_makes_it() -> None:
