@@ -19,6 +19,7 @@ import trio
 from qserver.control.databases import OpenDatabase
 from qserver.control.plane import ControlPlane
 from qserver.control.records import ADMIN, Grant
+from qserver.control.shares import Shares
 from qserver.control.tiers import TIERS
 from qserver.errors import Unauthorized
 from qserver.query.described import Described
@@ -113,4 +114,6 @@ class Keys:
 
 
 def _grant(tier: str) -> Grant:
-    return Grant(f"org_{tier}", tier, tier, f"key_{tier}", None, frozenset([ADMIN]), None)
+    name = f"org_{tier}"
+    share = Shares().share(name, tier)
+    return Grant(name, tier, tier, f"key_{tier}", None, frozenset([ADMIN]), None, share=share)

@@ -31,6 +31,7 @@ import trio
 
 from qserver.client import ConnectionFailed, ConnectionLost, TrioClient
 from qserver.durability.folder import LOCK_FILE
+from qserver.durability.reserve import RESERVE_FILE
 from qserver.errors import QserverError
 from tests.torture.branching import BranchingClient, problems_of_files
 from tests.torture.clients import ACCOUNTS, SETUP, TorturedClient
@@ -222,7 +223,7 @@ class Campaign:
                 await family.delete_all(client)
             names = {CONTROL, *(each["id"] for each in await client.databases())}
         self._model.problems += await problems_of_files(self._folder, at_rest=True)
-        files = [each.name for each in sorted(self._folder.iterdir()) if each.name != LOCK_FILE]
+        files = {each.name for each in self._folder.iterdir()} - {LOCK_FILE, RESERVE_FILE}
         there = {name.partition(".")[0] for name in files}
         if there != names:
             problem = f"files without a database, or the reverse: {there ^ names}"

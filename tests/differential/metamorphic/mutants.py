@@ -324,7 +324,7 @@ SEEDS: Final = {
     "one-condition": 111,
     "wrong-side": 101,
     "inner-for-outer": 107,
-    "on-as-where": 102,
+    "on-as-where": 200,
     "not-in-as-anti-join": 118,
     "bounds": 306,
     "limit-first": 101,
