@@ -202,4 +202,4 @@ async def test_scratch_files_end_with_their_versions(tmp_path: Path) -> None:
             await database.checkpoint()  # behind what closes them
             assert open_scratches() == 1, "one is read"
             assert rows_of(held) == versions[max(versions) - 1]
-        assert open_scratches() == 0
+    assert open_scratches() == 0, "the log is closed behind what closes them"
