@@ -1,8 +1,9 @@
 """Commits inserts one after the other, on real files: `python -m tests.hot_path.commits FOLDER`.
 
 `syscalls.py` runs it under strace. Syncs are made in the loop's own thread, however slow the disk
-is, and the high-water mark moves by the number of commits only: so every machine makes the same
-calls. Looking for a file that is not there marks the beginning and the end.
+is, the high-water mark moves by the number of commits only, and nobody measures files meanwhile: so
+every machine makes the same calls. Looking for a file that is not there marks the beginning and the
+end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 import trio
 
+from qserver.control import plane
 from qserver.durability import sqlite, thread_pool
 from qserver.durability.data_folder import DataFolder
 from tests.hot_path.application import requests, serving
@@ -35,6 +37,7 @@ async def commit(folder: Path) -> None:
 def main() -> None:
     sqlite.SYNC_HERE_SECONDS_MAX = sqlite.SYNC_STALL_SECONDS = 60.0  # type: ignore[misc]
     thread_pool.TICK_SECONDS = 3600.0  # type: ignore[misc]
+    plane.SPACE_POLL_SECONDS = 3600.0
     trio.run(commit, Path(sys.argv[1]))
 
 
