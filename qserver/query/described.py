@@ -4,7 +4,8 @@
                                          parameters x, only reads
 
 A star becomes its present columns: a column that is added later is not shown. The new text is
-planned again and must give the same columns.
+planned again and must give the same columns. So it is with the query of a view, except that a star
+which cannot be replaced stays one.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from qserver.sql.ddl.view_columns import PART
 from qserver.sql.expressions import Apply
 from qserver.sql.optimizer import Rule
 from qserver.sql.parser import Parsed, parse
-from qserver.sql.plan import OutputColumn
+from qserver.sql.plan import OutputColumn, Select
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
+from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.types import SqlType
 
 _KINDS: Final = (ast.Query, ast.Insert, ast.Update, ast.Delete, ast.Merge)
 _STAR: Final = re.compile(rf"(?:{PART}\s*\.\s*){{0,2}}\*")
+_TABLE: Final = re.compile(r"table\b", re.IGNORECASE)
+"""`TABLE t` is `SELECT * FROM t`."""
 _SEQUENCES: Final = ("nextval", "setval")
 
 
@@ -66,7 +70,8 @@ def _described(
     names = CatalogNames(snapshot.catalog, snapshot)
     fixed = Literals(parsed.literals, fixed=True)
     bind(parsed.statement, fixed, names, None, budget=budget, stars=stars)
-    text = _without_stars(sql, parsed.statement, stars)
+    text = _without_stars(sql, stars)
+    _require_no_star(parsed.statement, stars)
     if text != sql:
         try:
             columns = planned(_parsed(text, budget)).compiled.columns
@@ -96,17 +101,42 @@ def _parsed(sql: str, budget: StepBudget) -> Parsed:
     return parsed
 
 
-def _without_stars(sql: str, statement: ast.Statement, stars: dict[int, str]) -> str:
+def view_text(text: str, catalog: Catalog, snapshot: Snapshot, budget: StepBudget) -> str:
+    """Return a view's query with its stars written out, or as it is where that cannot be."""
+    names = CatalogNames(catalog, snapshot)
+    stars: dict[int, str] = {}
+
+    def columns(of: str) -> list[tuple[str, SqlType]]:
+        parsed = parse(of, repeat=False, budget=budget)
+        fixed = Literals(parsed.literals, fixed=True)
+        bound = bind(parsed.statement, fixed, names, None, budget=budget, stars=stars)
+        assert isinstance(bound.statement, Select), "a view is a query"
+        return _names_and_types(bound.statement.columns)
+
+    before = columns(text)
+    try:
+        new = _without_stars(text, stars)
+        return new if columns(new) == before else text
+    except QserverError:
+        return text
+
+
+def _without_stars(sql: str, stars: dict[int, str]) -> str:
     for position in sorted(stars, reverse=True):
-        found = _STAR.match(sql, position)
+        now, found = stars[position], _STAR.match(sql, position)
+        if found is None:
+            now, found = f"SELECT {now} FROM", _TABLE.match(sql, position)
         if found is None:
             raise _not_fixed(position)
-        sql = f"{sql[:position]}{stars[position]}{sql[found.end() :]}"
+        sql = f"{sql[:position]}{now}{sql[found.end() :]}"
+    return sql
+
+
+def _require_no_star(statement: ast.Statement, stars: dict[int, str]) -> None:
     for node in nodes_of(statement):
         is_star = isinstance(node, ast.Star) or (isinstance(node, ast.Field) and node.name == "*")
         if is_star and node.position not in stars:
             raise _not_fixed(node.position)
-    return sql
 
 
 def _not_fixed(position: int | None = None) -> FeatureNotSupported:

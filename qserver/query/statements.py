@@ -21,6 +21,7 @@ from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
+from qserver.query.described import view_text
 from qserver.query.foreign_keys import check_foreign_key, enforce
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import (
@@ -302,6 +303,16 @@ class StatementRun:
         plan = yield from self._plan(query, literals)
         self._check_allowed(plan)
         return self.run_plan(plan, literals)
+
+    def view_text(self, text: str) -> Generator[Step, Any, str]:
+        catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
+        try:
+            return view_text(text, catalog, snapshot, StepBudget.short(PLANNING_STEPS_MAX))
+        except NotShort:
+            written: str = yield partial(
+                self.planner.elsewhere, lambda budget: view_text(text, catalog, snapshot, budget)
+            )
+        return written
 
     def parse_query(self, text: str) -> ast.Query:
         statement = parse(text).statement

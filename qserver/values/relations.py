@@ -26,9 +26,9 @@ class View:
     """A SQL view: `text` is its query, which each use binds again.
 
     `columns` are its names and types at its creation. `output` are the names that the query itself
-    gave them: if the query later yields more columns, because it says `*` and a table has grown,
-    the view still has its own columns, found by these names. `uses` are the names of the relations
-    that the query reads.
+    gave them: if the query later yields more columns, because it says `*` where that could not be
+    written out and a table has grown, the view still has its own columns, found by these names.
+    `uses` are the names of the relations that the query reads.
     """
 
     name: str

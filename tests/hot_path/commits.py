@@ -37,7 +37,7 @@ async def commit(folder: Path) -> None:
 def main() -> None:
     sqlite.SYNC_HERE_SECONDS_MAX = sqlite.SYNC_STALL_SECONDS = 60.0  # type: ignore[misc]
     thread_pool.TICK_SECONDS = 3600.0  # type: ignore[misc]
-    plane.SPACE_POLL_SECONDS = 3600.0
+    plane.SPACE_POLL_SECONDS = 3600.0  # type: ignore[attr-defined]
     trio.run(commit, Path(sys.argv[1]))
 
 

@@ -42,7 +42,7 @@ from qserver.sql.ddl.rewrite import (
 )
 from qserver.sql.ddl.sequences import alter_sequence
 from qserver.sql.ddl.texts import mentions, rename_column_in
-from qserver.sql.ddl.view_texts import follow_column
+from qserver.sql.ddl.view_texts import follow_added, follow_column
 from qserver.values.casts import assignment_function
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Column, Table
@@ -75,6 +75,8 @@ def add_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     yield from check_definition(work, new)
     for constraint in defined.constraints:
         yield from add_constraint(work, work.table_now(table.key), constraint, column.name)
+    known = [each.name for each in visible]
+    yield from follow_added(work, work.table_now(table.key), known, column.name)
     return 0
 
 

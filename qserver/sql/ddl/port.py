@@ -95,6 +95,9 @@ class Statements(Protocol):
     ) -> Generator[Any, Any, Generator[Rows | None, None, int]]:
         """Run a query of the user as if it stood alone; its WITH may change rows."""
 
+    def view_text(self, text: str) -> Generator[Any, Any, str]:
+        """Return the query of a view with the present columns in place of its stars."""
+
     def parse_query(self, text: str) -> ast.Query:
         """Parse the query of a view, with the positions of its names in the text."""
 

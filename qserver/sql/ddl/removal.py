@@ -19,8 +19,7 @@ from qserver.sql.ddl.names import choose
 from qserver.sql.ddl.port import Steps, Work
 from qserver.sql.ddl.rewrite import name_of, reshaped, rewrite, with_new_trees
 from qserver.sql.ddl.texts import mentions
-from qserver.sql.ddl.view_texts import views_using, without_alias
-from qserver.sql.ddl.views import is_unharmed
+from qserver.sql.ddl.view_texts import is_unharmed, views_using, without_alias
 from qserver.values.relations import View
 from qserver.values.schema import Table
 

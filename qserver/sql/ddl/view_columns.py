@@ -59,7 +59,7 @@ def rewritten(
     text: str, query: ast.Query, output: tuple[str, ...], renaming: Renaming
 ) -> tuple[str, tuple[str, ...]] | None:
     """Return a view's query and its output with the new name, or None if that is not safe."""
-    source = _only_source(query, renaming.key)
+    source = only_source(query, renaming.key)
     if source is None:
         return None
     if renaming.names.index(renaming.new) < len(source.column_aliases):
@@ -71,7 +71,7 @@ def rewritten(
         return None  # the whole row, which contains the names of its columns
     for each in outer:
         if isinstance(each, ast.Query):
-            inside = list(_everything(each))
+            inside = list(everything_in(each))
             foreign = all(map(renaming.is_foreign_to, inside))
             if any(_could_mean(part, visible, renaming, foreign) for part in inside):
                 return None
@@ -96,7 +96,8 @@ def unquoted(part: str) -> str:
     return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
 
 
-def _only_source(query: ast.Query, key: str) -> ast.TableRef | None:
+def only_source(query: ast.Query, key: str) -> ast.TableRef | None:
+    """Return the place of a relation that is all that an updatable query reads from."""
     if why_not_updatable(query) is not None:
         return None
     assert isinstance(query.body, ast.Select)
@@ -105,14 +106,14 @@ def _only_source(query: ast.Query, key: str) -> ast.TableRef | None:
     return source if known_key(source.name) == key else None
 
 
-def _everything(node: object) -> Iterator[object]:
+def everything_in(node: object) -> Iterator[object]:
     if isinstance(node, tuple):
         for part in node:
-            yield from _everything(part)
+            yield from everything_in(part)
     elif is_dataclass(node):
         yield node
         for field in fields(node):
-            yield from _everything(getattr(node, field.name))
+            yield from everything_in(getattr(node, field.name))
 
 
 def _outside_of_queries(node: object) -> Iterator[object]:

@@ -1,29 +1,37 @@
-"""Rewrites the texts of views when their relations or columns are renamed.
+"""Rewrites the texts of views when their relations or columns change, so that they mean the same.
 
     ALTER TABLE t RENAME TO u       … FROM t …    becomes    … FROM "u" AS "t" …
     ALTER TABLE t RENAME a TO b     … FROM t …    becomes    … FROM (SELECT "b" AS "a", … FROM "t")
                                                                  AS "t" …
-
+    ALTER TABLE t ADD c             … FROM t …    becomes    … FROM (SELECT "a", "b" FROM "t")
+                                                                 AS "t" …
     ALTER TABLE t DROP a            … FROM t AS x (p, q) …   becomes   … FROM t AS x ("q") …
 
-A view that has nothing to do with either name of a column is left alone, and one that can be
+A view that has nothing to do with the name of a column is left alone, and one that can be
 changed gets the new name itself (`view_columns`), so that rows can still be written through it.
+A new column would be meant where a name alone, NATURAL or a star meant others until then.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
-from qserver.errors import FeatureNotSupported
+from qserver.errors import FeatureNotSupported, StatementError
 from qserver.sql import ast
 from qserver.sql.binder.star_texts import quoted
 from qserver.sql.ddl.names import known_key
 from qserver.sql.ddl.port import Work
-from qserver.sql.ddl.view_columns import PART, Renaming, rewritten, unquoted
-from qserver.sql.ddl.views import is_unharmed
+from qserver.sql.ddl.view_columns import (
+    PART,
+    Renaming,
+    everything_in,
+    only_source,
+    rewritten,
+    unquoted,
+)
 from qserver.values.relations import View
 from qserver.values.schema import Table
 
@@ -49,9 +57,10 @@ def follow_relation(
     changed = []
     for view in views:
         uses = tuple(new.key if each == old.key else each for each in view.uses)
-        text = _with_source(work, view, old, _path(new))
+        places = _references(work.statements.parse_query(view.text), old.key)
+        text = _with_source(view.text, old, _path(new), places)
         changed.append(replace(view, text=text, uses=uses))
-    yield from _redefine(work, changed, f'relation "{old.name}"')
+    yield from _redefine(work, changed, f'rename relation "{old.name}"')
 
 
 def follow_column(
@@ -76,10 +85,34 @@ def follow_column(
         query = work.statements.parse_query(view.text)
         simple = rewritten(view.text, query, view.output, renaming)
         if simple is None:
-            changed.append(replace(view, text=_with_source(work, view, relation, source)))
+            places = _references(query, relation.key)
+            changed.append(replace(view, text=_with_source(view.text, relation, source, places)))
         else:
             changed.append(replace(view, text=simple[0], output=simple[1]))
-    yield from _redefine(work, changed, f'column "{old}" of table "{relation.name}"')
+    yield from _redefine(work, changed, f'rename column "{old}" of table "{relation.name}"')
+
+
+def follow_added(
+    work: Work, relation: Table | View, known: Sequence[str], new: str
+) -> Generator[Any, Any, None]:
+    """Hide a new column from views that were made when the relation had the `known` columns."""
+    source = f"(SELECT {', '.join(map(quoted, known))} FROM {_path(relation)})"
+    changed = []
+    for view in views_using(work, relation.key):
+        if not _may_mention(view.text, (new,)):
+            continue
+        query = work.statements.parse_query(view.text)
+        places = [
+            each
+            for each, around in _references_within(query, relation.key, query)
+            if _could_mean(around, new)
+        ]
+        only = only_source(query, relation.key)
+        if only is not None and not _is_in_its_way(view, query, only, new):
+            places = [each for each in places if each is not only]
+        if places:
+            changed.append(replace(view, text=_with_source(view.text, relation, source, places)))
+    yield from _redefine(work, changed, f'add column "{new}" to relation "{relation.name}"')
 
 
 def without_alias(work: Work, view: View, table: Table, column: str, name: str | None) -> View:
@@ -113,7 +146,42 @@ def _column_names(relation: Table | View) -> tuple[str, ...]:
 def _may_mention(text: str, names: tuple[str, ...]) -> bool:
     """Tell whether a text could mean one of the columns: by name, by a star, or by NATURAL."""
     words = {unquoted(part) for part in _WORD.findall(text)}
-    return "*" in text or "natural" in words or not words.isdisjoint(names)
+    return "*" in text or not words.isdisjoint(("natural", "table", *names))
+
+
+def _could_mean(query: object, name: str) -> bool:
+    """Tell whether a part of a query could mean a new column of this name."""
+    if isinstance(query, ast.Query) and isinstance(query.body, ast.Select):
+        given = {(target.alias,) for target in query.body.targets}
+        order = [
+            each
+            for each in query.order_by
+            if not (isinstance(each.expression, ast.Name) and each.expression.parts in given)
+        ]  # ORDER BY prefers what the query itself has named
+        query = replace(query, order_by=tuple(order))
+    for node in everything_in(query):
+        match node:
+            case ast.Name():
+                found = name in node.parts
+            case ast.Join():
+                found = node.natural or name in node.using
+            case ast.Star():
+                found = True
+            case ast.Field():
+                found = node.name in ("*", name)
+            case _:
+                found = False
+        if found:
+            return True
+    return False
+
+
+def _is_in_its_way(view: View, query: ast.Query, source: ast.TableRef, name: str) -> bool:
+    """Tell whether a view of one relation has the name of a new column for something else."""
+    assert isinstance(query.body, ast.Select)
+    has_star = any(isinstance(target.expression, ast.Star) for target in query.body.targets)
+    aliased = (source.alias or source.name[-1], *source.column_aliases)
+    return name in aliased or (has_star and name in view.output)
 
 
 def _path(relation: Table | View) -> str:
@@ -126,40 +194,62 @@ def _redefine(work: Work, views: Sequence[View], what: str) -> Generator[Any, An
     for view in views:
         if not (yield from is_unharmed(work, view)):
             raise FeatureNotSupported(
-                f'cannot rename {what} because view "{view.name}" uses it',
+                f'cannot {what} because view "{view.name}" uses it',
                 hint="Drop the view and create it anew.",
             )
 
 
-def _with_source(work: Work, view: View, relation: Table | View, source: str) -> str:
-    """Replace the relation's name by another source in the view's text."""
-    text, name = view.text, relation.name
-    places = sorted(
-        [
-            (each.position, each.alias is not None)
-            for each in _references(work.statements.parse_query(text), relation.key)
-        ],
-        reverse=True,
-    )
+def is_unharmed(work: Work, view: View) -> Generator[Any, Any, bool]:
+    """Tell whether a view still has the columns that it was created with."""
+    target = ast.Target(ast.Star())
+    query = ast.Query(ast.Select((target,), (ast.TableRef(view.path),)))
+    try:
+        found = yield from work.statements.columns_of(query, ())
+    except StatementError:  # a name, a function, or a column of the view is gone
+        return False
+    return tuple((column.name, column.type) for column in found) == view.columns
+
+
+def _with_source(
+    text: str, relation: Table | View, source: str, references: Sequence[ast.TableRef]
+) -> str:
+    """Replace the relation's name by another source at some places in a view's text."""
+    places = sorted([(each.position, each.alias is not None) for each in references], reverse=True)
     for position, has_alias in places:
         found = _NAME.match(text, position)
         assert found is not None, "a relation's place is where its name is"
-        alias = "" if has_alias else f" AS {quoted(name)}"
-        text = f"{text[:position]}{source}{alias}{text[found.end() :]}"
+        alias = "" if has_alias else f" AS {quoted(relation.name)}"
+        before = text[:position]
+        if before.rstrip().lower().endswith("table"):
+            before = f"{before.rstrip()[: -len('table')]}SELECT * FROM "
+        text = f"{before}{source}{alias}{text[found.end() :]}"
     return text
 
 
-def _references(node: object, key: str) -> list[ast.TableRef]:
+def _references(query: ast.Query, key: str) -> list[ast.TableRef]:
     """Where a relation is named in FROM."""
+    return [each for each, _ in _references_within(query, key, query)]
+
+
+def _references_within(
+    node: object, key: str, around: object
+) -> Iterator[tuple[ast.TableRef, object]]:
+    """Where a relation is named in FROM, each with the query whose names may mean its columns."""
     if isinstance(node, ast.TableRef):
-        return [node] if known_key(node.name) == key else []
-    if isinstance(node, ast.Query) and any(each.name == key for each in node.common_tables):
-        return []  # inside, the name means something else
-    found: list[ast.TableRef] = []
+        if known_key(node.name) == key:
+            yield node, around
+        return
+    if isinstance(node, ast.Query):
+        if any(each.name == key for each in node.common_tables):
+            return  # inside, the name means something else
+        around = node
+    elif isinstance(node, ast.Select) and not (
+        isinstance(around, ast.Query) and around.body is node
+    ):
+        around = node
     if isinstance(node, tuple):
         for part in node:
-            found += _references(part, key)
+            yield from _references_within(part, key, around)
     elif is_dataclass(node):
         for field in fields(node):
-            found += _references(getattr(node, field.name), key)
-    return found
+            yield from _references_within(getattr(node, field.name), key, around)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
 
 from qserver.errors import (
     DuplicateColumn,
@@ -13,7 +12,6 @@ from qserver.errors import (
     InvalidTableDefinition,
     NotInPrerequisiteState,
     SqlSyntaxError,
-    StatementError,
     UndefinedColumn,
     WrongObjectType,
 )
@@ -21,6 +19,7 @@ from qserver.sql import ast
 from qserver.sql.ddl.columns import type_of_output
 from qserver.sql.ddl.names import known_key, new_place, require_free, shown_name
 from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.view_texts import follow_added
 from qserver.sql.ddl.words import check_view_options
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import View
@@ -42,6 +41,7 @@ def create_view(work: Work, node: ast.CreateView) -> Steps:
     written = _names_in(node.query)
     uses = tuple(each for each in names if each in written)
     columns = _columns(node, found)
+    text = yield from work.statements.view_text(node.text)
     if isinstance(old, View):
         _require_compatible(old, columns)
         _require_no_circle(work, key, uses)
@@ -49,7 +49,7 @@ def create_view(work: Work, node: ast.CreateView) -> Steps:
         name,
         columns,
         tuple(column.name for column in found),
-        node.text,
+        text,
         uses,
         old.comments if isinstance(old, View) else (),
         schema,
@@ -60,6 +60,10 @@ def create_view(work: Work, node: ast.CreateView) -> Steps:
     work.transaction.define(key, view)
     if view.check_option:
         yield from _require_updatable(work, view)
+    if isinstance(old, View):
+        shown = [name for name, _ in columns]
+        for at in range(len(old.columns), len(shown)):
+            yield from follow_added(work, view, shown[:at], shown[at])
     return 0
 
 
@@ -111,17 +115,6 @@ def _columns(
     return tuple(
         (name, type_of_output(name, column)) for name, column in zip(names, found, strict=True)
     )
-
-
-def is_unharmed(work: Work, view: View) -> Generator[Any, Any, bool]:
-    """Tell whether a view still has the columns that it was created with."""
-    target = ast.Target(ast.Star())
-    query = ast.Query(ast.Select((target,), (ast.TableRef(view.path),)))
-    try:
-        found = yield from work.statements.columns_of(query, ())
-    except StatementError:  # a name, a function, or a column of the view is gone
-        return False
-    return tuple((column.name, column.type) for column in found) == view.columns
 
 
 def rename_view_column(work: Work, view: View, action: ast.AlterAction) -> View:

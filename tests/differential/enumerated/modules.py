@@ -11,6 +11,7 @@ from tests.differential.enumerated import (
     qualified_names,
     rows,
     targets,
+    views,
 )
 from tests.differential.enumerated.grids import Grid
 
@@ -20,4 +21,5 @@ GRIDS: Final[Mapping[str, tuple[Grid, ...]]] = {
     "qualified_names": qualified_names.GRIDS,
     "rows": rows.GRIDS,
     "targets": targets.GRIDS,
+    "views": views.GRIDS,
 }
