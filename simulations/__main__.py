@@ -3,6 +3,7 @@
     python -m simulations --seed 7                      one run, by whatever the seed stands for
     python -m simulations --seed 7 --timeline 7.html    … and a picture of it
     python -m simulations --seeds 1..1000               a campaign
+    python -m simulations --seeds 1..150 --changed      … of what differs from main
     python -m simulations --mutants                     would planted bugs be found?
     python -m simulations --mutants forget_ranges       … would this one?
 
@@ -20,7 +21,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from simulations.campaign import SEEDS_TO_REACH_ALL, ProgressBar, keep, run_campaign
+from simulations.campaign import SEEDS_TO_REACH_ALL, ProgressBar, Summary, keep, run_campaign
+from simulations.choosing import changed_files, rarity, shared_out, workloads_touched
 from simulations.faults import PROFILES
 from simulations.mutants import (
     MUTANTS,
@@ -49,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in ("only", "transactions", "timeline"):
             if getattr(options, name) is not None:
                 parser.error(f"--{name} goes with --seed, not with --seeds")
+        if options.changed is not None and options.workload is not None:
+            parser.error("--changed chooses workloads, and --workload names one")
         return _campaign(options)
+    if options.changed is not None:
+        parser.error("--changed goes with --seeds")
     return _single(options)
 
 
@@ -72,6 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--workload", choices=sorted(WORKLOADS), help="instead of the seed's own")
     parser.add_argument("--profile", choices=PROFILES, help="instead of the seed's own")
+    parser.add_argument(
+        "--changed",
+        nargs="?",
+        const="main",
+        metavar="COMMIT",
+        help="choose workloads by the files that differ from a commit (main), and by rare points",
+    )
     parser.add_argument("--only", type=_names, metavar="FAULTS", help="let only these strike")
     parser.add_argument("--transactions", type=_positive, metavar="N", help="per client")
     parser.add_argument("--timeline", type=Path, metavar="FILE", help="write a picture (HTML)")
@@ -100,8 +113,11 @@ def _single(options: argparse.Namespace) -> int:
 
 
 def _campaign(options: argparse.Namespace) -> int:
-    plans = [plan_for(seed, options.workload, options.profile) for seed in options.seeds]
-    summary = run_campaign(plans, options.jobs, ProgressBar(len(plans)))
+    if options.changed is None:
+        plans = [plan_for(seed, options.workload, options.profile) for seed in options.seeds]
+        summary = run_campaign(plans, options.jobs, ProgressBar(len(plans)))
+    else:
+        summary = _campaign_of_changes(options)
     print(summary)
     for result in summary.failures[1:]:
         print(result)
@@ -112,11 +128,32 @@ def _campaign(options: argparse.Namespace) -> int:
         if not options.no_keep:
             keep(summary.failures)
         return first.verdict.value
-    whole = options.workload is None and options.profile is None
-    if whole and len(plans) >= SEEDS_TO_REACH_ALL and summary.missed:
+    whole = options.workload is None and options.profile is None and options.changed is None
+    if whole and len(options.seeds) >= SEEDS_TO_REACH_ALL and summary.missed:
         print("never reached: " + "; ".join(summary.missed))
         return Verdict.MISSED.value
     return 0
+
+
+def _campaign_of_changes(options: argparse.Namespace) -> Summary:
+    """Run half of the seeds by workloads that see what has changed, a quarter in turn, and a
+    quarter by workloads whose points were rare until then."""
+    touched = workloads_touched(changed_files(options.changed))
+    print(f"changes since {options.changed} are seen by: {', '.join(touched) or 'no workload'}")
+    seeds, bar = list(options.seeds), ProgressBar(len(options.seeds))
+    first, second = len(seeds) // 2 if touched else 0, len(seeds) * 3 // 4
+    plans = [
+        plan_for(seed, touched[number % len(touched)], options.profile)
+        for number, seed in enumerate(seeds[:first])
+    ]
+    plans += [plan_for(seed, None, options.profile) for seed in seeds[first:second]]
+    summary = run_campaign(plans, options.jobs, bar)
+    rare = shared_out(rarity(summary.reaching), len(seeds) - second)
+    plans = [
+        plan_for(seed, workload, options.profile)
+        for seed, workload in zip(seeds[second:], rare, strict=True)
+    ]
+    return run_campaign(plans, options.jobs, bar, summary)
 
 
 def _explain(result: Result, options: argparse.Namespace) -> None:

@@ -24,6 +24,8 @@ class Summary:
     faults: int = 0
     crashes: int = 0
     reached: dict[str, int] = field(default_factory=dict)
+    reaching: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By workload and point: in how many runs it was reached."""
     failures: list[Result] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
@@ -33,6 +35,8 @@ class Summary:
         self.crashes += result.crashes
         for point, times in result.reached.items():
             self.reached[point] = self.reached.get(point, 0) + times
+            place = result.plan.workload, point
+            self.reaching[place] = self.reaching.get(place, 0) + 1
         if result.verdict is not Verdict.PASSED:
             self.failures.append(result)
 
@@ -48,13 +52,17 @@ class Summary:
         )
 
 
-def run_campaign(plans: list[Plan], jobs: int, progress: ProgressBar) -> Summary:
-    """Run all plans; the summary does not depend on the number of processes."""
-    summary = Summary()
+def run_campaign(
+    plans: list[Plan], jobs: int, progress: ProgressBar, summary: Summary | None = None
+) -> Summary:
+    """Run all plans; the summary does not depend on the number of processes.
+
+    `summary`: that of other runs before, which goes on.
+    """
+    summary = summary or Summary()
     for result in results_of(plans, jobs):
         summary.add(result)
         progress.show(summary.runs, len(summary.failures))
-    progress.end()
     return summary
 
 
@@ -80,12 +88,9 @@ class ProgressBar:
             filled = 40 * done // max(self._total, 1)
             bar = "█" * filled + "░" * (40 - filled)
             failed = f", {failures} failed" if failures else ""
-            self._stream.write(f"\r{bar} {done}/{self._total}{failed}")
+            end = "\n" if done == self._total else ""
+            self._stream.write(f"\r{bar} {done}/{self._total}{failed}{end}")
             self._stream.flush()
-
-    def end(self) -> None:
-        if self._visible:
-            self._stream.write("\n")
 
 
 def kept_plans(path: Path = SEEDS_FILE) -> list[Plan]:

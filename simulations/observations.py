@@ -105,6 +105,7 @@ SOMETIMES: Final = (
     "the commit of an open transaction was asked for again",
     "a request with if_version was applied",
     "a request with if_version was refused",
+    "a request with if_version shared its version",
     "a name was refused that another request had",
     "a live query merged several versions",
     "a live query went on after a restart",

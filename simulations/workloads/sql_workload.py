@@ -190,9 +190,9 @@ class SqlWorkload(Workload):
             statements, max_retries=options.max_retries, timeout_ms=options.timeout_ms
         )
 
-    def _hint(self, database: SqlDatabase) -> None:
+    def _hint(self, database: SqlDatabase, tried: float = TRIED) -> None:
         """Mark all plans as short, or none."""
-        may_yield = self.chance.random() < TRIED
+        may_yield = self.chance.random() < tried
         for kept in database.planner.cache._fingerprints.values():
             for plan in kept.plans.values():
                 plan.may_yield = may_yield

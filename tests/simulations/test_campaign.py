@@ -100,7 +100,6 @@ def test_the_progress_bar_shows_only_on_a_terminal() -> None:
     for stream in (terminal, file):
         bar = ProgressBar(10, stream)
         bar.show(5, 1)
-        bar.end()
     assert "5/10, 1 failed" in terminal.getvalue()
     assert file.getvalue() == ""
 
@@ -130,7 +129,15 @@ def test_a_failure_ends_with_its_own_exit_code_and_a_replay_command(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--seed", "x"], ["--seeds", "5.."], ["--seeds", "9..3"], ["--seed", "1", "--jobs", "0"]],
+    [
+        [],
+        ["--seed", "x"],
+        ["--seeds", "5.."],
+        ["--seeds", "9..3"],
+        ["--seed", "1", "--jobs", "0"],
+        ["--seed", "1", "--changed"],
+        ["--seeds", "1..2", "--changed", "--workload", "bank"],
+    ],
 )
 def test_wrong_use_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
