@@ -9,6 +9,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGTERM
+
+from tests.forked import Forked
 
 ROOT = Path(__file__).parent.parent.parent
 KEY = "svc_k_0123456789abcdef0123"
@@ -18,25 +21,31 @@ KEY = "svc_k_0123456789abcdef0123"
 def real_server(
     data: str | Path = ":memory:", environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Its address. It has to end well when it is told to."""
+    """Its address. It has to end well when it is told to.
+
+    An environment may say which libraries it loads, so it then begins with an interpreter.
+    """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", str(data)],
-        cwd=ROOT,
-        env={**clean, **(environment or {}), "QSERVER_API_KEY": KEY},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stderr is not None
+    clean |= {**(environment or {}), "QSERVER_API_KEY": KEY}
+    arguments = ["serve", "--port", "0", "--data", str(data)]
+    reading, writing = os.pipe()
+    process: Forked | subprocess.Popen[bytes]
+    if environment is None:
+        process = Forked(arguments, ROOT, clean, writing)
+    else:
+        command = [sys.executable, "-m", "qserver", *arguments]
+        process = subprocess.Popen(command, cwd=ROOT, env=clean, stderr=writing)
+    os.close(writing)
+    with os.fdopen(reading) as output:
         try:
             found = None
             while found is None:
-                line = process.stderr.readline()
+                line = output.readline()
                 assert line, "it has ended"
                 found = re.search(r"http://[\d.:]+", line)
             yield found.group()
         finally:
-            process.terminate()
-            process.stderr.read()
+            process.send_signal(SIGTERM)
+            output.read()
+            process.wait()
     assert process.returncode == 0

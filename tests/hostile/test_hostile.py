@@ -25,10 +25,10 @@ NAMED = (
     "monster: whens",
     "monster: coalesce",
 )
-"""Those that were found first; beside them some are drawn, of bombs and of attacks on the service.
-At night all are sent."""
+"""Those that were found first. By day some of them are sent, some other bombs and some attacks on
+the service; at night all."""
 
-DRAWN = 24
+DRAWN = 6
 BUSY = 4.0
 """How much more processor time the server may take than on a machine of its own, beside the
 slowness that known work shows: attackers, heart and server share its caches."""
@@ -39,15 +39,16 @@ slowness that known work shows: attackers, heart and server share its caches."""
 )
 def test_whatever_a_hostile_client_sends_its_neighbours_are_served(tmp_path: Path) -> None:
     by_name = {attack.name: attack for attack in ATTACKS}
-    others = [attack for attack in ATTACKS if attack.name not in NAMED and attack not in SERVICE]
+    named = [by_name[name] for name in NAMED]
+    others = [attack for attack in ATTACKS if attack not in named and attack not in SERVICE]
     attacks = [
-        *(by_name[name] for name in NAMED),
-        *(SERVICE if NIGHTLY else drawn(SERVICE, DRAWN)),
-        *(others if NIGHTLY else drawn(others, DRAWN // 2)),
+        attack
+        for kind in (named, SERVICE, others)
+        for attack in (kind if NIGHTLY else drawn(kind, DRAWN))
     ]
     report = Siege(tmp_path).run(attacks)
     print(report)
-    assert len(report.fought) == len(attacks) and len(report.beats) > 50
+    assert len(report.fought) == len(attacks) < len(report.beats)
     assert report.problems_in_steps(patience=BUSY) == [], str(report)
 
 

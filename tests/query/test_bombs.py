@@ -34,7 +34,7 @@ SINK = (*TABLES, "CREATE TABLE sink (x TEXT)")
 LAST = ("truncate", "drop")
 """After them nothing is left to explode."""
 
-BY_DAY = 40
+BY_DAY = 16
 """Bombs of each kind. At night all are tried."""
 
 
@@ -93,7 +93,7 @@ async def test_what_removes_all_rows_lets_the_heart_beat(name: str, work_clock: 
 async def test_parameters_let_the_heart_beat_and_end(
     bombs: Mapping[str, Bomb], work_clock: WorkClock
 ) -> None:
-    await hold_up_nobody(bombs, 2_000, SINK)
+    await hold_up_nobody(sample(bombs), 2_000, SINK)
 
 
 async def test_what_a_statement_held_is_freed_while_the_heart_beats(work_clock: WorkClock) -> None:

@@ -29,7 +29,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, Ser
 
     They must end well, and must have written no secret and no trace of a bug.
     """
-    started = {kind: launch(kind, tmp_path_factory.mktemp(kind), SETTINGS) for kind in KINDS}
+    started = {
+        kind: launch(kind, tmp_path_factory.mktemp(kind), SETTINGS, by_command=True)
+        for kind in KINDS
+    }
     try:
         for server in started.values():
             server.wait_until_ready()

@@ -1,7 +1,8 @@
 """The service as real processes: `qserver serve`, and the same application under hypercorn.
 
 A process gets a folder of its own, nothing of the caller's environment, and a port that was free a
-moment ago. What it writes goes to a file, so that tests can look for what must not be in it.
+moment ago. What it writes goes to a file, so that tests can look for what must not be in it. A
+server of ours is forked (`tests.forked`), unless it is to begin with a command.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Final, Literal
 
 import httpx
 
+from tests.forked import Forked
 from tests.patience import eventually
 from tests.web.contract import described
 
@@ -39,7 +41,7 @@ class Server:
     kind: Kind
     folder: Path
     port: int
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     secrets: set[str] = field(default_factory=set)
     """What was given to callers once and may be written nowhere."""
 
@@ -97,7 +99,8 @@ class Server:
         try:
             os.killpg(self.process.pid, signal.SIGKILL)  # its workers too
         except ProcessLookupError:
-            pass  # all of them have ended
+            pass  # all of them have ended, or it has not got its own group yet
+        self.process.kill()
         self.process.wait()
 
 
@@ -106,6 +109,8 @@ def launch(
     folder: Path,
     settings: Mapping[str, str] | None = None,
     grace_seconds: int = DRAIN_SECONDS,
+    *,
+    by_command: bool = False,
 ) -> Server:
     """Start a process with its data in `folder`, and do not wait for it."""
     port = free_port()
@@ -119,15 +124,19 @@ def launch(
     # A platform says where to listen with PORT, and its Procfile is all that is run.
     environment.setdefault("PORT", str(port))
     environment.setdefault("QSERVER_HOST", "127.0.0.1")
+    process: subprocess.Popen[bytes] | Forked
     with (folder / "output").open("ab") as output:
-        process = subprocess.Popen(
-            _command(kind, port, grace_seconds),
-            cwd=folder,
-            env=environment,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+        if kind == "own" and not by_command:
+            process = Forked(["serve"], folder, environment, output.fileno())
+        else:
+            process = subprocess.Popen(
+                _command(kind, port, grace_seconds),
+                cwd=folder,
+                env=environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
     return Server(kind, folder, port, process)
 
 
