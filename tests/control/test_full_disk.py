@@ -16,6 +16,7 @@ from qserver.engine import checkpointer
 from qserver.errors import DiskFull, LogFailed, OutcomeUnknown, QserverError
 from tests.control.planes import Opened, opened_plane
 from tests.durability.small_disks import small_disk
+from tests.sampling import sampled
 
 DISK = 64 << 20
 TABLE = "create table t (id integer primary key, text text)"
@@ -70,7 +71,7 @@ async def tried(opened: Opened, sql: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("sql", REMOVALS)
+@pytest.mark.parametrize("sql", sampled(REMOVALS, 1))
 async def test_what_removes_rows_works_on_a_full_disk_and_frees_it(disk: Path, sql: str) -> None:
     async with opened_plane(DataFolder(disk)) as opened:
         await filled(opened)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from _pytest.mark import ParameterSet
+
 from tests.differential.campaign import Campaign, Report
 from tests.differential.engines import Postgres
+from tests.sampling import sampled
 
 STATEMENTS: Final = 500
 """Of one test. Counted, not timed: on a busy machine it takes longer, and does the same."""
 
 LARGE_STATEMENTS: Final = 140
+SHARES: Final = 3
+SEEDS: Final = sampled(range(800_000, 800_120, 20), 1)
+"""One of them by day; several files share them out."""
+
+
+def share(number: int) -> list[ParameterSet]:
+    return SEEDS[number::SHARES]
 
 
 async def programs_agree(postgres: Postgres, seed: int, *, large: bool = False) -> None:

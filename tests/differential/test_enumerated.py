@@ -10,8 +10,9 @@ import pytest
 from tests.differential.engines import Postgres
 from tests.differential.enumerated.grids import differences
 from tests.differential.enumerated.modules import GRIDS
+from tests.sampling import NIGHTLY
 
-MOST = 250
+MOST = 250 if NIGHTLY else 120
 """Statements of a grid that are tried."""
 SHOWN = 20
 

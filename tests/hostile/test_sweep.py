@@ -13,8 +13,9 @@ from qserver.limits import STEPS_AT_ONCE_MAX
 from qserver.values.types import TEXT
 from tests.hostile.sweep import SLOW_SECONDS, Call, Step, catalogue, measured, steps
 from tests.known_work import step_seconds
+from tests.sampling import NIGHTLY
 
-CALLS = 1500
+CALLS = 1500 if NIGHTLY else 700
 SIZES = (20, 1100, 60_000, 1_000_000)
 
 STEPS_MOST = 40.0

@@ -15,6 +15,12 @@ from tests.powerloss.__main__ import LIVES, memory
 from tests.powerloss.campaign import Campaign
 from tests.powerloss.family import audit_family
 from tests.powerloss.journal import COMPILER, build_library
+from tests.sampling import NIGHTLY, sampled
+
+EVERY = 1 if NIGHTLY else 3
+"""Of so many operations the power fails before one."""
+
+BUGS = ("normal", "trim", "forget", "names", "content", "early")
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 
@@ -33,12 +39,12 @@ def place() -> Iterator[Path]:
 def test_a_power_failure_at_any_operation_loses_nothing_that_was_promised(
     library: Path, place: Path
 ) -> None:
-    campaign = Campaign(library, place)
+    campaign = Campaign(library, place, every=EVERY)
     report = campaign.run(LIVES)
     assert report.problems == []
     assert report.operations > 500 and report.promises > 30
     left, promises = campaign.left[len(campaign.left) // 2]
-    again = Campaign(library, place, lucks=("nothing", 1)).run_again(left, promises)
+    again = Campaign(library, place, lucks=("nothing", 1), every=EVERY).run_again(left, promises)
     assert again.problems == []
 
 
@@ -67,7 +73,7 @@ def test_a_pin_that_is_not_synced_is_found(library: Path, place: Path) -> None:
 def test_a_backup_is_whole_or_not_there_and_what_was_restored_stays(
     library: Path, place: Path
 ) -> None:
-    report = Campaign(library, place, lucks=("nothing", 1)).run(["backup", "copy"])
+    report = Campaign(library, place, lucks=("nothing", 1), every=EVERY).run(["backup", "copy"])
     assert report.problems == []
 
 
@@ -81,7 +87,7 @@ def test_a_sync_that_fails_once_is_not_believed_later(library: Path, place: Path
         assert report.problems == []
 
 
-@pytest.mark.parametrize("kill_at", [60, 150, 290])
+@pytest.mark.parametrize("kill_at", sampled([60, 150, 290], 1))
 def test_a_process_that_is_killed_at_an_operation_leaves_what_it_promised(
     library: Path, place: Path, kill_at: int
 ) -> None:
@@ -89,7 +95,7 @@ def test_a_process_that_is_killed_at_an_operation_leaves_what_it_promised(
     assert report.problems == []
 
 
-@pytest.mark.parametrize("bug", ["normal", "trim", "forget", "names", "content", "early"])
+@pytest.mark.parametrize("bug", sampled(BUGS, 3))
 def test_a_planted_bug_is_found(library: Path, place: Path, bug: str) -> None:
     campaign = Campaign(library, place, bug=bug, lucks=("nothing", 1), problems_most=1)
     assert campaign.run(["first"]).problems != []

@@ -26,6 +26,7 @@ from simulations.mutants.borrowed import BORROWED_MUTANTS
 from simulations.mutants.branches import BRANCH_MUTANTS, hunt_in_families
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import TRIMMED_UNDER_BRANCHES, TRIMMED_WHILE_READ
+from tests.sampling import sampled
 
 SEEDS = 24
 SEEDS_UNTIL_CAUGHT = 150
@@ -45,7 +46,7 @@ def test_a_checkpoint_that_was_saved_after_the_branch_is_not_read_with_its_pages
     assert simulate_family(seed, **dict(TRIMMED_WHILE_READ)).problems == []
 
 
-@pytest.mark.parametrize("mutant", BRANCH_MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", sampled(BRANCH_MUTANTS, 2), ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_the_common_past_is_caught(mutant: Mutant) -> None:
     family, runs = hunt_in_families(mutant, range(SEEDS_UNTIL_CAUGHT))
     assert family is not None, f"{mutant.explanation}: not noticed in {runs} runs"
@@ -57,7 +58,7 @@ def test_a_reader_of_a_branch_outlives_the_history_of_its_parent() -> None:
     assert sum(run.outlived for run in runs) > 0
 
 
-@pytest.mark.parametrize("mutant", BORROWED_MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", sampled(BORROWED_MUTANTS, 2), ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_borrowed_pages_is_caught(mutant: Mutant) -> None:
     first = 15  # near where they were caught the last time
     family, runs = hunt_in_families(mutant, range(first, first + SEEDS_UNTIL_CAUGHT))
@@ -208,24 +209,24 @@ def edit(plant: pytest.MonkeyPatch, function: Any, old: str, new: str) -> None:
     plant.setattr(owner, name, change(None))
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [
-        forget_what_a_branch_needs,
-        copy_the_log_to_its_end,
-        look_in_the_file_of_the_parent_first,
-        forget_the_record_before_the_pin,
-        copy_one_record_too_few,
-        pin_the_newest_checkpoint,
-        forget_what_is_too_old_for_the_parent,
-        look_for_the_last_page_at_home,
-        begin_without_the_numbers,
-        keep_all_of_a_deleted_parent,
-        hand_over_the_pages_themselves,
-        hand_over_what_was_saved_since,
-        copy_no_log_for_whom_all_is_handed_over,
-    ],
+BUGS = (
+    forget_what_a_branch_needs,
+    copy_the_log_to_its_end,
+    look_in_the_file_of_the_parent_first,
+    forget_the_record_before_the_pin,
+    copy_one_record_too_few,
+    pin_the_newest_checkpoint,
+    forget_what_is_too_old_for_the_parent,
+    look_for_the_last_page_at_home,
+    begin_without_the_numbers,
+    keep_all_of_a_deleted_parent,
+    hand_over_the_pages_themselves,
+    hand_over_what_was_saved_since,
+    copy_no_log_for_whom_all_is_handed_over,
 )
+
+
+@pytest.mark.parametrize("bug", sampled(BUGS, 3))
 def test_a_planted_bug_is_caught(
     bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

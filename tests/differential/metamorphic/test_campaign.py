@@ -9,12 +9,14 @@ import pytest
 from tests.differential.metamorphic.campaign import Campaign, Report
 from tests.differential.metamorphic.cases import Case, case_from_line, case_to_line, outcome_of
 from tests.differential.metamorphic.shrinking import Shrinker
-from tests.sampling import SEED
+from tests.sampling import NIGHTLY, SEED
 
 KEPT = [
     case_from_line(line) for line in Path(__file__).with_name("kept.jsonl").read_text().splitlines()
 ]
-FIXED_SEED = 20_000
+FIXED_SEED = 20_000 if NIGHTLY else 20_001
+"""The first has a huge table, and takes as long as thousands of others."""
+
 LITERALS = 6
 
 

@@ -23,6 +23,7 @@ from qserver.sql.optimizer.or_factoring import or_factoring
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
 from qserver.sql.parser import parse
 from qserver.sql.walk import everything
+from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 from tests.sql.golden import parse_script
 from tests.sql.optimizer.conditions import (
@@ -100,7 +101,7 @@ def lost(rule: Rule, before: Any, after: Any) -> Counter[str]:
     return missing if rule in MAY_ADD else missing + (has - had)
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+@pytest.mark.parametrize("path", sampled(SCRIPTS, 24), ids=NAMES)
 async def test_every_condition_before_a_rule_is_there_after_it(
     path: Path, scripts: Scripts
 ) -> None:
@@ -111,7 +112,7 @@ async def test_every_condition_before_a_rule_is_there_after_it(
             statement = improved
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+@pytest.mark.parametrize("path", sampled(SCRIPTS, 24), ids=NAMES)
 async def test_a_rule_does_nothing_to_what_it_has_made(path: Path, scripts: Scripts) -> None:
     for sql, statement, row_count in await bound_statements(path, scripts):
         for rule in RULES:
@@ -119,13 +120,14 @@ async def test_a_rule_does_nothing_to_what_it_has_made(path: Path, scripts: Scri
             assert optimize(statement, row_count, (rule,)) == statement, f"{rule.__name__}: {sql}"
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+@pytest.mark.parametrize("path", sampled(SCRIPTS, 24), ids=NAMES)
 async def test_all_rules_do_nothing_to_what_they_have_made(path: Path, scripts: Scripts) -> None:
     for sql, statement, row_count in await bound_statements(path, scripts):
         once = optimize(statement, row_count)
         assert optimize(once, row_count) == once, sql
 
 
+@pytest.mark.nightly
 async def test_the_scripts_have_conditions_of_every_kind(scripts: Scripts) -> None:
     """Else the tests above could not fail."""
     found: Counter[str] = Counter()

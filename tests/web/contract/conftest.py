@@ -1,12 +1,16 @@
-"""One process of each kind for all tests of the contract; each test runs against both."""
+"""One process of each kind for all tests of the contract; each test runs against both.
+
+By day only some run against the other server, hypercorn: what differs there is little."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from random import Random
 
 import pytest
 
+from tests.sampling import SEED
 from tests.web.contract.servers import KINDS, Client, Kind, Server, launch
 
 ADMIN_KEY = "svc_k_contract_0123456789"
@@ -20,7 +24,19 @@ SETTINGS = {
     "QSERVER_ALIAS_URL": f"https://{ALIAS}",
     "QSERVER_CONTROL_URL": f"http://{CONTROL}",
 }
+OTHER_SERVER_SHARE = 0.25
+"""Of the tests that take a server, those that are run by day against hypercorn, too."""
+
 _numbers = count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        drawn = Random(f"{SEED} {item.nodeid}").random() < OTHER_SERVER_SHARE
+        if "hypercorn" in given and not drawn:
+            item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(scope="session")
