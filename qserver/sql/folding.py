@@ -108,6 +108,12 @@ def folded(statement: Any, budget: StepBudget | None = None) -> Any:
     return _Folding(constants).within(statement, _Place())
 
 
+def is_constant(expression: Expression) -> bool:
+    """Is it a value that is known before any row is read?"""
+    leaf = isinstance(expression, Constant | Slot)
+    return leaf or id(expression) in _constants(expression, lambda: None)
+
+
 def is_cast_literal(slot: Slot) -> bool:
     """Is more done to the literal than to read it?"""
     return slot.convert is not None and slot.convert is not slot.reader

@@ -6,48 +6,25 @@ narrow as it can be told apart: what it hides is not looked at again.
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from decimal import Context, Decimal
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from tests.differential.comparison import Difference, Step, same_rows
+from tests.differential.alike import (
+    equal_as_values,
+    same_but_for_blanks,
+    same_but_for_last_digits,
+    same_but_for_microseconds,
+    same_but_for_modifiers,
+)
+from tests.differential.comparison import Difference, Step
 from tests.differential.engines import TIMED_OUT, Outcome
 
-Row = tuple[str | None, ...]
-FLOATS: Final = ("real", "double precision", "real[]", "double precision[]")
-NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
-MODIFIER: Final = re.compile(r"\([\d,]+\)|(?<=interval) (?:year|month|day|hour|minute|second).*")
-ZONES: Final = ("with", "without")
-TIMES: Final = ("interval", *(f"{a} {b} time zone" for a in ("time", "timestamp") for b in ZONES))
-SECONDS: Final = re.compile(r"(?<=\d:)\d\d(?:\.\d+)?(?!:)")
-MULTIPLIES: Final = re.compile(
-    r"\*|\bavg\(|\bpercentile_cont\(|\bregr_\w+\(|\bcorr\(", re.IGNORECASE
-)
-REGRESSES: Final = re.compile(r"\bregr_\w+\(|\bcorr\(", re.IGNORECASE)
-ALL_DIGITS: Final = Context(prec=200_000)
-"""A numeric has up to 131072 digits before the point and 16383 after it."""
-MICROSECOND: Final = Decimal("0.000001")
-MICROSECONDS_OF_DAY: Final = 86_400_000_000
 POSIX_ZONE: Final = re.compile(
     r'time zone "(?:<[^>]*>|[^\d,+-]*)[+-]?(?P<hours>\d+)(?::\d+)*(?P<daylight>.*)" not recognized',
     re.DOTALL,
 )
-JSONS: Final = ("json", "jsonb")
-PRINTED_CHAR: Final = re.compile(
-    r"(?=.*json)(?=.*(?:::char\b|\b(?:array_agg|min|max|mode|percentile_disc|lag|lead|\w+_value)\())",
-    re.IGNORECASE | re.DOTALL,
-)
-"""JSON of a text that is cast to CHAR, or that an aggregate or a window function shows."""
-JOINED_CHAR: Final = re.compile(
-    r"(?=.*\bconcat(?:_ws)?\()(?=.*\b(?:min|max|least|greatest)\(.*::char\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A text that concat makes of the least or greatest CHAR."""
 OUT_OF_MEMORY: Final = "53200"
 SHIFTED: Final = re.compile(r"\bto_char\(.*'[^']*V[^']*'", re.IGNORECASE | re.DOTALL)
 PARTIAL_INDEX: Final = re.compile(
@@ -69,7 +46,6 @@ OVER_ROWS: Final = re.compile(
     r"\(*(?:SELECT|WITH|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|CREATE TABLE .* AS)\b",
     re.IGNORECASE | re.DOTALL,
 )
-QUOTED_ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 CHANGES_ROWS: Final = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE|ALTER)\b", re.IGNORECASE)
 DECIDES: Final = re.compile(
     r"\b(?:WHERE|HAVING|ON|USING|FILTER|CASE|COALESCE|NULLIF|AND|OR|IN|EXISTS|ANY|ALL|LIMIT|FETCH"
@@ -77,8 +53,6 @@ DECIDES: Final = re.compile(
     re.IGNORECASE,
 )
 """What may leave a part of a statement without a row to compute it for, or decide the order."""
-
-
 CHANGES_IN_WITH: Final = re.compile(
     r"\s*\(*WITH\b.*\bAS\s*(?:(?:NOT )?MATERIALIZED\s*)?\(\s*(?:INSERT|UPDATE|DELETE|MERGE)\b",
     re.IGNORECASE | re.DOTALL,
@@ -90,94 +64,6 @@ class Rule:
     name: str
     reason: str
     accepts: Callable[[Difference], bool]
-
-
-def _last_digit(difference: Difference) -> bool:
-    """The same rows, if floating point numbers are compared by their first digits only."""
-    if difference.sort != "rows":
-        return False
-    expected, found = difference.expected, difference.found
-    if len(expected.rows) != len(found.rows):
-        return False
-    ordered = difference.step.ordered_by
-    return same_rows(_rounded(expected), _rounded(found), ordered)
-
-
-def _rounded(outcome: Outcome) -> tuple[Row, ...]:
-    return tuple(
-        tuple(
-            _round_text(value) if value is not None and name in FLOATS else value
-            for value, name in zip(row, outcome.types, strict=True)
-        )
-        for row in outcome.rows
-    )
-
-
-def _round_text(text: str) -> str:
-    def shorter(match: re.Match[str]) -> str:
-        number = float(match[0])
-        if not math.isfinite(number):
-            return match[0]
-        return "0" if abs(number) < 1e-12 else f"{number:.11g}"
-
-    return NUMBER.sub(shorter, text)
-
-
-def _fused_multiply_add(difference: Difference) -> bool:
-    """The same rows, but for microseconds of times in a statement that multiplies.
-
-    And but for results of regressions that are NULL on one side: whether the squares of equal
-    values add up to zero depends on the processor, too.
-    """
-    if difference.sort != "rows" or not MULTIPLIES.search(difference.step.sql):
-        return False
-    expected, found = difference.expected, difference.found
-    if len(expected.rows) != len(found.rows):
-        return False
-    left = Counter(found.rows)
-    regresses = REGRESSES.search(difference.step.sql) is not None
-    return all(_taken(row, expected.types, left, regresses) for row in expected.rows)
-
-
-def _taken(row: Row, types: tuple[str, ...], left: Counter[Row], regresses: bool) -> bool:
-    """Take a row away that is this one, or beside it."""
-    nears = (each for each in (row, *left) if left[each] and _are_near(row, each, types, regresses))
-    near = next(nears, None)
-    if near is None:
-        return False
-    left[near] -= 1
-    return True
-
-
-def _are_near(one: Row, other: Row, types: tuple[str, ...], regresses: bool) -> bool:
-    return all(
-        left == right
-        or (regresses and name == "double precision" and None in (left, right))
-        or (left is not None and right is not None and name in TIMES and _beside(left, right))
-        for left, right, name in zip(one, other, types, strict=True)
-    )
-
-
-def _beside(one: str, other: str) -> bool:
-    """Are two times the same but for what one rounding can make, within the same second?"""
-    left, right = SECONDS.search(one), SECONDS.search(other)
-    if left is None or right is None or SECONDS.sub("", one) != SECONDS.sub("", other):
-        return False
-    return abs(Decimal(left[0]) - Decimal(right[0])) <= _rounding(one) * MICROSECOND
-
-
-def _rounding(text: str) -> int:
-    """How many microseconds a product may be off that was rounded once more.
-
-    What is left of the months becomes days, and what is left of the days becomes time. Each of the
-    two is a product minus its whole part, so it has the error of the product: half of its last bit.
-    """
-    parts = {"year": 0, "mon": 0, "day": 0}
-    for number, unit in re.findall(r"([+-]?\d+) (year|mon|day)", text):
-        parts[unit] = abs(int(number))
-    months = math.ulp(12.0 * parts["year"] + parts["mon"] + 1) / 2
-    days = math.ulp(parts["day"] + 31.0) / 2
-    return 1 + int((30 * months + days) * MICROSECONDS_OF_DAY)
 
 
 def _order_of_evaluation(difference: Difference) -> bool:
@@ -236,136 +122,6 @@ def _first_violation(difference: Difference) -> bool:
 def _too_large(difference: Difference) -> bool:
     ends = (TIMED_OUT, OUT_OF_MEMORY)
     return difference.expected.error in ends or difference.found.error in ends
-
-
-def _char_blanks(difference: Difference) -> bool:
-    if difference.sort != "rows":
-        return False
-    expected, found, step = difference.expected, difference.found, difference.step
-    is_printed, is_joined = PRINTED_CHAR.match(step.sql), JOINED_CHAR.match(step.sql)
-    if not is_printed and not is_joined and "char" not in "".join(expected.types):
-        return False
-    if is_printed:
-        expected, found = _without_json_blanks(expected), _without_json_blanks(found)
-    if is_joined:
-        expected, found = _without_text_blanks(expected), _without_text_blanks(found)
-    return same_rows(_stripped(expected), _stripped(found), step.ordered_by)
-
-
-def _without_json_blanks(outcome: Outcome) -> Outcome:
-    """The same without blanks at the end of texts in JSON."""
-    rows = tuple(
-        tuple(
-            re.sub(' +"', '"', value) if value is not None and name in JSONS else value
-            for value, name in zip(row, outcome.types, strict=True)
-        )
-        for row in outcome.rows
-    )
-    return replace(outcome, rows=rows)
-
-
-def _without_text_blanks(outcome: Outcome) -> Outcome:
-    rows = tuple(
-        tuple(
-            value.replace(" ", "") if value is not None and name == "text" else value
-            for value, name in zip(row, outcome.types, strict=True)
-        )
-        for row in outcome.rows
-    )
-    return replace(outcome, rows=rows)
-
-
-def _stripped(outcome: Outcome) -> tuple[Row, ...]:
-    return tuple(
-        tuple(
-            _without_blanks(value, name) if value is not None and "char" in name else value
-            for value, name in zip(row, outcome.types, strict=True)
-        )
-        for row in outcome.rows
-    )
-
-
-def _without_blanks(value: str, name: str) -> str:
-    if not name.endswith("[]"):
-        return value.rstrip(" ")
-    return QUOTED_ELEMENT.sub(_stripped_element, value)
-
-
-def _stripped_element(element: re.Match[str]) -> str:
-    """An element without blanks at its end, and without quotes if they were there for these."""
-    text = element[1].rstrip(" ")
-    is_plain = re.fullmatch(r'[^\s{},"\\]+', text) is not None and text.lower() != "null"
-    return text if is_plain else f'"{text}"'
-
-
-def _equal_values(difference: Difference) -> bool:
-    """The same rows, if values are compared as the type does and not as they are written."""
-    if difference.sort != "rows":
-        return False
-    expected, found = difference.expected, difference.found
-    ordered = difference.step.ordered_by
-    return same_rows(_canonical(expected), _canonical(found), ordered)
-
-
-def _canonical(outcome: Outcome) -> tuple[Row, ...]:
-    writers = [_writer(name) for name in outcome.types]
-    return tuple(
-        tuple(
-            None if value is None else write(value)
-            for value, write in zip(row, writers, strict=True)
-        )
-        for row in outcome.rows
-    )
-
-
-def _writer(type_name: str) -> Callable[[str], str]:
-    write = next((write for word, write in CANONICAL.items() if type_name.startswith(word)), None)
-    if write is None:
-        return str
-    return partial(_elements_written, write) if type_name.endswith("[]") else write
-
-
-def _elements_written(write: Callable[[str], str], array: str) -> str:
-    """An array, each element written alike. None of these types has commas, braces or quotes."""
-    return re.sub(
-        r"[^{},]+",
-        lambda element: element[0] if element[0] == "NULL" else write(element[0]),
-        array.replace('"', ""),
-    )
-
-
-def _interval_length(text: str) -> str:
-    """In microseconds, a month as 30 days, as intervals are compared."""
-    total = 0
-    for number, unit in re.findall(r"([+-]?\d+) (year|mon|day)", text):
-        total += int(number) * {"year": 360, "mon": 30, "day": 1}[unit] * 86_400_000_000
-    clock = re.search(r"([+-]?)(\d+):(\d\d):(\d\d(?:\.\d+)?)", text)
-    if clock is not None:
-        seconds = int(clock[2]) * 3600 + int(clock[3]) * 60 + Decimal(clock[4])
-        total += int(seconds * 1_000_000) * (-1 if clock[1] == "-" else 1)
-    return str(total)
-
-
-def _numeric_value(text: str) -> str:
-    return str(Decimal(text).normalize(ALL_DIGITS))
-
-
-CANONICAL: Final[Mapping[str, Callable[[str], str]]] = {
-    "interval": _interval_length,
-    "numeric": _numeric_value,
-    "double precision": lambda text: "0" if text == "-0" else text,
-}
-"""How values are written alike that are equal, by the beginning of the type's name."""
-
-
-def _modifiers(difference: Difference) -> bool:
-    if difference.sort != "types":
-        return False
-    expected, found = difference.expected, difference.found
-    bare = [tuple(MODIFIER.sub("", name) for name in each.types) for each in (expected, found)]
-    ordered = difference.step.ordered_by
-    one, other = replace(expected, rows=_stripped(expected)), replace(found, rows=_stripped(found))
-    return bare[0] == bare[1] and same_rows(_canonical(one), _canonical(other), ordered)
 
 
 def _array_bounds(difference: Difference) -> bool:
@@ -448,16 +204,6 @@ def _changes_in_with(difference: Difference) -> bool:
     return found > expected
 
 
-def _constant_without_rows(difference: Difference) -> bool:
-    """PostgreSQL refuses a value of an INSERT whose query has no row."""
-    expected, found = difference.expected.error or "", difference.found
-    return (
-        re.match(r"INSERT\b.*\bSELECT\b", difference.step.sql, re.I | re.S) is not None
-        and expected in ("22001", "22003")
-        and (found.error, found.affected) == (None, 0)
-    )
-
-
 def _fields_of_rows(difference: Difference) -> bool:
     """One side refuses to compare rows because of the types of their fields."""
     return any(
@@ -471,7 +217,7 @@ RULES: Final = (
         "last_digit",
         "floating point results may differ in their last digits: the mathematical library of the"
         " system computes them, and the order of additions is not defined",
-        _last_digit,
+        same_but_for_last_digits,
     ),
     Rule(
         "fused_multiply_add",
@@ -479,26 +225,26 @@ RULES: Final = (
         " its months and days if they are many, and a regression over equal values is NULL, where"
         " PostgreSQL may have a rest of rounding: PostgreSQL's own answer depends on the processor,"
         " which may multiply and add without rounding in between",
-        _fused_multiply_add,
+        same_but_for_microseconds,
     ),
     Rule(
         "char_blanks",
         "a value of char(n) comes without the blanks that fill it up where its expression does not"
         " tell n: greatest of a char(3) and a char(5), a function or an aggregate of one, or an"
         " array of both; and so does JSON that is made of it, or a text by concat",
-        _char_blanks,
+        same_but_for_blanks,
     ),
     Rule(
         "type_modifiers",
         "the length or precision in the type of an expression that is no column: PostgreSQL has it"
         " or not by how far it simplified the expression",
-        _modifiers,
+        same_but_for_modifiers,
     ),
     Rule(
         "equal_values",
         "which of two equal values is shown, or comes first, where they are written differently:"
         " 1 day and 24:00:00, 1.0 and 1.00",
-        _equal_values,
+        equal_as_values,
     ),
     Rule(
         "array_bounds",
@@ -585,12 +331,6 @@ RULES: Final = (
         "rows that an INSERT, UPDATE or DELETE in WITH changes are affected rows, too: PostgreSQL"
         " counts those of the last part alone",
         _changes_in_with,
-    ),
-    Rule(
-        "constant_without_rows",
-        "a constant of INSERT … SELECT that does not fit its column is an error if there is a row"
-        " to insert: PostgreSQL converts it before it reads any",
-        _constant_without_rows,
     ),
 )
 

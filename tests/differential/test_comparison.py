@@ -207,18 +207,6 @@ def test_different_violations_need_a_change_and_a_constraint() -> None:
     assert rule_for(unique, rows("1"), "INSERT INTO t VALUES (1)") is None
 
 
-def test_a_constant_that_does_not_fit_may_be_inserted_for_no_row() -> None:
-    refused, none, one = Outcome(error="22003"), Outcome(affected=0), Outcome(affected=1)
-    insert = "INSERT INTO t (a) SELECT ARRAY[1e10::numeric] FROM u"
-    assert rule_for(refused, none, insert) == "constant_without_rows"
-    assert rule_for(Outcome(error="22001"), none, insert) == "constant_without_rows"
-    assert rule_for(refused, one, insert) is None
-    assert rule_for(none, refused, insert) is None
-    assert rule_for(Outcome(error="22012"), none, insert) is None
-    assert rule_for(refused, none, "INSERT INTO t VALUES (1e10)") is None
-    assert rule_for(refused, none, "UPDATE t SET a = 1e10") is None
-
-
 def test_only_an_integer_that_v_makes_too_large_may_be_refused() -> None:
     refused = Outcome(error="22003", message="integer out of range")
     shifted = "SELECT to_char(1073741823, '99V9')"

@@ -39,7 +39,9 @@ from qserver.sql.binder.targets import (
 )
 from qserver.sql.binder.value_lists import check_lengths, for_rows
 from qserver.sql.expressions import Column, Constant, Expression
+from qserver.sql.folding import is_constant
 from qserver.sql.plan import Insert, OneRow, OutputColumn, Plan, Project, Values
+from qserver.sql.walk import is_volatile
 from qserver.values.schema import Table
 from qserver.values.types import UNKNOWN, SqlType
 
@@ -207,6 +209,7 @@ def _from_query(scope: Scope, target: Target, node: ast.Insert, query: ast.Query
         for column, place in zip(prepared.columns, places, strict=True)
     ]
     finished = prepared.finish(wanted)
+    constants = _constant_columns(finished.plan) if prepared.plain else {}
     found: dict[int, Expression] = {}
     for n, place in enumerate(places):
         column = target.table.columns[place.at]
@@ -214,9 +217,19 @@ def _from_query(scope: Scope, target: Target, node: ast.Insert, query: ast.Query
             continue
         if not (node.overriding == "system" and column.identity):
             refuse_value(column, positions[n], inserting=True)
-        value = column_at(finished, n)
+        value = constants.get(n) or column_at(finished, n)
         found[n] = assigned(scope.binding, value, place.type, column.name, positions[n])
     return finished.plan, places, found
+
+
+def _constant_columns(plan: Plan) -> dict[int, Expression]:
+    """Return the columns that are constant: as in PostgreSQL, they must fit also if no row comes.
+
+    A volatile column keeps PostgreSQL from looking into the query.
+    """
+    if not isinstance(plan, Project) or any(map(is_volatile, plan.expressions)):
+        return {}
+    return {n: each for n, each in enumerate(plan.expressions) if is_constant(each)}
 
 
 def _check_count(node: ast.Insert, targets: int, positions: Sequence[int]) -> None:

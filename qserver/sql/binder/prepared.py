@@ -39,10 +39,14 @@ class PreparedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`complete` creates the plan from the wanted type of each column, or None."""
+    """`complete` creates the plan from the wanted type of each column, or None.
+
+    `plain`: the rows are those of FROM and WHERE, so a constant column is a constant anywhere.
+    """
 
     columns: tuple[PreparedColumn, ...]
     complete: Callable[[Sequence[SqlType | None]], Finished]
+    plain: bool = False
 
     def finish(self, wanted: Sequence[SqlType | None] | None = None) -> Finished:
         """Create the plan: a column of unknown type gets the wanted type, or text; a column of

@@ -72,7 +72,7 @@ def prepare_select(scope: Scope, select: ast.Select, query: ast.Query) -> Prepar
         PreparedColumn(each.name, each.operand.type, each.position, each.operand)
         for each in bound.outputs
     ]
-    return Prepared(tuple(prepared_columns), bound.complete)
+    return Prepared(tuple(prepared_columns), bound.complete, bound.is_plain(query))
 
 
 class _Select:
@@ -148,6 +148,12 @@ class _Select:
         return bool(
             self.select.group_by or self.having is not None or level.calls or level.groupings
         )
+
+    def is_plain(self, query: ast.Query) -> bool:
+        level, bounds = self.level, self.bounds
+        changed = level.windows or level.row_functions or self.select.distinct or query.locking
+        bounded = bounds.limit is not None or bounds.offset is not None
+        return not (self._is_grouped() or changed or self.order or bounded)
 
     def _row_functions(self) -> tuple[list[FunctionScan], list[FunctionScan]]:
         """Split set-returning functions: those that grouping uses come before it, others last."""

@@ -60,6 +60,7 @@ def create_table(work: Work, node: ast.CreateTable) -> Steps:
     table = yield from _define(work, schema, name, node)
     work.transaction.define(key, table)
     yield from check_definition(work, table)
+    yield from _try_generated(work, table, node)
     add_references(work, table)
     return 0
 
@@ -74,6 +75,21 @@ def check_definition(work: Work, table: Table) -> Steps:
         if isinstance(error, DatatypeMismatch):
             error.message = error.message.replace("but expression", "but default expression")
         raise
+    return 0
+
+
+def _try_generated(work: Work, table: Table, node: ast.CreateTable) -> Steps:
+    """Raise the errors of constants in generated columns, which are computed before any row."""
+    generated = [
+        constraint.expression
+        for column in node.columns
+        for constraint in column.constraints
+        if constraint.kind == "generated" and constraint.expression is not None
+    ]
+    if generated:
+        select = ast.Select(tuple(map(ast.Target, generated)), (ast.TableRef(table.path),))
+        for _ in (yield from work.statements.run(ast.Query(select), work.literals)):
+            yield
     return 0
 
 
