@@ -181,8 +181,10 @@ def text_of(expression: Expression) -> str:
             return (
                 f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
             )
-        case expressions.Folded():
+        case expressions.Folded() | expressions.Direct():
             return text_of(expression.expression)
+        case expressions.GroupKey():
+            return text_of(expression.key)
         case expressions.Column():
             return expression.name or f"#{expression.source}.{expression.position}"
         case expressions.Apply():

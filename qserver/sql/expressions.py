@@ -277,6 +277,34 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
+class Direct:
+    """An argument before WITHIN GROUP: of a group, not of a row. Only the binder sees it."""
+
+    expression: Expression
+
+    @property
+    def type(self) -> SqlType:
+        return self.expression.type
+
+    @property
+    def nullable(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """A key within a call of an Aggregate: NULL in the grouping sets that lack it."""
+
+    position: int
+    key: Expression
+    nullable: bool = True
+
+    @property
+    def type(self) -> SqlType:
+        return self.key.type
+
+
+@dataclass(frozen=True, slots=True)
 class Guard:
     """A constant that stands before others and may decide alone; `test` is Python source."""
 
@@ -307,6 +335,8 @@ Expression: TypeAlias = (
     | Array
     | Elements
     | Folded
+    | Direct
+    | GroupKey
 )
 
 

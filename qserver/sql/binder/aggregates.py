@@ -11,6 +11,7 @@ provisional source, which `grouping` replaces.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from qserver.errors import (
     FeatureNotSupported,
@@ -28,13 +29,20 @@ from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Level, Scope, leftmost
-from qserver.sql.expressions import AggregateCall, Column, Constant, Expression, SortKey
+from qserver.sql.expressions import (
+    AggregateCall,
+    Column,
+    Constant,
+    Direct,
+    Expression,
+    SortKey,
+)
 from qserver.sql.functions.resolve import (
     ResolvedAggregate,
     is_ordered_set_aggregate,
     resolve_aggregate,
 )
-from qserver.sql.walk import everything
+from qserver.sql.walk import everything, rewritten
 from qserver.values.types import INTEGER, SqlType
 
 
@@ -44,7 +52,8 @@ def bind_aggregate(scope: Scope, node: ast.Call, name: str) -> Expression:
 
 def place_aggregate(scope: Scope, node: ast.Call, call: AggregateCall, name: str) -> Expression:
     """Return the column for the call's value, which the owning query computes."""
-    level = _owner(scope, [call])
+    level = _owner(scope, [rewritten(call, _without_direct)])
+    _check_directs(scope, level, call)
     _check_contents(scope, level, call)
     error = refuse_aggregate(level.clause)
     if error is not None:
@@ -73,8 +82,11 @@ def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
         arguments = tuple([with_blanks(each) for each in arguments])
     if node.within_group:
         direct = len(arguments) - len(keys)
-        scope.level.directs += arguments[:direct]
         keys = [again(binding, each) for each in arguments[direct:]]
+        arguments = (
+            *[direct_argument(scope, each) for each in arguments[:direct]],
+            *arguments[direct:],
+        )
     order_by = tuple(
         [sort_key(item, settled(binding, key)) for item, key in zip(ordered, keys, strict=True)]
     )
@@ -93,6 +105,13 @@ def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
         bind_filter(scope, node),
         order_by,
     )
+
+
+def direct_argument(scope: Scope, value: Expression) -> Expression:
+    """Return an argument before WITHIN GROUP, which `grouping` finds if it names columns."""
+    scope.level.directs.append(value)
+    named = any(type(each) is Column for each in everything(value))
+    return Direct(value) if named else value
 
 
 def aggregate_arguments(scope: Scope, node: ast.Call, name: str) -> list[Operand]:
@@ -182,6 +201,33 @@ def _owner(scope: Scope, nodes: Sequence[object]) -> Level:
             return level
         level = level.parent
     return scope.level
+
+
+def _without_direct(node: Any) -> Any:
+    """Leave out what stands before WITHIN GROUP: it does not tell whose aggregate it is."""
+    return Constant(None, node.type) if type(node) is Direct else None
+
+
+def _check_directs(scope: Scope, owner: Level, call: AggregateCall) -> None:
+    """Refuse columns of inner queries before WITHIN GROUP of an outer query's aggregate."""
+    level: Level | None = scope.level
+    inner: set[int] = set()
+    while level is not None and level is not owner:
+        inner |= level.sources
+        level = level.parent
+    if not inner:
+        return
+    for direct in everything(call):
+        if type(direct) is Direct:
+            for each in everything(direct):
+                if type(each) is Column and each.source in inner:
+                    raise located(
+                        GroupingError(
+                            "outer-level aggregate cannot contain a lower-level variable"
+                            " in its direct arguments"
+                        ),
+                        scope.binding.position_of(each),
+                    )
 
 
 def _check_contents(scope: Scope, level: Level, call: AggregateCall) -> None:

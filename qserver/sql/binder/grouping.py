@@ -17,16 +17,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from qserver.errors import FeatureNotSupported, GroupingError
+from qserver.errors import GroupingError
 from qserver.sql import expressions
 from qserver.sql.binder.aggregates import grouping_bits
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.relations import Relation
 from qserver.sql.binder.same import Alike, constant_in
 from qserver.sql.binder.scope import Scope
-from qserver.sql.expressions import AggregateCall, Case, Column, Constant, Expression, Slot
+from qserver.sql.expressions import (
+    AggregateCall,
+    Case,
+    Column,
+    Constant,
+    Direct,
+    Expression,
+    GroupKey,
+    Slot,
+)
 from qserver.sql.plan import Aggregate, Join, OneRow, OutputColumn, Plan, Project
-from qserver.sql.walk import everything, is_volatile, rewritten, with_parts
+from qserver.sql.walk import everything, is_volatile, rewritten, substituted, with_parts
 from qserver.values.types import INTEGER
 
 _SUBQUERIES = frozenset(
@@ -52,7 +61,7 @@ def _computed_once(
     for call in calls:
         arguments = list(call.arguments)
         for at, argument in enumerate(arguments):
-            if is_volatile(argument):
+            if is_volatile(argument) and not _has_key(argument):
                 arguments[at] = Column(source, len(values), argument.type, True, "")
                 wanted = call.filter
                 values.append(argument if wanted is None else _if(wanted, argument))
@@ -60,6 +69,10 @@ def _computed_once(
     columns = tuple([OutputColumn("", each.type, True) for each in values])
     row = Project(OneRow(), source, tuple(values), columns)
     return Join("inner", input, row, None, lateral=True), found
+
+
+def _has_key(expression: Expression) -> bool:
+    return any(type(each) is GroupKey for each in everything(expression))
 
 
 def _if(wanted: Expression, value: Expression) -> Expression:
@@ -86,23 +99,26 @@ class Grouping:
         self._subqueries = 0
 
     def plan(self, input: Plan) -> Aggregate:
-        calls = self.level.calls
+        calls = [rewritten(call, self._of_group) for call in self.level.calls]
         if self.sets is not None and len(self.sets) > 1:
             input, calls = _computed_once(self.scope, input, calls)
         return Aggregate(input, self.source, tuple(self.keys), tuple(calls), self.sets)
+
+    def _of_group(self, node: Any) -> Any:
+        """Return what stands before WITHIN GROUP over the keys of each grouping set."""
+        if type(node) is not Direct:
+            return None
+        if self.sets is None:
+            return node.expression
+        keys: dict[tuple[int, int], Expression] = {
+            (self.source, at): GroupKey(at, key) for at, key in enumerate(self.keys)
+        }
+        return substituted(self.grouped(node.expression), keys)
 
     def check_directs(self) -> None:
         """Require that arguments before WITHIN GROUP are the same in all rows of a group."""
         for each in self.level.directs:
             self.grouped(each)
-            columns = [part for part in everything(each) if type(part) is Column]
-            if self.sets is not None and any(
-                column.source in self.level.sources for column in columns
-            ):
-                raise FeatureNotSupported(
-                    "arguments before WITHIN GROUP that name columns are not supported with"
-                    " grouping sets"
-                )
 
     def add_dependent(self, expressions: Iterable[Any]) -> None:
         """Add the columns that a primary key among the keys determines as keys."""

@@ -12,7 +12,12 @@ from typing import Final
 
 from qserver.errors import UndefinedFunction
 from qserver.sql import ast
-from qserver.sql.binder.aggregates import bind_filter, place_aggregate, sort_key
+from qserver.sql.binder.aggregates import (
+    bind_filter,
+    direct_argument,
+    place_aggregate,
+    sort_key,
+)
 from qserver.sql.binder.calling import operator
 from qserver.sql.binder.coercion import alike, settled
 from qserver.sql.binder.copies import again
@@ -41,8 +46,7 @@ def bind_hypothetical(scope: Scope, node: ast.Call, name: str) -> Expression:
         places = [leftmost(item.expression), leftmost(argument)]
         operands: list[Operand] = [scope.bind(item.expression), scope.bind(argument)]
         (key, value), _ = alike(scope.binding, operands, "WITHIN GROUP", places)
-        pairs.append((sort_key(item, key), value))
-        scope.level.directs.append(value)
+        pairs.append((sort_key(item, key), direct_argument(scope, value)))
     return _Counts(scope, node, pairs).value(name)
 
 

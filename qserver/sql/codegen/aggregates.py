@@ -30,8 +30,16 @@ from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.vectors import take_into_groups
-from qserver.sql.expressions import AggregateCall, Constant, Expression, Folded, Slot
+from qserver.sql.expressions import (
+    AggregateCall,
+    Constant,
+    Expression,
+    Folded,
+    GroupKey,
+    Slot,
+)
 from qserver.sql.functions.costs import BYTES_SMALL
+from qserver.sql.walk import rewritten
 from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of
 
@@ -96,6 +104,8 @@ class _AggregatePrinter:
         """The variable of the list that has the states of a call in it."""
         self.is_new = ""
         """The variable that tells whether the row is the first of its group, where that matters."""
+        self.present: tuple[int, ...] = ()
+        """The keys of the grouping set whose states are being updated."""
         self.kept = self.source.fresh("n")
         """The variable that counts bytes of values held to the end, over all calls and groups."""
         for call in node.calls:
@@ -175,6 +185,7 @@ class _AggregatePrinter:
             self.pipeline.count_looks(zip(self.node.keys, keys, strict=True))
             long = [key for key, each in zip(keys, self.node.keys, strict=True) if long_key(each)]
             for groups, positions in zip(dicts, sets, strict=True):
+                self.present = positions
                 self._update(groups, [keys[at] for at in positions], long, inner)
 
         self._produce(rows, inside, dicts[0])
@@ -271,7 +282,8 @@ class _AggregatePrinter:
             if number != self.states.collected[extra][0]:
                 return  # another call collects for it
         if call.filter is not None:
-            with self.source.block(f"if {self.printer.truth(call.filter, rows)}:"):
+            wanted = self._in_set(call.filter)
+            with self.source.block(f"if {self.printer.truth(wanted, rows)}:"):
                 self._step_filtered(number, names, rows)
         else:
             self._step_filtered(number, names, rows)
@@ -281,7 +293,7 @@ class _AggregatePrinter:
         codes, checks = [], []
         arguments = collected_arguments(call) if call.order_by else call.arguments
         for argument in arguments:
-            code = self.printer.value(argument, rows)
+            code = self.printer.value(self._in_set(argument), rows)
             if argument.nullable or not code.isidentifier():
                 name = self.source.fresh("v")
                 self.source.line(f"{name} = {code}")
@@ -315,6 +327,17 @@ class _AggregatePrinter:
                         self.pipeline.count_bytes(self.kept, codes)
                 self._count_steps(call, codes)
                 self._run_step(call, self._own(number, names), codes)
+
+    def _in_set(self, expression: Expression) -> Expression:
+        """Return the expression with the keys of the grouping set, and NULL for others."""
+
+        def change(node: Any) -> Any:
+            if type(node) is not GroupKey:
+                return None
+            return node.key if node.position in self.present else Constant(None, node.type)
+
+        found: Expression = rewritten(expression, change)
+        return found
 
     def _holds_one(self, call: AggregateCall) -> bool:
         """Tell whether the state of a group is about as long as one value, as that of max is."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.differential.enumerated import (
+    direct_arguments,
     functions_in_from,
     moments,
     qualified_names,
@@ -16,6 +17,7 @@ from tests.differential.enumerated import (
 from tests.differential.enumerated.grids import Grid
 
 GRIDS: Final[Mapping[str, tuple[Grid, ...]]] = {
+    "direct_arguments": direct_arguments.GRIDS,
     "functions_in_from": functions_in_from.GRIDS,
     "moments": moments.GRIDS,
     "qualified_names": qualified_names.GRIDS,
