@@ -24,6 +24,8 @@ class InvalidTextRepresentation(DataError):
     """The caller's fault: a text does not spell a value of the type. Retrying cannot help."""
 
     code = "22P02"
+    is_body = False
+    """It is the body of the request that is no text of its kind, not a value in it."""
 
 
 class StringDataRightTruncation(DataError):

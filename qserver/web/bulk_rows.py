@@ -19,7 +19,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from qserver.errors import InvalidRequest, ProgramLimitExceeded
+from qserver.errors import (
+    InvalidRequest,
+    InvalidTextRepresentation,
+    ProgramLimitExceeded,
+    QserverError,
+)
 from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX
 from qserver.query.bulk import Batch
 from qserver.sql.value_rows import Row
@@ -43,10 +48,11 @@ csv.field_size_limit(BULK_ROW_BYTES_MAX)
 
 
 class ObjectBatches:
-    """Groups JSON objects into batches."""
+    """Groups JSON objects into batches; `lines`: each is to be a line."""
 
-    def __init__(self, only: tuple[str, ...] | None) -> None:
+    def __init__(self, only: tuple[str, ...] | None, *, lines: bool = False) -> None:
         self._only = None if only is None else frozenset(only)
+        self._lines = lines
         self._count = 0
 
     def of(self, objects: list[dict[str, Any]]) -> Batches:
@@ -71,14 +77,22 @@ class ObjectBatches:
             error.row = self._count + 1
             raise
         if type(found) is not dict:
-            raise self.refuse("is not a JSON object")
+            raise self._refuse_kind()
         if len(found) > BULK_COLUMNS_MAX:
             raise self.refuse(f"has more than {BULK_COLUMNS_MAX} members")
         yield from self.of([found])
 
-    def refuse_json(self, error: Exception) -> InvalidRequest:
+    def refuse_json(self, error: Exception) -> QserverError:
         """The error of the row after those yielded, which is no JSON object."""
-        return self.refuse(f"is not a JSON object: {why_not_json(error)}")
+        return self._refuse_kind(f": {why_not_json(error)}")
+
+    def _refuse_kind(self, why: str = "") -> QserverError:
+        refused = self.refuse(f"is not a JSON object{why}")
+        if not self._lines:
+            return refused
+        error = InvalidTextRepresentation(refused.message)
+        error.row, error.is_body = refused.row, True
+        return error
 
     def refuse(self, reason: str) -> InvalidRequest:
         """The error of the row after those yielded."""
@@ -87,7 +101,7 @@ class ObjectBatches:
 
 class JsonLinesDecoder:
     def __init__(self, only: tuple[str, ...] | None) -> None:
-        self._batches = ObjectBatches(only)
+        self._batches = ObjectBatches(only, lines=True)
         self._begun: list[bytes] = []
         """The pieces of a line that has no end yet."""
         self._begun_bytes = 0

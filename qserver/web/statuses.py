@@ -19,6 +19,7 @@ from qserver.errors import (
     HistoryTooOld,
     IdempotencyMismatch,
     InvalidRequest,
+    InvalidTextRepresentation,
     LogFailed,
     LogTaken,
     MethodNotAllowed,
@@ -71,6 +72,8 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
 def status_of(error: QserverError) -> int:
     if isinstance(error, HistoryTooOld) and error.is_gone:
         return 410
+    if isinstance(error, InvalidTextRepresentation) and error.is_body:
+        return 400
     if type(error) is QserverError:  # a bug: see `Service.internal_error`
         return 500
     if isinstance(error, DiskFull) and error.statement is None:

@@ -167,7 +167,9 @@ def test_a_key_that_is_revoked_ends_its_rows(shop: Client) -> None:
 
 BAD_ROWS: list[tuple[bytes, str, int, str]] = [
     (b'{"a": 1}\n{"a": "x"}\n', NDJSON, 200, "22P02"),
-    (b'{"a": 1}\n{"a": 2\n', NDJSON, 400, "QS001"),
+    (b'{"a": 1}\n{"a": 2\n', NDJSON, 400, "22P02"),
+    (b'{"a": 1}\n{"a": 2} {"a": 3}\n', NDJSON, 400, "22P02"),
+    (b'{"a": 1}\n[2]\n', NDJSON, 400, "22P02"),
     (b"a,b\n1,x\nx,y\n", CSV, 200, "22P02"),
     (b"a,b\n1,x\n2\n", CSV, 400, "QS001"),
     (b'[{"a": 1}, {"a": "x"}', JSON, 200, "22P02"),
