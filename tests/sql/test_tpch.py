@@ -5,7 +5,6 @@ Without `tpchgen-cli`, which makes the data, the test is skipped. A nightly run 
 
 from __future__ import annotations
 
-import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,13 @@ import pytest
 
 from qserver.benchmarks.tpch.queries import QUERIES
 from qserver.benchmarks.tpch.tables import generate, generator, load, load_duckdb
-from tests.sql.databases import opened_sql
+from qserver.durability.page_cache import PageCache
+from qserver.query.scratch import scratch_database
+from qserver.web.machine import half_of_memory
+from tests.sampling import NIGHTLY
+from tests.sql.databases import quiet_world
 
-SCALE = 0.05 if "QSERVER_NIGHTLY" in os.environ else 0.01
+SCALE = 0.05 if NIGHTLY else 0.01
 PRECISION = 1e-9
 """DuckDB divides decimals as doubles."""
 
@@ -25,7 +28,8 @@ PRECISION = 1e-9
 async def test_all_queries_answer_as_duckdb_does(tmp_path: Path) -> None:
     generate(tmp_path, SCALE)
     found = 0
-    async with opened_sql() as database:
+    cache = PageCache(half_of_memory())  # as a server has it: all tables stay in memory
+    async with scratch_database(quiet_world(), cache=cache) as database:
         duck = load_duckdb(tmp_path)
         await load(tmp_path, database)
         for query in QUERIES:

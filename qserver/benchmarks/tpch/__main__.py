@@ -29,12 +29,16 @@ from qserver.query.scratch import scratch_database
 from qserver.web.machine import half_of_memory
 
 ROUNDS = 3
+SCALE_MIN = 0.01
+WHY = "with fewer suppliers the data has a part twice from the same one, against the key"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m qserver.benchmarks.tpch")
     parser.add_argument("--scale", type=float, default=0.05, help="1 is a gigabyte of data")
     options = parser.parse_args()
+    if options.scale < SCALE_MIN:
+        parser.error(f"--scale must be at least {SCALE_MIN}: {WHY}")
     if generator() is None:
         print("tpchgen-cli is not installed: there is no data for TPC-H")
         return 0

@@ -21,7 +21,8 @@ from qserver.sql.binder.coercion import implicit, suggested_types
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.rows import compare, conjunction, disjunction
-from qserver.sql.expressions import Apply, Cast, Constant, Elements, Expression, InList, Slot
+from qserver.sql.expressions import Apply, Cast, Elements, Expression, InList
+from qserver.sql.folding import is_constant
 from qserver.sql.functions.costs import Cost, cost_of
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type, resolve_operator
@@ -132,10 +133,10 @@ def over_array(
 
 
 def _is_given(array: Expression) -> bool:
-    """Tell whether the array comes with the execution, the same for all rows."""
+    """Tell whether the array is the same for all rows: a parameter, or made of literals."""
     while isinstance(array, Cast):
         array = array.operand
-    return isinstance(array, Slot | Constant)
+    return is_constant(array)
 
 
 def _element_for(operand: Operand) -> SqlType:
