@@ -51,6 +51,16 @@ class FunctionRef(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class RowsFrom(Node):
+    """`ROWS FROM (f(1), g(2)) [WITH ORDINALITY] AS t(a, b)`: their rows side by side."""
+
+    functions: tuple[FunctionRef, ...]
+    alias: str | None
+    column_aliases: tuple[str, ...] = ()
+    ordinality: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Join(Node):
     """kind: "inner", "left", "right", "full", "cross"."""
 
@@ -65,7 +75,7 @@ class Join(Node):
     using_alias: str | None = None  # USING (a) AS alias
 
 
-FromItem: TypeAlias = TableRef | SubqueryRef | FunctionRef | Join
+FromItem: TypeAlias = TableRef | SubqueryRef | FunctionRef | RowsFrom | Join
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from qserver.sql.ast import (
     Join,
     Query,
     Row,
+    RowsFrom,
     SubqueryRef,
     TableRef,
     TableSample,
@@ -105,6 +106,12 @@ class Sources:
         if not isinstance(call, Call):
             raise FeatureNotSupported("a cast in FROM is not supported", position=call.position + 1)
         alias, columns, *types = given or _NO_ALIAS
+        if ordinality is not None and types:
+            raise SqlSyntaxError(
+                "WITH ORDINALITY cannot be used with a column definition list",
+                hint="Put the column definition list inside ROWS FROM().",
+                position=call.position + 1,
+            )
         return FunctionRef(
             call,
             alias,
@@ -114,6 +121,33 @@ class Sources:
             types[0] if types else (),
             position=call.position,
         )
+
+    def rows_from(self, children: Children) -> FunctionRef | RowsFrom:
+        _, word, functions, ordinality, given = children
+        alias, columns, *types = given or _NO_ALIAS
+        first = functions[0]
+        if types and len(functions) > 1:
+            raise SqlSyntaxError(
+                "ROWS FROM() with multiple functions cannot have a column definition list",
+                hint="Put a separate column definition list for each function inside ROWS FROM().",
+                position=word.start + 1,
+            )
+        if len(functions) == 1 and not first.column_types:
+            return self.function_reference([None, first.call, ordinality, given])
+        return RowsFrom(functions, alias, columns, ordinality is not None, position=word.start)
+
+    def rows_of_functions(self, children: Children) -> tuple[FunctionRef, ...]:
+        return tuple(children)
+
+    def rows_of_function(self, children: Children) -> FunctionRef:
+        call, columns = children
+        names = [] if columns is None else [each[0] for each in columns]
+        types = [] if columns is None else [each[1] for each in columns]
+        whole = [None, call, None, (None, tuple(names), tuple(types)) if names else None]
+        return self.function_reference(whole)
+
+    def columns_of_record(self, children: Children) -> Children:
+        return children
 
     def alias(self, children: Children) -> Alias:
         name, columns = children

@@ -108,7 +108,9 @@ def _check_named(
             UndefinedTable(f'relation "{table[0]}" in {words} clause not found in FROM clause'),
             locking.position,
         )
-    what = {ast.Join: "a join", ast.FunctionRef: "a function"}.get(type(found[0]))
+    what = "a join" if isinstance(found[0], ast.Join) else None
+    if isinstance(found[0], ast.FunctionRef | ast.RowsFrom):
+        what = "a function"
     if _is_common_table(scope, found[0]):
         what = "a WITH query"
     if what is not None:
@@ -117,7 +119,8 @@ def _check_named(
 
 def _check_nullable(scope: Scope, sources: Sequence[ast.FromItem], locking: ast.Locking) -> None:
     for item, nullable in _items(sources, named=False):
-        if not nullable or isinstance(item, ast.FunctionRef) or _is_common_table(scope, item):
+        is_function = isinstance(item, ast.FunctionRef | ast.RowsFrom)
+        if not nullable or is_function or _is_common_table(scope, item):
             continue
         if not locking.tables or (_name(item),) in locking.tables:
             raise FeatureNotSupported(
@@ -151,4 +154,6 @@ def _name(item: ast.FromItem) -> str | None:
         return item.alias
     if isinstance(item, ast.TableRef):
         return item.name[-1]
+    if isinstance(item, ast.RowsFrom):
+        item = item.functions[0]
     return item.call.name[-1] if isinstance(item, ast.FunctionRef) else None

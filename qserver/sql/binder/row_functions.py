@@ -23,7 +23,7 @@ from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Scope
 from qserver.sql.expressions import Coalesce, Column, Expression, WindowCall
 from qserver.sql.functions.resolve import ResolvedTableFunction, resolve_table_function
-from qserver.sql.plan import FunctionScan, Join, OutputColumn, Plan
+from qserver.sql.plan import FunctionScan, Join, OutputColumn, Plan, Project
 from qserver.sql.walk import sources_named
 from qserver.values.types import BIGINT, SqlType
 
@@ -137,14 +137,21 @@ def _is_twin(scope: Scope, one: FunctionScan, other: FunctionScan) -> bool:
 def _in_step(scope: Scope, functions: Sequence[FunctionScan]) -> Plan:
     if len(functions) == 1:
         return functions[0]
-    first, *others = [with_ordinality(each) for each in functions]
+    return side_by_side(scope, [with_ordinality(each) for each in functions])[0]
+
+
+def side_by_side(
+    scope: Scope, numbered: Sequence[FunctionScan | Project]
+) -> tuple[Plan, Expression]:
+    """Join rows by their numbers, which are the last columns; return also the number."""
+    first, *others = numbered
     joined: Plan = first
     number = _row_number(first)
     for other in others:
         condition = operator(scope.binding, "=", number, _row_number(other), -1)
         joined = Join("full", joined, other, condition)
         number = Coalesce((number, _row_number(other)), BIGINT)
-    return joined
+    return joined, number
 
 
 def with_ordinality(scan: FunctionScan) -> FunctionScan:
@@ -152,5 +159,5 @@ def with_ordinality(scan: FunctionScan) -> FunctionScan:
     return replace(scan, columns=columns, ordinality=True)
 
 
-def _row_number(scan: FunctionScan) -> Expression:
+def _row_number(scan: FunctionScan | Project) -> Expression:
     return Column(scan.source, len(scan.columns) - 1, BIGINT, True, "ordinality")

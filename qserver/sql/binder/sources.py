@@ -32,10 +32,10 @@ from qserver.sql.binder.relations import (
     relation_of_table,
     renamed,
 )
-from qserver.sql.binder.row_functions import function_scan, with_ordinality
+from qserver.sql.binder.row_functions import function_scan, side_by_side, with_ordinality
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.views import bind_view
-from qserver.sql.expressions import Constant, Expression
+from qserver.sql.expressions import Column, Constant, Expression
 from qserver.sql.functions.resolve import is_table_function
 from qserver.sql.plan import Filter, FunctionScan, OneRow, OutputColumn, Plan, Project, Scan
 from qserver.values.schema import Table
@@ -61,6 +61,8 @@ def bind_item(scope: Scope, item: ast.FromItem) -> Sources:
             plan, relation = _bind_subquery(scope, item)
         case ast.FunctionRef():
             plan, relation = _bind_function(scope, item)
+        case ast.RowsFrom():
+            plan, relation = _bind_rows_from(scope, item)
         case _:
             raise AssertionError("joins are bound by `joins`")
     level.clause = outer
@@ -173,7 +175,37 @@ def _bind_subquery(scope: Scope, item: ast.SubqueryRef) -> tuple[Plan, Relation]
 
 
 def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]:
-    """Bind a function. The alias names a single column: generate_series(1, 3) AS n."""
+    plan, scalar = _function_rows(scope, item)
+    name = item.alias or item.call.name[-1]
+    relation = relation_of_query(name, plan.source, plan.columns)
+    relation = replace(relation, scalar=scalar and not item.ordinality)
+    return plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def _bind_rows_from(scope: Scope, item: ast.RowsFrom) -> tuple[Plan, Relation]:
+    """Bind functions whose rows stand side by side; NULL fills up the shorter ones."""
+    each = [_function_rows(scope, replace(one, ordinality=True))[0] for one in item.functions]
+    joined, number = side_by_side(scope, each)
+    columns = [replace(column, nullable=True) for plan in each for column in plan.columns[:-1]]
+    values: list[Expression] = [
+        Column(plan.source, at, column.type, True, column.name)
+        for plan in each
+        for at, column in enumerate(plan.columns[:-1])
+    ]
+    if item.ordinality:
+        columns.append(OutputColumn("ordinality", BIGINT, nullable=False))
+        values.append(number)
+    plan = Project(joined, scope.binding.new_source(), tuple(values), tuple(columns))
+    name = item.alias or item.functions[0].call.name[-1]
+    relation = relation_of_query(name, plan.source, plan.columns)
+    return plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def _function_rows(scope: Scope, item: ast.FunctionRef) -> tuple[FunctionScan | Project, bool]:
+    """Bind a function; return also whether its rows are single values.
+
+    The alias names a single column: generate_series(1, 3) AS n.
+    """
     name, scalar = item.call.name[-1], False
     if wants_columns(item):
         scope.level.clause = Clause.FUNCTION_IN_FROM
@@ -191,9 +223,7 @@ def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]
         plan = scan
     else:
         plan, scalar = _one_row_of(scope, item), True
-    relation = relation_of_query(item.alias or name, plan.source, plan.columns)
-    relation = replace(relation, scalar=scalar and not item.ordinality)
-    return plan, aliased(relation, item.alias, item.column_aliases, item.position)
+    return plan, scalar
 
 
 def _one_row_of(scope: Scope, item: ast.FunctionRef) -> Project:

@@ -46,7 +46,7 @@ class Renaming:
             case ast.TableRef():
                 columns = self.columns_of(known_key(node.name))
                 return columns is not None and both.isdisjoint((*columns, *node.column_aliases))
-            case ast.SubqueryRef() | ast.FunctionRef():
+            case ast.SubqueryRef() | ast.FunctionRef() | ast.RowsFrom():
                 return False
             case ast.Query():
                 return not node.common_tables
@@ -160,7 +160,7 @@ def _could_mean(node: object, visible: str, renaming: Renaming, foreign: bool) -
             return not foreign
         case ast.TableRef():
             return visible in (node.alias, node.name[-1])
-        case ast.SubqueryRef() | ast.FunctionRef():
+        case ast.SubqueryRef() | ast.FunctionRef() | ast.RowsFrom():
             return node.alias in (visible, None)
         case ast.Join():
             return node.natural or node.alias == visible or not both.isdisjoint(node.using)

@@ -26,6 +26,10 @@ FUNCTIONS: Final = (
     "upper('a')",
     "abs(-1)",
     "nullif(1, 1)",
+    "ROWS FROM (generate_series(1, p.id))",
+    "ROWS FROM (upper('a'), generate_series(1, p.id))",
+    "ROWS FROM (jsonb_each('{\"a\": 1}'), unnest(ARRAY['a', 'b', NULL]))",
+    "ROWS FROM (json_to_recordset('[{\"a\": 1}]') AS (a int, b text), abs(-1))",
 )
 ALIASES: Final = ("", "AS t", "t", "AS t(a)", "AS t(t)", "AS t(a, b)", "AS t(a, b, c)")
 ORDINALITIES: Final = ("", "WITH ORDINALITY ")
