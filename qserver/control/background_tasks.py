@@ -8,11 +8,12 @@ short.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import trio
 
+from qserver.engine.turns import in_turns_of_owner
 from qserver.errors import DatabaseUnavailable
 
 Made = TypeVar("Made")
@@ -28,7 +29,7 @@ class BackgroundTasks:
     def end(self) -> None:
         self._nursery = None
 
-    async def run(self, operation: Callable[[], Awaitable[Made]]) -> Made:
+    async def run(self, operation: Callable[[], Coroutine[Any, Any, Made]]) -> Made:
         """Return the result of an operation; cancelling this call does not cancel the operation."""
         if self._nursery is None:
             raise _stopping()
@@ -38,7 +39,7 @@ class BackgroundTasks:
 
         async def go() -> None:
             try:
-                results.append(await operation())
+                results.append(await in_turns_of_owner(operation()))
             except Exception as error:
                 errors.append(error)
             finally:

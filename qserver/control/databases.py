@@ -35,6 +35,7 @@ from qserver.engine.answer_sweeper import sweep_answers
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.position_sweeper import sweep_positions
+from qserver.engine.turns import OWNER, in_turns_of_owner
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
@@ -318,7 +319,7 @@ class Databases:
         if database_id in self._closing:
             after.append(self._closing[database_id])
         host = self._hosts[database_id] = _Host(database_id, handover)
-        self._nursery.start_soon(self._run_host, host, after)
+        self._nursery.start_soon(in_turns_of_owner, self._run_host(host, after))
         return host
 
     def _make_room(self) -> _Host:
@@ -378,10 +379,11 @@ class Databases:
             handover=host.handover,
         )
         host.handover = None
+        share = await self.share_of(host.id)
+        OWNER.set(None if share is None else share.turns)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(database.run)
+            nursery.start_soon(in_turns_of_owner, database.run())
             await _until_open(database)
-            share = await self.share_of(host.id)
             if not host.close_wanted.is_set():
                 sql = SqlDatabase(
                     database,

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from qserver.control.tiers import TIERS, Limits, Tier
-from qserver.engine.yielding import Turns
+from qserver.engine.turns import Turns
 from qserver.errors import InvalidRequest, TooManyRequests
 from qserver.limits import STATEMENT_SECONDS, STATEMENT_SECONDS_MAX, VALUE_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool

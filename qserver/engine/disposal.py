@@ -19,7 +19,8 @@ from weakref import WeakKeyDictionary
 import trio
 
 from qserver.engine.collector import scan_in_turn
-from qserver.engine.yielding import OWNER, Turns, yield_to_others
+from qserver.engine.turns import OWNER, Turns
+from qserver.engine.yielding import yield_to_others
 
 PIECE_ENTRIES: Final = 1024
 """Entries that are freed between two pauses."""

@@ -29,6 +29,7 @@ from qserver.engine.messages import Answer, Commit, ExclusiveCommit
 from qserver.engine.observers import Observer
 from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.turns import in_turns_of_owner
 from qserver.engine.versions import EngineRestarted, Versions, VersionsStatistics
 from qserver.engine.world import World
 from qserver.errors import (
@@ -117,7 +118,7 @@ class Generation:
 
     async def _act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self.world.act(name, run)
+            await in_turns_of_owner(self.world.act(name, run))
         except* LogTaken as errors:
             taken = first_of(errors)
             assert isinstance(taken, LogTaken)

@@ -16,6 +16,7 @@ from qserver.http1.counters import Counters
 from qserver.http1.heads import Heads
 from qserver.http1.options import ServerOptions
 from qserver.http1.reactor import Batch, NoBatch, Reactor
+from qserver.http1.turns import NoTurns, Turns
 
 SWEEPS_PER_TIMEOUT = 8
 SWEEP_SECONDS_MAX = 1.0
@@ -43,13 +44,15 @@ class ServerContext:
         counters: Counters,
         report: Callable[[str], None],
         batch: Batch | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.options = options
         self.counters = counters
         self.report = report
         self.renderer = HeadRenderer()
         self.heads = Heads(application, options)
-        self.reactor = Reactor(batch or NoBatch()) if Reactor.available() else None
+        self.reactor = Reactor(batch or NoBatch(), turns) if Reactor.available() else None
+        self.turns = turns or NoTurns()
         self.draining = False
         self.connections: set[OpenConnection] = set()
         self.arriving: set[trio.CancelScope] = set()

@@ -18,6 +18,8 @@ unread bytes, and checks a marked connection before it waits again:
 
 An exception in `readable` is raised where its connection waits; other connections go on.
 
+Of several owners, each has some of its connections called before other tasks run (`turns`).
+
 Connections that are called one after the other are a batch. The application may leave work until
 its end, to do it once for all of their requests.
 """
@@ -25,10 +27,13 @@ its end, to do it once for all of their requests.
 from __future__ import annotations
 
 import select
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
 import trio
+
+from qserver.http1.turns import NoTurns, Turns
 
 EVENTS_AT_ONCE: Final = 64
 """Connections called before other tasks run."""
@@ -61,8 +66,13 @@ class NoBatch:
 
 
 class Reactor:
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, turns: Turns | None = None) -> None:
         self._batch = batch
+        self._turns = turns or NoTurns()
+        self._ready: dict[int, int] = {}
+        """Events of connections that were not called yet."""
+        self._owners: dict[int, object] = {}
+        """Whose the last request of a connection was."""
         self._epoll = select.epoll()
         self._waiting: dict[int, tuple[Readable, trio.lowlevel.Task]] = {}
         self._known: set[int] = set()
@@ -80,14 +90,54 @@ class Reactor:
         """Call readable connections until cancelled."""
         try:
             while True:
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
-                self._batch.open()
-                for descriptor, events in self._epoll.poll(0, EVENTS_AT_ONCE):
-                    self._call(descriptor, events)
-                self._batch.end()
+                if self._ready:
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await trio.lowlevel.wait_readable(self._epoll.fileno())
+                self._call_ready()
         finally:
             trio.lowlevel.notify_closing(self._epoll.fileno())
             self._epoll.close()
+
+    def _call_ready(self) -> None:
+        """Call all connections that are readable; of several owners, as many as their turns allow.
+
+        An event is told once, so those that are not called are kept.
+        """
+        ready, turns = self._ready, self._turns
+        for descriptor, events in self._epoll.poll(0, EVENTS_AT_ONCE):
+            ready[descriptor] = ready.get(descriptor, 0) | events
+        self._batch.open()
+        for descriptor in list(ready):
+            if turns.is_contended:
+                break
+            if descriptor in ready:
+                turns.begin()
+                self._call(descriptor, ready.pop(descriptor))
+                self._owners[descriptor] = turns.end()
+        self._batch.end()
+        if ready:
+            self._call_in_turns()
+
+    def _call_in_turns(self) -> None:
+        """Call some connections of each owner, each with all the work that it makes."""
+        ready, turns = self._ready, self._turns
+        by_owner: dict[object, deque[int]] = {}
+        for descriptor in ready:
+            owner = self._owners.get(descriptor, turns.strangers)
+            by_owner.setdefault(owner, deque()).append(descriptor)
+        first = True
+        while by_owner and (owner := turns.next_of(by_owner, first=first)) is not None:
+            first = False
+            descriptor = by_owner[owner].popleft()
+            if not by_owner[owner]:
+                del by_owner[owner]
+            if descriptor in ready:
+                turns.begin()
+                self._batch.open()
+                self._call(descriptor, ready.pop(descriptor))
+                self._batch.end()
+                self._owners[descriptor] = turns.end()
 
     def _call(self, descriptor: int, events: int) -> None:
         if events != ONLY_DATA:
@@ -143,6 +193,8 @@ class Reactor:
 
     def forget(self, descriptor: int) -> None:
         """Forget a socket before it is closed; closing removes it from epoll."""
+        self._ready.pop(descriptor, None)
+        self._owners.pop(descriptor, None)
         self._known.discard(descriptor)
         self._marked.discard(descriptor)
         self._ending.discard(descriptor)

@@ -38,6 +38,7 @@ from qserver.http1.reactor import Batch
 from qserver.http1.refusal import Refusal
 from qserver.http1.tls import TlsTransport, tls_context
 from qserver.http1.transport import PlainTransport, Transport
+from qserver.http1.turns import Turns
 
 Addresses = list[tuple[str, int]]
 
@@ -50,11 +51,13 @@ async def serve(
     report: Callable[[str], None],
     counters: Counters | None = None,
     batch: Batch | None = None,
+    turns: Turns | None = None,
     task_status: trio.TaskStatus[Addresses] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `stop` is set, then drain and return.
 
-    `batch` is opened and ended around requests that are handled one after the other.
+    `batch` is opened and ended around requests that are handled one after the other. `turns` says
+    which of several owners' requests is handled next.
 
     Raises CannotListen if the address cannot be bound, and any error of the application's start.
     """
@@ -64,7 +67,9 @@ async def serve(
     try:
         with trio.CancelScope() as patience:
             async with application.running():
-                context = ServerContext(application, options, counters or Counters(), report, batch)
+                context = ServerContext(
+                    application, options, counters or Counters(), report, batch, turns
+                )
                 try:
                     addresses = listen_all(listeners, options)
                 except CannotListen as error:
@@ -146,7 +151,10 @@ class Acceptor:
             self._nursery.start_soon(self._turn_away, connection)
         else:
             context.add(connection)
-            self._nursery.start_soon(connection.run)
+            self._nursery.start_soon(self._run, connection)
+
+    async def _run(self, connection: Connection) -> None:
+        await self._context.turns.run(connection.run())
 
     def _transport(self, connected: socket.socket) -> Transport:
         if self._encryption is not None:

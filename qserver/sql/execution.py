@@ -38,7 +38,7 @@ WRITTEN_ROW_BYTES = 256
 BYTES_UNNOTICED_MAX = 16 * 1024
 """Bytes that a statement may hold before it reports them to the memory pool."""
 
-STEPS_BETWEEN_PAUSES = 2048
+STEPS_BETWEEN_PAUSES = 1024
 """Steps (rows visited in any loop, or the cost of functions) between two yield checks."""
 
 

@@ -36,7 +36,7 @@ no trees, have numbers just below 0."""
 ENGINE_TREES: Final = frozenset({SEQUENCES_TREE, ANSWERS_TREE})
 """Trees that belong to no table. Users' trees have numbers above 0."""
 
-CHANGES_AT_ONCE: Final = 2048
+CHANGES_AT_ONCE: Final = 256
 """Changes that are made, or encoded, before others may run."""
 
 

@@ -31,7 +31,7 @@ from qserver.sql.value_rows import Row
 from qserver.web.long_bodies import decode_in_steps
 from qserver.web.requests import NOT_JSON, decoder_of, why_not_json
 
-ROWS_AT_ONCE: Final = 1000
+ROWS_AT_ONCE: Final = 128
 """Rows of one statement."""
 
 RECORD_LENGTH_SHORT: Final = 64 * 1024

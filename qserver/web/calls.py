@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from qserver.control.records import Grant
 from qserver.control.shares import Share
-from qserver.engine.yielding import OWNER
+from qserver.engine.turns import OWNER
 from qserver.errors import Forbidden, QserverError, RequestTooLarge
 from qserver.http1 import (
     Answer,
@@ -344,6 +344,7 @@ class KeyedCall(Call):
         """Charge the organization's rate limit, then get the body."""
         self.grant = grant
         share = grant.share
+        OWNER.set(share.turns)
         if share.connections >= share.limits.connections:
             share.check_connections()
         if grant.is_unlimited:

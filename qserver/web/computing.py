@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 
 import trio
 
+from qserver.engine.turns import OWNER, Turns
 from qserver.engine.world import Check, Compute
-from qserver.engine.yielding import OWNER, Turns
 from qserver.limits import PLANNING_THREADS_MAX
 
 

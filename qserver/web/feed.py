@@ -313,10 +313,11 @@ class Tail:
 
     async def _extend(self) -> None:
         """Encode new versions, and drop those that have left the window."""
-        feed, buffer = self._feed, self._buffer
+        feed, buffer, time_slice = self._feed, self._buffer, TimeSlice()
         buffer.forget_before(feed.oldest)
         while (version := feed.find(buffer.last + 1)) is not None:
             buffer.add(await events_of(version, self._wanted, self._encoder))
+            await time_slice.yield_if_used_up()
         buffer.forget_before(feed.oldest)
 
 

@@ -16,6 +16,7 @@ from typing import Final
 import trio
 
 from qserver.config import Settings
+from qserver.engine.arrivals import Arrivals
 from qserver.engine.collector import start_collector
 from qserver.errors import QserverError, first_of
 from qserver.http1 import Counters, ServerOptions
@@ -85,6 +86,7 @@ async def _serve(settings: Settings) -> None:
                 report=report,
                 counters=counters,
                 batch=app.service.world.batch,
+                turns=Arrivals(),
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()

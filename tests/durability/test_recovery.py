@@ -10,6 +10,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qserver.durability import pauses
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.records import FORMAT, LogRecord, encode_record_in_pieces
@@ -154,7 +155,8 @@ def _one_long_record(rows: int) -> Stored:
     return 1, at_once(encode_record_in_pieces(record, writes))
 
 
-async def test_others_run_while_a_long_record_is_replayed() -> None:
+async def test_others_run_while_a_long_record_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pauses, "STEP_SECONDS", 0.0)  # each piece is a step
     rows = 20_000
     stored = _one_long_record(rows)
     steps: list[str] = []

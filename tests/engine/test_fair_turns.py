@@ -10,7 +10,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.engine.disposal import PIECE_ENTRIES, dispose
-from qserver.engine.yielding import OWNER, STEP_SECONDS_LEAST, Turns, yield_to_others
+from qserver.engine.turns import CREDIT_SECONDS, OWNER, STEP_SECONDS_LEAST, Turns
+from qserver.engine.yielding import yield_to_others
 
 HOSTILE = 200
 
@@ -81,18 +82,23 @@ async def test_many_statements_of_an_owner_get_no_more_than_one_of_another(
         assert max(counts.values()) - min(counts.values()) <= 6, counts
 
 
-async def test_who_was_idle_has_saved_no_turns(autojump_clock: MockClock) -> None:
-    work = Work()
+async def test_who_was_idle_goes_first_for_as_long_as_one_may_save_and_no_longer(
+    autojump_clock: MockClock,
+) -> None:
+    work, seconds = Work(autojump_clock), 0.001
+    saved = round(CREDIT_SECONDS / seconds)
     async with trio.open_nursery() as nursery:
-        await work.run("b", 1)
-        await work.run("a", 500)
-        nursery.start_soon(work.run, "a", 10_000)
-        nursery.start_soon(work.run, "b", 10_000)
+        await work.run("b", 1, seconds)
+        await work.run("a", 500, seconds)
+        nursery.start_soon(work.run, "a", 10_000, seconds)
+        nursery.start_soon(work.run, "b", 10_000, seconds)
         before = len(work.steps)
-        while len(work.steps) < before + 100:
+        while len(work.steps) < before + saved + 100:
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
-    assert Counter(work.steps[before : before + 100])["a"] >= 45
+    first, then = work.steps[before:][:saved], work.steps[before:][saved:][:100]
+    assert Counter(first)["b"] >= saved - 5
+    assert 45 <= Counter(then)["a"] <= 55, "after that, both get the same"
 
 
 @pytest.mark.parametrize("seed", range(5))

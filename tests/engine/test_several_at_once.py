@@ -9,14 +9,9 @@ from random import Random
 import pytest
 import trio
 
+from qserver.engine.turns import PASS_SECONDS_QUIET, PASSES_MAX, PATIENCE_SECONDS, STEP_SECONDS_LONG
 from qserver.engine.work import begin, finish
-from qserver.engine.yielding import (
-    PASS_SECONDS_QUIET,
-    PASSES_MAX,
-    PATIENCE_SECONDS,
-    STEP_SECONDS_LONG,
-    yield_to_others,
-)
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import QueryCanceled
 from tests.engine.passes import counted_passes
 from tests.sql.databases import opened_sql

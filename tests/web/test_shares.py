@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.lowlevel
 
-from qserver.engine.yielding import Turns
+from qserver.engine.turns import Turns
 from tests.http1.serving import Client
 from tests.web.served import ADMIN, Served, code_of, message, query, serving
 

@@ -43,7 +43,7 @@ WRITTEN_BYTES_BETWEEN_CHECKS = 1024 * 1024
 WRITTEN_BYTES_FEW = 4096
 """Bytes of long values that a statement may write without a charge."""
 
-ROWS_INSERTED_AT_ONCE = 1024
+ROWS_INSERTED_AT_ONCE = 128
 """Rows that an INSERT collects before it writes them to the table."""
 
 Give: TypeAlias = Callable[[str], None]

@@ -1,0 +1,58 @@
+"""Requests that have arrived: whose is handled next, and to whom it is charged.
+
+A server calls connections one after the other in a pass of the loop. While several owners are
+there, each of them gets a short time in a pass, and who has used the least is first. So a request
+waits for some of each other owner's, and never for the hundreds that one of them has sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Coroutine
+from typing import Any, TypeVar
+
+import trio
+
+from qserver.engine.turns import OWNER, Line, Turns, current_line, in_turns
+
+T = TypeVar("T")
+
+
+class Arrivals:
+    """Owners of requests, for a server that knows none; used in one run of the loop."""
+
+    def __init__(self) -> None:
+        self._line: Line | None = None
+        self._began = 0.0
+
+    @property
+    def is_contended(self) -> bool:
+        return self._line is not None and self._line.is_contended
+
+    @property
+    def strangers(self) -> Turns:
+        return current_line().strangers
+
+    def begin(self) -> None:
+        OWNER.set(None)
+        self._began = trio.current_time()
+
+    def end(self) -> Turns:
+        """Charge what was done since `begin` to the owner that was found meanwhile."""
+        line = self._line
+        if line is None:
+            line = self._line = current_line()
+        owner = OWNER.get() or line.strangers
+        line.step_ended(owner, self._began, is_long=False)
+        return owner
+
+    def next_of(self, owners: Collection[Turns], *, first: bool) -> Turns | None:
+        line = self._line
+        assert line is not None, "it is contended"
+        by_tag = sorted(owners, key=lambda owner: owner.tag)
+        for owner in by_tag:
+            if line.admits(owner, among_called=False):
+                return owner
+        return by_tag[0] if first else None
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return await in_turns(work)
