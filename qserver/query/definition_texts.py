@@ -52,7 +52,7 @@ def statements_of(catalog: Catalog, key: str) -> list[str] | None:
         case Sequence():
             return [_create_sequence(definition), *comments]
         case View():
-            return [_create_view(definition), *comments]
+            return [_create_view(definition), *_view_defaults(definition), *comments]
         case Table():
             beside = [text for _, text in _of_table(catalog, definition)]
             return [_create_table(catalog, definition), *beside, *comments]
@@ -94,6 +94,8 @@ def _after(catalog: Catalog, snapshot: Snapshot) -> Statements:
             yield from part(catalog, table)
     for query in _in_order_of_use(catalog):
         yield "view", _create_view(query)
+        for text in _view_defaults(query):
+            yield "view", text
     for each in catalog.definitions():
         yield from _comments_on(each)
 
@@ -243,6 +245,12 @@ def _create_view(query: View) -> str:
     columns = _columns(name for name, _ in query.columns)
     option = f" WITH {query.check_option.upper()} CHECK OPTION" if query.check_option else ""
     return f"CREATE VIEW {_name(query)} ({columns}) AS {query.text}{option}"
+
+
+def _view_defaults(query: View) -> Iterator[str]:
+    for column, text, _ in query.defaults:
+        name = quote_identifier(column)
+        yield f"ALTER VIEW {_name(query)} ALTER COLUMN {name} SET DEFAULT {text}"
 
 
 def _owner(

@@ -46,8 +46,9 @@ def _columns(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
             for number, column in visible(each):
                 yield _column(each, number, column)
         elif isinstance(each, View):
+            defaults = {name: text for name, text, _ in each.defaults}
             for number, (name, sql_type) in enumerate(each.columns, 1):
-                yield _column(each, number, Column(name, sql_type))
+                yield _column(each, number, Column(name, sql_type, default=defaults.get(name)))
 
 
 def _column(relation: Table | View, number: int, column: Column) -> tuple[Any, ...]:

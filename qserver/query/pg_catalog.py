@@ -127,8 +127,10 @@ def _pg_attribute(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
                 name, sql_type = column.name, str(column.type)
                 yield each.id, name, number, sql_type, not column.nullable, has_default, False
         elif isinstance(each, View):
+            defaults = {name for name, _, _ in each.defaults}
             for number, (name, of_type) in enumerate(each.columns, 1):
-                yield number_of(each), name, number, str(of_type), False, False, False
+                has_default = name in defaults
+                yield number_of(each), name, number, str(of_type), False, has_default, False
 
 
 def _pg_type(catalog: Catalog, snapshot: Snapshot) -> RowIterator:

@@ -28,7 +28,8 @@ class View:
     `columns` are its names and types at its creation. `output` are the names that the query itself
     gave them: if the query later yields more columns, because it says `*` where that could not be
     written out and a table has grown, the view still has its own columns, found by these names.
-    `uses` are the names of the relations that the query reads.
+    `uses` are the names of the relations that the query reads. `defaults` are the columns with a
+    DEFAULT of their own, each with its text and the sequence that it draws from.
     """
 
     name: str
@@ -39,6 +40,7 @@ class View:
     comments: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
     check_option: str = ""  # "local", "cascaded"
+    defaults: tuple[tuple[str, str, str | None], ...] = ()
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -61,6 +63,7 @@ class View:
             "comments": [list(pair) for pair in self.comments],
             "schema": self.schema,
             "check_option": self.check_option,
+            "defaults": [list(each) for each in self.defaults],
         }
 
     @staticmethod
@@ -74,6 +77,7 @@ class View:
             tuple((what, text) for what, text in plain["comments"]),
             plain["schema"],
             plain.get("check_option", ""),  # an old log lacks the option
+            tuple((name, text, sequence) for name, text, sequence in plain.get("defaults", ())),
         )
 
 

@@ -57,7 +57,14 @@ def test_a_catalog_knows_the_trees_with_plain_rows() -> None:
     assert not renamed.changed({"plainer": None}, trees_used=9).plain
 
 
-VIEW = View("names", (("name", TEXT),), ("email",), "SELECT email FROM people", ("people",))
+VIEW = View(
+    "names",
+    (("name", TEXT),),
+    ("email",),
+    "SELECT email FROM people",
+    ("people",),
+    defaults=(("name", "'nobody'", None),),
+)
 COUNTER = Sequence(7, "counter", increment=2, owner=("people", "id"))
 MOOD = enumeration_of("mood", ("sad", "glad"))
 

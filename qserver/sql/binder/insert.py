@@ -25,7 +25,6 @@ from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import column_at
 from qserver.sql.binder.table_expressions import (
-    default_of,
     generated_values,
     has_generated,
 )
@@ -55,8 +54,8 @@ def bind_insert(around: Scope, node: ast.Insert) -> Insert:
     plan, places, found = _source(scope, target, node)
     given = _whole_columns(scope, table, places, found)
     values = [
-        given[at] if at in given else default_of(binding, column)
-        for at, column in enumerate(table.columns)
+        given[at] if at in given else target.default(binding, at, node.overriding)
+        for at in range(len(table.columns))
     ]
     if has_generated(table):
         plan, values = _with_generated(scope, table, plan, values)
@@ -159,7 +158,7 @@ def _from_values(scope: Scope, target: Target, node: ast.Insert, rows: ast.Value
         [
             tuple(
                 [
-                    _item(inner, table, node, item, place)
+                    _item(inner, target, node, item, place)
                     for item, place in zip(row, targets, strict=True)
                 ]
             )
@@ -186,13 +185,13 @@ def _from_values(scope: Scope, target: Target, node: ast.Insert, rows: ast.Value
 
 
 def _item(
-    scope: Scope, table: Table, node: ast.Insert, item: ast.Expression, place: _Place
+    scope: Scope, target: Target, node: ast.Insert, item: ast.Expression, place: _Place
 ) -> Expression:
-    column = table.columns[place.at]
+    column = target.table.columns[place.at]
     if isinstance(item, ast.Default) and place.part is not None:
         raise refuse_default(leftmost(item))
     if isinstance(item, ast.Default) or (node.overriding == "user" and column.identity):
-        return default_of(scope.binding, column)
+        return target.default(scope.binding, place.at, node.overriding)
     if not (node.overriding == "system" and column.identity):
         refuse_value(column, leftmost(item), inserting=True)
     operand = scope.bind_in(Clause.VALUES, item)

@@ -22,8 +22,9 @@ from qserver.sql.binder.outputs import bind_targets
 from qserver.sql.binder.relations import AnyRelation, relation_of_table, sources_of
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.sources import missing_table
-from qserver.sql.binder.table_expressions import checks_of
-from qserver.sql.binder.updatable_views import UpdatableView, bind_updatable
+from qserver.sql.binder.table_expressions import checks_of, default_of
+from qserver.sql.binder.updatable_views import UpdatableView, bind_updatable, not_assignable
+from qserver.sql.expressions import Expression
 from qserver.sql.plan import CheckedExpression, OutputColumn, Returning
 from qserver.values.schema import Column, Table
 
@@ -57,6 +58,19 @@ class Target:
         of_table = checks_of(binding, self.table, source, changed)
         return of_table if self.view is None else of_table + self.view.checks_over(source)
 
+    def default(self, binding: Binding, at: int, overriding: str | None) -> Expression:
+        """Return the value of a column that an INSERT does not set: the view's, if it has one.
+
+        A default of the view counts as a value that was given.
+        """
+        column = self.table.columns[at]
+        text = None if self.view is None else self.view.defaults.get(at)
+        if text is not None and not (overriding == "user" and column.identity):
+            if overriding != "system":
+                refuse_value(column, -1, inserting=True)
+            column = replace(column, default=text, identity=None)
+        return default_of(binding, column)
+
     @property
     def names(self) -> tuple[str, ...]:
         """Return the columns of an INSERT without a column list."""
@@ -80,12 +94,7 @@ class Target:
             return self.table.positions[name]
         at = self.view.table_position(name)
         if at is None:
-            error = FeatureNotSupported(
-                f'cannot {verb} column "{name}" of view "{self.view.name}"',
-                detail="View columns that are not columns of their base relation "
-                "are not updatable.",
-            )
-            raise located(error, place)
+            raise located(not_assignable(verb, name, self.view.name), place)
         return at
 
 

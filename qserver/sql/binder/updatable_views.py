@@ -12,9 +12,10 @@ those of the views below as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from qserver.errors import NotInPrerequisiteState, QserverError
+from qserver.errors import FeatureNotSupported, NotInPrerequisiteState, QserverError
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import condition, settled
@@ -50,6 +51,9 @@ class UpdatableView:
     condition: Expression | None
     checks: tuple[tuple[str, Expression], ...] = ()
     """The conditions of WITH CHECK OPTION on a new row, by view, innermost first."""
+    defaults: Mapping[int, str] = field(default_factory=dict)
+    """The texts of DEFAULT that it and the views below have, by the table's columns."""
+    own_defaults: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -113,7 +117,7 @@ def bind_updatable(
     base = _base(inner, item, verb, position, cascades)
     if base is None:
         raise _refusal(view, verb, _SINGLE, position)
-    relation, table, source, below, checks = base
+    relation, table, source, below, checks, defaults = base
     inner = inner.with_relations((relation,))
     outputs = bind_targets(inner, body.targets, Clause.TARGETS)
     level = inner.level
@@ -132,18 +136,51 @@ def bind_updatable(
         where.append(own)
         if view.check_option or cascaded:
             checks = (*checks, (view.name, own))
+    names = tuple([name for name, _ in view.columns])
+    expressions = tuple([settled(binding, outputs[at].operand) for at in picked])
+    own_defaults = _own_defaults(view, names, expressions, verb)
     return UpdatableView(
         (view.schema, view.name),
         table,
         source,
-        tuple([name for name, _ in view.columns]),
-        tuple([settled(binding, outputs[at].operand) for at in picked]),
+        names,
+        expressions,
         conjunction(where) if where else None,
         checks,
+        defaults | own_defaults,
+        own_defaults,
     )
 
 
-Base = tuple[AnyRelation, Table, int, Expression | None, tuple[tuple[str, Expression], ...]]
+def _own_defaults(
+    view: View, names: Sequence[str], expressions: Sequence[Expression], verb: str
+) -> dict[int, str]:
+    """Return the view's own defaults; one of a computed column leaves no INSERT possible."""
+    found: dict[int, str] = {}
+    for name, text, _ in view.defaults:
+        expression = expressions[names.index(name)]
+        if isinstance(expression, Column):
+            found[expression.position] = text
+        elif verb == "insert into":
+            raise not_assignable(verb, name, view.name)
+    return found
+
+
+def not_assignable(verb: str, column: str, view: str) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f'cannot {verb} column "{column}" of view "{view}"',
+        detail="View columns that are not columns of their base relation are not updatable.",
+    )
+
+
+Base = tuple[
+    AnyRelation,
+    Table,
+    int,
+    Expression | None,
+    tuple[tuple[str, Expression], ...],
+    dict[int, str],
+]
 
 
 def _base(
@@ -160,7 +197,7 @@ def _base(
         relation = relation_of_table(table.name, source, table)
         if item.alias is not None:
             relation = renamed(relation, item.alias, item.column_aliases)
-        return relation, table, source, None, ()
+        return relation, table, source, None, (), {}
     view = binding.catalog.find_view(item.name)
     if view is None:
         return None
@@ -168,7 +205,8 @@ def _base(
     shown = below.relation(view.name, below.source)
     if item.alias is not None:
         shown = renamed(shown, item.alias, item.column_aliases)
-    return shown, below.table, below.source, below.condition, below.checks
+    defaults = dict(below.defaults)
+    return shown, below.table, below.source, below.condition, below.checks, defaults
 
 
 # --- errors --------------------------------------------------------------------------------------

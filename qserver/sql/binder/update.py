@@ -7,6 +7,7 @@ a column without an assignment keeps its value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from qserver.errors import FeatureNotSupported, SqlSyntaxError
 from qserver.sql import ast
@@ -33,7 +34,7 @@ from qserver.sql.binder.targets import (
     find_target,
     refuse_value,
 )
-from qserver.sql.expressions import Constant, Expression
+from qserver.sql.expressions import Expression
 from qserver.sql.plan import Delete, Filter, Join, Plan, Update
 from qserver.values.schema import Column, Table
 
@@ -184,13 +185,15 @@ def _operand(scope: Scope, node: ast.Expression) -> Operand | None:
 def _value(
     scope: Scope, target: Target, at: int, node: ast.Expression, operand: Operand | None
 ) -> Expression:
-    """What is assigned to a column. A column of a view has no default but NULL."""
+    """What is assigned to a column. DEFAULT is that of the view, if there is one, else NULL."""
     column = target.table.columns[at]
     if operand is None and target.view is None:
         return default_of(scope.binding, column)
     refuse_value(column, leftmost(node), inserting=False)
     if operand is None:
-        return Constant(None, column.type)
+        assert target.view is not None
+        text = target.view.own_defaults.get(at)
+        return default_of(scope.binding, replace(column, default=text, identity=None))
     assert not isinstance(operand, RowValue) or operand.items
     return assigned(scope.binding, operand, column.type, column.name, leftmost(node))
 

@@ -48,7 +48,7 @@ from qserver.sql.ddl.names import (
 from qserver.sql.ddl.port import Steps, Work
 from qserver.sql.ddl.sequences import alter_sequence
 from qserver.sql.ddl.view_texts import follow_column, follow_relation, views_using
-from qserver.sql.ddl.views import rename_view_column, set_view_options
+from qserver.sql.ddl.views import rename_view_column, set_view_default, set_view_options
 from qserver.sql.ddl.words import check_table_options
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
@@ -90,6 +90,8 @@ def alter_table(work: Work, node: ast.AlterTable) -> Steps:
         elif isinstance(now, View) and action.kind == "rename column":
             renamed = rename_view_column(work, now, action)
             yield from follow_column(work, renamed, action.name, action.new_name)
+        elif isinstance(now, View) and action.kind in ("set default", "drop default"):
+            yield from set_view_default(work, now, action)
         else:
             raise _not_for(now, action)
         yield  # each action visits all columns, and may plan and run a statement

@@ -86,6 +86,9 @@ def _dependents_in(other: Definition, definition: Definition) -> Iterator[Depend
     if isinstance(other, View):
         if key_of(definition) in other.uses or _has_type(other, definition):
             yield view_dependent(other)
+        for name, _, sequence in other.defaults:
+            if isinstance(definition, Sequence) and sequence == definition.key:
+                yield _view_default_dependent(other, name)
     elif isinstance(other, Table):
         for key in other.foreign_keys:
             if isinstance(definition, Table) and key.table == definition.key:
@@ -97,6 +100,16 @@ def _dependents_in(other: Definition, definition: Definition) -> Iterator[Depend
 
 def view_dependent(view: View) -> Dependent:
     return Dependent(described(view), lambda work: drop_definition(work, view.key), view.key)
+
+
+def _view_default_dependent(view: View, column: str) -> Dependent:
+    def remove(work: Work) -> None:
+        now = work.find(view.key)
+        if isinstance(now, View):
+            kept = tuple(each for each in now.defaults if each[0] != column)
+            work.transaction.define(view.key, replace(now, defaults=kept))
+
+    return Dependent(f"default value for column {column} of view {view.name}", remove)
 
 
 def foreign_key_dependent(table: Table, name: str) -> Dependent:

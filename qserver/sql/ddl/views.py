@@ -16,14 +16,16 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import ast
-from qserver.sql.ddl.columns import type_of_output
-from qserver.sql.ddl.names import known_key, new_place, require_free, shown_name
+from qserver.sql.ddl.columns import type_of_output, with_default
+from qserver.sql.ddl.create_table import check_definition
+from qserver.sql.ddl.names import choose, is_taken, known_key, new_place, require_free, shown_name
 from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.rewrite import row_id_column
 from qserver.sql.ddl.view_texts import follow_added
 from qserver.sql.ddl.words import check_view_options
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import View
-from qserver.values.schema import catalog_key
+from qserver.values.schema import Column, Table, catalog_key
 from qserver.values.types import SqlType
 
 
@@ -54,6 +56,7 @@ def create_view(work: Work, node: ast.CreateView) -> Steps:
         old.comments if isinstance(old, View) else (),
         schema,
         node.check_option or check_view_options(node.options) or "",
+        old.defaults if isinstance(old, View) else (),
     )
     if view.check_option and node.recursive:
         raise FeatureNotSupported("WITH CHECK OPTION not supported on recursive views")
@@ -129,9 +132,49 @@ def rename_view_column(work: Work, view: View, action: ast.AlterAction) -> View:
         (action.new_name if name == action.name else name, sql_type)
         for name, sql_type in view.columns
     )
-    renamed = replace(view, columns=columns)
+    defaults = tuple(
+        (action.new_name if each[0] == action.name else each[0], *each[1:])
+        for each in view.defaults
+    )
+    renamed = replace(view, columns=columns, defaults=defaults)
     work.transaction.define(view.key, renamed)
     return renamed
+
+
+def set_view_default(work: Work, view: View, action: ast.AlterAction) -> Steps:
+    """ALTER VIEW … ALTER COLUMN … SET DEFAULT, or DROP DEFAULT: for rows inserted through it."""
+    types = dict(view.columns)
+    if action.name not in types:
+        raise UndefinedColumn(
+            f'column "{action.name}" of relation "{view.name}" does not exist',
+            table=view.name,
+            column=action.name,
+        )
+    changed = without_default(view, action.name)
+    if action.kind == "set default":
+        column = Column(action.name, types[action.name])
+        column = with_default(work, column, action.expression, action.text)
+        new = (action.name, action.text, column.sequence)
+        changed = replace(changed, defaults=(*changed.defaults, new))
+        yield from _check_default(work, column)
+    work.transaction.define(view.key, changed)
+    return 0
+
+
+def _check_default(work: Work, column: Column) -> Steps:
+    """Raise the error of a table's column with the default: a view may be one that nobody fills."""
+    name = choose((column.name,), "default", lambda name: is_taken(work, name))
+    table = Table(work.transaction.next_tree(), name, (column, row_id_column()), (1,))
+    work.transaction.define(name, table)
+    yield from check_definition(work, table)
+    work.transaction.define(name, None)
+    work.transaction.drop_trees(table.id)
+    return 0
+
+
+def without_default(view: View, column: str) -> View:
+    kept = tuple(each for each in view.defaults if each[0] != column)
+    return replace(view, defaults=kept)
 
 
 def _require_compatible(old: View, columns: tuple[tuple[str, SqlType], ...]) -> None:
