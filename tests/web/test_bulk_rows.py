@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.errors import InvalidRequest
+from qserver.errors import InvalidRequest, InvalidTextRepresentation
 from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX
 from qserver.web import bulk_rows
 from qserver.web.bulk import PIECE_BYTES
@@ -66,7 +66,7 @@ def test_each_line_is_one_object_or_none(parts: list[bytes], cuts: list[int]) ->
         wanted.append((len(wanted) + 1, one))
     found: list[tuple[int, Any]] = []
     if bad:
-        with pytest.raises(InvalidRequest) as caught:
+        with pytest.raises(InvalidTextRepresentation) as caught:
             decoded(JsonLinesDecoder(None), body, cuts, found)
         assert caught.value.row == len(wanted) + 1
     else:
