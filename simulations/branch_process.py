@@ -115,6 +115,8 @@ class Process:
             ended.set()
 
     async def close(self, name: str) -> None:
+        if name in self.opening:
+            await self.opening[name].wait()
         if name in self.databases:
             scope, ended = self.endings[name]
             scope.cancel()

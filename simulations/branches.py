@@ -97,6 +97,7 @@ class Family:
         self.problems: list[str] = []
         self.crashes = self.made = self.deleted = self.read = 0
         self.looked_back = self.emptied = self.outlived = self.handed_over = 0
+        self.taken_back = 0
         self._disks: dict[str, Disk] = {}
         self._nursery: trio.Nursery | None = None
         self._process: Process | None = None
@@ -250,7 +251,7 @@ class Family:
         elif what == "draw":
             await self._draw(process, name)
         elif what == "checkpoint":
-            await (await process.open(name)).checkpoint()
+            await self._take_back(process, name)
             if chance.random() < 0.3:
                 await process.close(name)
         elif what == "close":
@@ -422,10 +423,12 @@ class Family:
         handover = None
         try:
             kept = await database.pin_checkpoint(name, version)
-            async with process.logs.open(name) as log:
-                size = await begin_branch(log, database.log, parent, kept, version)
+            if kept is None:
+                raise HistoryTooOld(f"version {version} is not kept any more")
             if version == newest.version and chance.random() < 0.8:
-                handover = database.hand_over(newest, kept, size)
+                handover = database.hand_over(newest, kept)
+            async with process.logs.open(name) as log:
+                await begin_branch(log, database.log, parent, kept, version)
             del newest
             if chance.random() < 0.5:  # the parent begins a checkpoint meanwhile
                 database.save_soon()
@@ -440,6 +443,9 @@ class Family:
         member.state = "ready"
         self.made += 1
         await self._read(process, name)
+        if chance.random() < 0.4:
+            await self._take_back(process, parent)
+            await self._read(process, name)
 
     def _has_branches(self, name: str) -> bool:
         return any(each.parent == name for each in self.members.values())
@@ -457,13 +463,25 @@ class Family:
         database.keep_history(0.0)
         if (await database.wait_durable_snapshot()).catalog.tables:
             await database.transact(wipe)
+        await self._take_back(process, name)
         for _ in range(2):  # a branch may let go of its pin during the first
             await database.checkpoint()
         saved = await database.history._saved()
         needless = [each.version for each in saved.kept[:-1] if not each.names]
-        if needless or saved.log_start < saved.version:
+        if needless or (saved.log_start < saved.version and not database.held_by):
             self.problems.append(f"{name} is deleted, and its history is kept: {saved.kept}")
         self.emptied += 1
+
+    async def _take_back(self, process: Process, name: str) -> None:
+        """Lend no records any more, as the sweep does where only branches need them."""
+        database = await process.open(name)
+        await database.checkpoint()
+        saved = await database.history._saved()
+        for branch in [branch for each in saved.kept for branch in each.lent]:
+            if self.members[branch].state in ("ready", "deleted"):
+                await (await process.open(branch)).stop_borrowing()
+                await database.take_back_records(branch)
+                self.taken_back += 1
 
     async def _remove(self, process: Process, name: str) -> None:
         """Remove the file, then the pin, then the record; and a parent that waited only for it."""

@@ -257,6 +257,27 @@ class Disk:
             world.record("fault", "nobody is told whether they are dropped", actor="disk")
             raise LogFailed("the checkpoints cannot be changed")
 
+    async def save_records(self, handle: DiskHandle, records: Sequence[tuple[int, bytes]]) -> None:
+        if handle.dead:
+            return
+        world = self.world
+        self._check(self.owner, handle)
+        early = world.delays.random() < 0.5
+        if early:  # a crash that comes now finds them there
+            self._put(records)
+        await trio.sleep(world.delays.uniform(0.0, 0.004))
+        fails = world.faults.strikes("sync_fails")
+        if not early and not (fails and world.delays.random() < 0.5):
+            self._put(records)
+        world.record("sync", f"{len(records)} records are copied", actor="disk")
+        if fails:
+            world.record("fault", "nobody is told whether they are there", actor="disk")
+            raise LogFailed("the records cannot be saved")
+
+    def _put(self, records: Sequence[tuple[int, bytes]]) -> None:
+        self._records = sorted((dict(self._records) | dict(records)).items())
+        self._synced = bytearray(b"".join(_frame(*record) for record in self._records))
+
     async def forget(self, handle: DiskHandle, version: int, pages: Sequence[int]) -> None:
         if handle.dead:
             return
@@ -433,6 +454,10 @@ class DiskHandle:
     ) -> None:
         await self._disk.world.stand_at_await_point()
         await self._perform(lambda: self._disk.change_checkpoints(self, dropped, changed))
+
+    async def save_records(self, records: Sequence[tuple[int, bytes]]) -> None:
+        await self._disk.world.stand_at_await_point()
+        await self._perform(lambda: self._disk.save_records(self, records))
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         await self._disk.world.stand_at_await_point()

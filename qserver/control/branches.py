@@ -15,10 +15,14 @@ A parent that is deleted before its branches keeps its file, with only the pages
 commit drops everything, and a checkpoint forgets the other pages. Its bytes still count for its
 organization. The last branch to be deleted removes it.
 
-A branch copies the log after the shared checkpoint. It does not replay the log if it begins with
-the newest version: its parent hands over what it has in memory (`durability.handing_over`). So
-making a branch waits for no checkpoint. If the log is long, the parent begins one afterwards: the
-next branches have less to copy, and less to save a second time.
+A branch borrows the log after the shared checkpoint from its parent (`durability.branch_log`). It
+does not replay the log if it begins with the newest version: its parent hands over what it has in
+memory (`durability.handing_over`). So making a branch waits for no checkpoint, and takes as long
+after a thousand commits as after one. If the log is long, the parent begins a checkpoint
+afterwards: the next branches have less to save a second time.
+
+Records are lent until the branch needs them no longer. A parent that keeps them for its branches
+alone takes them back: the branches copy what they need, or save a checkpoint.
 """
 
 from __future__ import annotations
@@ -39,9 +43,6 @@ from qserver.query.sql_database import Statement
 
 LOG_SHORT_BYTES: Final = 256 * 1024
 """So much log may be behind a checkpoint of which branches are made: some thousand rows."""
-
-TRIES: Final = 5
-"""How often the newest version is tried, if a checkpoint lets its log go meanwhile."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -108,25 +109,40 @@ class Branches:
         database = parent.database
         if wanted is None:
             await database.make_room_for_branch()
-        for _ in range(TRIES):
-            newest = await database.wait_durable_snapshot()
-            version = newest.version if wanted is None else wanted
-            kept = await database.pin_checkpoint(branch_id, version)
-            try:
-                async with self._databases.log(branch_id) as log:
-                    size = await begin_branch(log, database.log, parent.id, kept, version)
-            except HistoryTooOld:
-                await self._databases.remove(branch_id)
-                await database.unpin_checkpoint(branch_id)
-                if wanted is not None:
-                    raise
-                del newest
-                await database.checkpoint()
-            else:
-                if version != newest.version:
-                    return version, None
-                return version, database.hand_over(newest, kept, size)
-        raise HistoryTooOld("the newest version is gone before it can be copied", hint="Try again.")
+        newest = await database.wait_durable_snapshot()
+        version = newest.version if wanted is None else wanted
+        kept = await database.pin_checkpoint(branch_id, version)
+        if kept is None:
+            raise HistoryTooOld(
+                f"version {version} is not kept any more", hint="Name a newer version, or none."
+            )
+        handover = database.hand_over(newest, kept) if version == newest.version else None
+        async with self._databases.log(branch_id) as log:
+            await begin_branch(log, database.log, parent.id, kept, version)
+        return version, handover
+
+    async def take_back_records(self, parent: OpenDatabase) -> None:
+        """Take back the records that a parent keeps for its branches alone.
+
+        A branch that is being made or deleted now has its turn later.
+        """
+        held_by = parent.database.held_by
+        for branch_id in held_by:
+            branch = await self._use_whole(branch_id)
+            if branch is not None:
+                with branch:
+                    await branch.database.stop_borrowing()
+                await parent.database.take_back_records(branch_id)
+        if held_by:
+            parent.database.save_soon()
+
+    async def _use_whole(self, database_id: str) -> OpenDatabase | None:
+        """Open a database that has a whole file; see `access` why nobody removes it meanwhile."""
+        text = "select 1 from databases where id = $1 and state in ('ready', 'deleted')"
+        while (found := await self._store.read(text, database_id)).rows:
+            if found.version == self._store.version():
+                return await self._databases.use(database_id)
+        return None
 
     def shorten_log(self, parent_id: str) -> None:
         """Let a parent begin a checkpoint, if its log is long; nobody waits for it."""
@@ -155,3 +171,6 @@ class Branches:
                 await opened.database.transact(wipe)
             del snapshot
             await opened.database.checkpoint()
+            if opened.database.held_by:
+                await self.take_back_records(opened)
+                await opened.database.checkpoint()

@@ -23,7 +23,7 @@ import msgspec
 from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.branches import Branches, Origin
-from qserver.control.databases import Databases
+from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.records import DatabaseFacts, DatabaseRecord, DatabaseState, Grant
 from qserver.control.requests import Page, checked_name, require
 from qserver.control.space import Space
@@ -395,6 +395,21 @@ class DatabaseRecords:
                     self._report(f"branch {record.id} is not deleted yet", error)
                 finally:
                     self._under_way.discard(record.id)
+
+    async def take_back_records(self) -> None:
+        """Let databases forget records that they keep only for branches."""
+        for each in self._databases.all_open():
+            if each.database.held_by:
+                parent = self._databases.use_nowait(each.id)
+                if parent is not None:
+                    with parent:
+                        await self._take_back(parent)
+
+    async def _take_back(self, parent: OpenDatabase) -> None:
+        try:
+            await self._branches.take_back_records(parent)
+        except QserverError as error:
+            self._report(f"database {parent.id} keeps records for its branches", error)
 
     async def _claim(self, record: DatabaseRecord) -> bool:
         """Claim the record, unless its state has changed or another task works on it."""

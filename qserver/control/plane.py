@@ -184,6 +184,7 @@ class ControlPlane:
         await self.keys.sweep()
         await self.records.finish_cut_short()
         await self.records.delete_expired()
+        await self.records.take_back_records()
 
     def __repr__(self) -> str:
         return f"the control plane, with {self.databases!r}"

@@ -12,6 +12,17 @@ the parent keeps them because that checkpoint is pinned (see `kept`).
 
 The base is page 0 of the branch's own file, a number that no tree uses. It is written before the
 checkpoint, so a file with a checkpoint and no base is not a branch.
+
+    versions             … 20 ………………… 25 ……………
+    main                 checkpoint, records ··········     a branch of version 25 borrows the
+    branch of main       checkpoint  main's · own ·····     records 21 to 25 from main
+
+Nor are records copied when a branch is made. It *borrows* those between the shared checkpoint and
+its version: it reads them in the log of its parent, which keeps what is lent (see `kept`). An empty
+record with the last borrowed version holds their place, so that the branch's own ones follow it.
+Borrowing ends when the branch's log begins later, because of its own checkpoints. If its parent
+wants to forget the records before that, the branch copies them. Only when its base says so durably,
+the parent takes them back.
 """
 
 from __future__ import annotations
@@ -34,11 +45,15 @@ from qserver.durability.port import (
     StoredRecord,
 )
 from qserver.durability.seal import sealed, unsealed
-from qserver.errors import DatabaseUnavailable, DataCorrupted, HistoryTooOld
+from qserver.errors import DatabaseUnavailable, DataCorrupted
 
 BASE_PAGE: Final = 0
 FORMAT: Final = 1
-RECORDS_COPIED_AT_ONCE: Final = 1000
+FORMAT_BORROWING: Final = 2
+"""That of a branch which borrows records: earlier releases do not know it, and refuse it."""
+RECORDS_COPIED_AT_ONCE: Final = 100
+BORROWED: Final = b""
+"""Holds the place of borrowed records."""
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True):
@@ -51,6 +66,12 @@ class Base(msgspec.Struct, frozen=True, array_like=True):
     """Pages up to this number are the parent's."""
     version: int
     """The last version that both have in common."""
+    borrowed_after: int = -1
+    """The records after this one, up to `version`, are the parent's; -1: none."""
+
+    @property
+    def borrows(self) -> bool:
+        return self.format == FORMAT_BORROWING
 
 
 class Pages(Protocol):
@@ -67,55 +88,45 @@ def read_base(log: Pages) -> Base | None:
         base = _decode(unsealed(data, "the base of a branch", BASE_PAGE))
     except msgspec.MsgspecError as error:
         raise DataCorrupted("the base of a branch cannot be decoded", detail=str(error)) from error
-    if base.format != FORMAT:
+    if base.format not in (FORMAT, FORMAT_BORROWING):
         raise DataCorrupted(
-            f"the base of a branch has format {base.format}, this release knows {FORMAT}",
+            f"the base of a branch has format {base.format}, this release knows {FORMAT_BORROWING}",
             hint="The data were written by a newer release of qserver: use that one.",
         )
     return base
 
 
 async def begin_branch(
-    own: Log, parent_log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-) -> int:
-    """Turn an empty log into a branch of another at a version; return the bytes of its records.
+    own: Log, parent_log: Log, parent: str, kept: KeptCheckpoint, version: int
+) -> None:
+    """Turn an empty log into a branch of another at a version.
 
-    `kept` is the parent's checkpoint at or before the version, which stays pinned; None if the
-    parent's log begins with version 1. Raises HistoryTooOld if the parent has forgotten what is
-    needed.
+    `kept` is the parent's checkpoint at or before the version. It stays pinned, and the records up
+    to the version are lent. So the work does not depend on how many there are.
     """
-    after = size = 0
-    if kept is not None:
-        stored = await parent_log.load_checkpoint(kept.version)
-        if stored is None:
-            raise _too_old(version)
-        if format_of(stored[1]) != CHECKPOINT_FORMAT:
-            raise DatabaseUnavailable(
-                "an earlier release has written the database, and pages of then cannot be shared",
-                hint="Commit something to it; a few minutes later it can have branches.",
-            )
-        base = Base(FORMAT, parent, kept.last_page, version)
-        await own.save_pages([(BASE_PAGE, sealed(_encode(base), BASE_PAGE))])
-        outline = KeptCheckpoint(kept.version, kept.time, kept.last_page, 0)
-        numbers = encode_numbers(kept.version, [])
-        parts = CheckpointParts(encode_outline(outline), numbers, numbers)
-        await own.save_checkpoint(kept.version, stored[1], parts)
-        await own.fence(kept.version)
-        after = kept.version
-    while after < version:
-        records = await parent_log.read(after, min(RECORDS_COPIED_AT_ONCE, version - after))
-        if not records or records[0][0] != after + 1:
-            raise _too_old(version)
-        await own.append(records)
-        size += sum([len(data) for _, data in records])
-        after = records[-1][0]
-    return size
+    stored = await parent_log.load_checkpoint(kept.version)
+    if stored is None:
+        raise DataCorrupted(f"the checkpoint of version {kept.version} is pinned, and not there")
+    if format_of(stored[1]) != CHECKPOINT_FORMAT:
+        raise DatabaseUnavailable(
+            "an earlier release has written the database, and pages of then cannot be shared",
+            hint="Commit something to it; a few minutes later it can have branches.",
+        )
+    base = Base(FORMAT, parent, kept.last_page, version)
+    if kept.version < version:
+        base = Base(FORMAT_BORROWING, parent, kept.last_page, version, kept.version)
+    await _save_base(own, base)
+    if base.borrows:
+        await own.save_records([(version, BORROWED)])
+    outline = KeptCheckpoint(kept.version, kept.time, kept.last_page, 0)
+    numbers = encode_numbers(kept.version, [])
+    parts = CheckpointParts(encode_outline(outline), numbers, numbers)
+    await own.save_checkpoint(kept.version, stored[1], parts)
+    await own.fence(version)
 
 
-def _too_old(version: int) -> HistoryTooOld:
-    return HistoryTooOld(
-        f"version {version} is not kept any more", hint="Name a newer version, or none."
-    )
+async def _save_base(own: Log, base: Base) -> None:
+    await own.save_pages([(BASE_PAGE, sealed(_encode(base), BASE_PAGE))])
 
 
 class BranchLog:
@@ -144,6 +155,46 @@ class BranchLog:
     async def last_page(self) -> int:
         return max(await self.own.last_page(), self.base.last_page)
 
+    # --- records ---
+
+    async def read(self, after: int, most: int) -> list[StoredRecord]:
+        base = self.base
+        if base.borrows and after < base.version:
+            after = max(after, base.borrowed_after)
+            records = await self.parent.read(after, min(most, base.version - after))
+            if records and records[-1][0] <= base.version:
+                return records
+            after = base.version  # where they should be is a gap, which the reader will notice
+        return await self.own.read(after, most)
+
+    async def copy_borrowed(self, after: int) -> int:
+        """Copy some of the borrowed records after a version; return the version of the last.
+
+        They count as borrowed until `end_borrowing`. Nothing may be forgotten meanwhile.
+        """
+        most = min(RECORDS_COPIED_AT_ONCE, self.base.version - after)
+        records = await self.read(after, most)
+        if not records or records[0][0] != after + 1:
+            raise DataCorrupted(
+                f"{self.base.parent}, of which this is a branch, has lost version {after + 1}",
+                hint="Restore a backup.",
+            )
+        await self.own.save_records(records)
+        return records[-1][0]
+
+    async def drop_borrowed(self) -> None:
+        """Need no record of the parent any more: a checkpoint of ours has all that they did."""
+        await self.own.forget(self.base.version, ())
+        await self.end_borrowing()
+
+    async def end_borrowing(self) -> None:
+        """Need no record of the parent any more, durably: all were copied."""
+        base = self.base
+        settled = Base(FORMAT, base.parent, base.last_page, base.version)
+        await _save_base(self.own, settled)
+        await self.own.sync_pages()
+        self.base = settled
+
     # --- the rest is its own ---
 
     @property
@@ -153,8 +204,8 @@ class BranchLog:
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         return self.own.append(records)
 
-    async def read(self, after: int, most: int) -> list[StoredRecord]:
-        return await self.own.read(after, most)
+    async def save_records(self, records: Sequence[StoredRecord]) -> None:
+        await self.own.save_records(records)
 
     async def fence(self, version: int) -> bool:
         return await self.own.fence(version)

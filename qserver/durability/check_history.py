@@ -256,6 +256,11 @@ class HistoryCheck:
                 f"{base.parent}, of which it is a branch, keeps another checkpoint for it,"
                 f" that of version {version}"
             )
+        if base.borrows and self._name not in kept.lent:
+            self.problems.append(
+                f"{base.parent}, of which it is a branch, does not keep its log for it: it may"
+                f" forget versions {base.borrowed_after + 1} to {base.version}"
+            )
         stored = await parent.load_checkpoint(version)
         held = set() if stored is None else pages_of(parent, decode_checkpoint(*stored))
         if needed - held:

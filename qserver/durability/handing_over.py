@@ -2,9 +2,9 @@
 
     parent, in memory   pages up to number N        pages that the shared checkpoint does not have
     branch, in memory   the same numbers, unloaded  new pages that share the parent's entries
-    branch, on disk     the shared checkpoint       the records after it, copied
+    branch, on disk     the shared checkpoint       the records after it, borrowed
 
-The branch's log has everything, so a crash loses nothing: the next start replays it. Only the first
+The log has everything, so a crash loses nothing: the next start replays it. Only the first
 time, where both are open in one process, the branch begins with what its parent has in memory. That
 takes as long as there are unsaved pages, and copies no row.
 
@@ -69,13 +69,25 @@ def _copied(page: Tree, store: LoggedPages, last_page: int) -> Steps[Tree]:
     """Return the page of the branch, with the pages below it that its checkpoint lacks."""
     if not page.length:
         return EMPTY
-    if 0 < page.number <= last_page:
-        return page_without_entries(page.number, page.length, page.height, store)
-    if isinstance(page, Leaf):  # one that the parent has saved meanwhile may be evicted
-        return Leaf(*read_leaf(page), page.length)
+    if 0 < page.number <= last_page or isinstance(page, Leaf):
+        return _copied_alone(page, store, last_page)
     separators, children = open_branch(page)
     copies = []
-    for child in children:
-        copies.append((yield from _copied(child, store, last_page)))
+    if page.height == 1:
+        copies = [_copied_alone(child, store, last_page) for child in children]
+    else:
+        for child in children:
+            copies.append((yield from _copied(child, store, last_page)))
     yield
     return Branch(separators, copies, page.length, page.height)
+
+
+def _copied_alone(page: Tree, store: LoggedPages, last_page: int) -> Tree:
+    """Return a page of the branch without those below it."""
+    if 0 < page.number <= last_page:
+        return page_without_entries(page.number, page.length, page.height, store)
+    assert isinstance(page, Leaf)
+    keys, values = page.keys_here, page.values_here
+    if keys is None:  # the parent has saved it meanwhile, and evicted it
+        keys, values = read_leaf(page)
+    return Leaf(keys, values, page.length)

@@ -7,7 +7,9 @@
 
 A version is the newest kept checkpoint before it plus the records after that. Checkpoints are kept
 as far back as history goes; of those only so many that the log between two stays short; and all
-that are pinned, under a name, whatever records the log has.
+that are pinned, under a name, whatever records the log has. To some of these names the records
+after the checkpoint are *lent*: a new branch reads them here (see `branch_log`). Then the log keeps
+them.
 
 Page numbers only grow. So a page that is gone since checkpoint k is in an older checkpoint exactly
 if its number is not greater than that checkpoint's last. Dropping a checkpoint therefore takes two
@@ -20,8 +22,8 @@ Both lists are written to the rows of checkpoints, in the transaction that drops
 the dead pages only those in the row of the newest checkpoint count. A forgotten page may still be
 listed there, which does no harm.
 
-A database without a checkpoint starts empty. That counts as a checkpoint of version 0, without a
-row, as long as the log begins with version 1.
+A database without a checkpoint starts empty. That counts as a checkpoint of version 0, as long as
+the log begins with version 1. It has a row only if it was pinned.
 """
 
 from __future__ import annotations
@@ -49,11 +51,18 @@ class KeptCheckpoint(msgspec.Struct, array_like=True):
     """How many pages the kept checkpoint before it has, and it has not."""
     names: list[str] = []
     """Who has pinned it."""
+    lent: list[str] = []
+    """Those of them that read the records after it."""
 
 
 def empty() -> KeptCheckpoint:
-    """Return the checkpoint of version 0, which has no row."""
+    """Return the checkpoint of version 0."""
     return KeptCheckpoint(0, 0.0, 0, 0)
+
+
+def with_empty(kept: list[KeptCheckpoint]) -> list[KeptCheckpoint]:
+    """Add the checkpoint of version 0 to those that have a row."""
+    return kept if kept and kept[0].version == 0 else [empty(), *kept]
 
 
 def encode_outline(kept: KeptCheckpoint) -> bytes:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import msgspec
 
 from qserver.durability.branch_log import BranchLog
-from qserver.durability.kept import KeptCheckpoint, base_of, decode_outline, empty
+from qserver.durability.kept import KeptCheckpoint, base_of, decode_outline, with_empty
 from qserver.durability.port import Log
 
 
@@ -50,7 +50,7 @@ async def segment_before(segment: LogSegment) -> LogSegment | None:
     start = records[0][0] - 1 if records else max((each.version for each in kept), default=0)
     kept = [each for each in kept if each.last_page <= log.base.last_page]
     if start == 0:
-        kept = [empty(), *kept]
+        kept = with_empty(kept)
     return LogSegment(parent, kept, min(start, segment.start), segment.start)
 
 

@@ -32,7 +32,13 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     last_change_of,
 )
-from qserver.durability.kept import KeptCheckpoint, decode_numbers, decode_outline, empty
+from qserver.durability.kept import (
+    KeptCheckpoint,
+    decode_numbers,
+    decode_outline,
+    empty,
+    with_empty,
+)
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import (
     StoredChildren,
@@ -106,13 +112,13 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
 
 async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[KeptCheckpoint]:
     """Return the outlines of all checkpoints of a log."""
-    kept = [empty()] if log_start == 0 else []
+    kept = []
     for version, outline in await log.load_outlines():
         if outline:
             kept.append(decode_outline(version, outline))
         else:  # a release before kept checkpoints has written it: there is no other
             kept.append(KeptCheckpoint(version, newest.time, newest.last_page, 0))
-    return kept
+    return with_empty(kept) if log_start == 0 else kept
 
 
 def snapshot_of(

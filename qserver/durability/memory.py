@@ -6,8 +6,8 @@ cost.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from itertools import islice
+from collections.abc import Awaitable, Iterable, Sequence
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -110,10 +110,16 @@ class MemoryLog:
             self._last = version
         return APPENDED
 
+    async def save_records(self, records: Sequence[StoredRecord]) -> None:
+        self._records = dict(sorted((self._records | dict(records)).items()))
+        self._last = max(self._last, *self._records)
+
     async def read(self, after: int, most: int) -> list[StoredRecord]:
-        first = self._last + 1 - len(self._records)
-        until = min(max(after + 1, first) + most, self._last + 1)
-        return [(each, self._records[each]) for each in range(max(after + 1, first), until)]
+        first = next(iter(self._records), self._last + 1)
+        versions: Iterable[int] = range(max(after + 1, first), self._last + 1)
+        if self._last + 1 - first != len(self._records):  # some are missing
+            versions = (each for each in self._records if each > after)
+        return [(each, self._records[each]) for each in islice(versions, most)]
 
     async def fence(self, version: int) -> bool:
         newest = self._checkpoints.newest
@@ -159,7 +165,7 @@ class MemoryLog:
         return {number: self._pages[number] for number in numbers if number in self._pages}
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
-        for each in range(self._last + 1 - len(self._records), min(version, self._last) + 1):
+        for each in list(takewhile(lambda each: each <= version, self._records)):
             del self._records[each]
         for number in pages:
             self._pages.pop(number, None)

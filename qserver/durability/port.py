@@ -96,6 +96,12 @@ class Log(Protocol):
         reading shows what is in it.
         """
 
+    async def save_records(self, records: Sequence[StoredRecord]) -> None:
+        """Keep records out of their order, in place of those that there are: durably, as one step.
+
+        What is appended afterwards follows the last of all.
+        """
+
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         """Return the next records with a version greater than `after`, at most `most`, in order.
 

@@ -188,10 +188,22 @@ class SavedPages:
         return base_of(self.kept, version, self.log_start)
 
     def cut_log(self, horizon: float) -> int:
-        """Give up the records before history; return the version up to which they go."""
-        begins = history_begins(self.kept, horizon, self.log_start)
-        self.log_start = max(self.log_start, self.kept[begins].version)
+        """Give up the records before history; return the version up to which they go.
+
+        Those that are lent stay.
+        """
+        start = self._start_of_history(horizon)
+        lent = [each.version for each in self.kept if each.lent]
+        self.log_start = max(self.log_start, min([start, *lent]))
         return self.log_start
+
+    def held_by(self, horizon: float) -> list[str]:
+        """Return to whom records are lent that history does not need."""
+        start = self._start_of_history(horizon)
+        return [name for each in self.kept if each.version < start for name in each.lent]
+
+    def _start_of_history(self, horizon: float) -> int:
+        return self.kept[history_begins(self.kept, horizon, self.log_start)].version
 
     def drop(self, at: int, left: list[int], gone: list[int]) -> Drop:
         """Start dropping a kept checkpoint; `left`, `gone`: the lists of it and of the next."""

@@ -126,6 +126,9 @@ class SqliteLog:
     def _doubt(self, took: float) -> None:
         self._doubted_until = perf_counter() + SYNC_DOUBT * took
 
+    async def save_records(self, records: Sequence[StoredRecord]) -> None:
+        await self._queue.run(lambda: self._file.save_records(records))
+
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         return await self._queue.run(lambda: self._file.read(after, most))
 

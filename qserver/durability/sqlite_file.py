@@ -324,6 +324,14 @@ class SqliteFile:
         if self._unmarked >= APPENDS_UNMARKED_MAX:
             self.move_mark()
 
+    def save_records(self, records: Sequence[StoredRecord]) -> None:
+        self._tried = records
+        self._insert(_SAVE_RECORD, records)
+        self._tried = ()
+        version, data = records[-1]
+        if version >= self._last:
+            self._last, self._last_checksum = version, checksum_of(data)
+
     def read(self, after: int, most: int) -> list[StoredRecord]:
         return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))
 
@@ -449,6 +457,7 @@ class SqliteFile:
 
 
 _APPEND: Final = "INSERT INTO records VALUES (?, ?)"
+_SAVE_RECORD: Final = "INSERT OR REPLACE INTO records VALUES (?, ?)"
 _READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
 _SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES (?, ?)"
 _LOAD_CHECKPOINT: Final = (

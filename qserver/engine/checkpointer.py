@@ -23,7 +23,15 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.durability.kept import KeptCheckpoint, RetentionRules, decode_numbers, encode_outline
+from qserver.durability.branch_log import BranchLog
+from qserver.durability.checkpoint import encode_checkpoint
+from qserver.durability.kept import (
+    KeptCheckpoint,
+    RetentionRules,
+    decode_numbers,
+    encode_numbers,
+    encode_outline,
+)
 from qserver.durability.port import CheckpointParts, Log, StoredPage
 from qserver.durability.recovery import MEMORY_OF_LOG, SHARE_OF_REPLAY, Recovered
 from qserver.durability.saved_pages import Save, SavedPages
@@ -39,7 +47,7 @@ from qserver.limits import (
     CHECKPOINT_STEP_BYTES,
     CHECKPOINT_TIME_SHARE,
 )
-from qserver.storage.snapshot import Snapshot
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 
@@ -109,6 +117,8 @@ class Checkpointer:
         self.cache = self.saved.store.cache
         self._must_save = False
         """Whether unsaved pages take too much memory."""
+        self._must_copy = False
+        """Whether a parent wants to forget the records that it lends."""
         self._trouble: LogFailed | DataCorrupted | None = None
         self._checkpoints = self._failures = 0
         self._pages_saved = self._bytes_saved = self._pages_forgotten = 0
@@ -186,6 +196,12 @@ class Checkpointer:
         self._news.set()
         await reply.wait()
 
+    async def stop_borrowing(self) -> None:
+        """Return when no record of the parent is needed, if this is a branch."""
+        if isinstance(self.log, BranchLog) and self.log.base.borrows:
+            self._must_copy = True
+            await self.save_now()
+
     async def make_room_for_branch(self) -> None:
         """Save everything durable now, unless memory has room for twice what is unsaved.
 
@@ -222,7 +238,23 @@ class Checkpointer:
         behind = self.saved.log_start
         start = self.saved.cut_log(self.rules().horizon)
         store.trim(start)
+        await self._end_borrowing(start)
         await self.forget(behind, start)
+
+    async def _end_borrowing(self, start: int) -> None:
+        """Need the records of the parent no longer, if the log begins later, or if asked to."""
+        log = self.log
+        if not isinstance(log, BranchLog) or not log.base.borrows:
+            return
+        if start >= log.base.version:
+            await log.drop_borrowed()
+        elif self._must_copy:
+            began, after = trio.current_time(), log.base.borrowed_after
+            while after < log.base.version:
+                after = await log.copy_borrowed(after)
+                began = await self._pause(began)
+            await log.end_borrowing()
+        self._must_copy = False
 
     def rules(self) -> RetentionRules:
         """Return which checkpoints are to be kept now.
@@ -250,32 +282,54 @@ class Checkpointer:
     async def pin(self, name: str, version: int) -> KeptCheckpoint | None:
         """Keep the checkpoint from which a version can be rebuilt, until `unpin`; return it.
 
-        None: the version is rebuilt from the log alone, or cannot be rebuilt any more. Its records
-        are kept for as long as history goes back, and no longer.
+        The records from there to the version are lent to the name, until `take_back`. None: the
+        version cannot be rebuilt any more.
         """
         await self._end_doubt()
         async with self._changing:
             kept = self.saved.base_of(version)
-            if kept is None or kept.version == 0:
+            if kept is None:
                 return None
-            if name not in kept.names:
-                kept.names = [*kept.names, name]  # from now on, however the next step ends
+            if name not in kept.names:  # from now on, however the next step ends
+                kept.names = [*kept.names, name]
+                if kept.version < version:
+                    kept.lent = [*kept.lent, name]
                 await self._name(kept)
             return kept
 
+    async def take_back(self, name: str) -> None:
+        """Lend no records to a name any more; what it has pinned stays."""
+        await self._let_go(name, pinned=True)
+
     async def unpin(self, name: str) -> None:
-        """Remove the pin of a name, if there is one."""
+        """Remove the pin of a name, if there is one, and lend it nothing."""
+        await self._let_go(name, pinned=False)
+
+    async def _let_go(self, name: str, *, pinned: bool) -> None:
         await self._end_doubt()
         async with self._changing:
             for kept in self.saved.kept:
-                if name in kept.names:
-                    names = [each for each in kept.names if each != name]
-                    await self._name(msgspec.structs.replace(kept, names=names))
-                    kept.names = names
+                if name in kept.lent or (name in kept.names and not pinned):
+                    lent = [each for each in kept.lent if each != name]
+                    names = [each for each in kept.names if pinned or each != name]
+                    await self._name(msgspec.structs.replace(kept, names=names, lent=lent))
+                    kept.names, kept.lent = names, lent
 
     async def _name(self, kept: KeptCheckpoint) -> None:
-        parts = CheckpointParts(encode_outline(kept))
-        await self.log.change_checkpoints([], [(kept.version, parts)])
+        outline = encode_outline(kept)
+        if kept.version or await self.log.load_checkpoint(0) is not None:
+            parts = CheckpointParts(outline)
+            await self.log.change_checkpoints([], [(kept.version, parts)])
+        else:
+            data = encode_checkpoint(empty_snapshot(self.versions.durable.shards), {}, 0)
+            nothing = encode_numbers(0, [])
+            parts = CheckpointParts(outline, nothing, nothing)
+            await self.log.save_checkpoint(0, data, parts, self.saved.version)
+
+    @property
+    def held_by(self) -> list[str]:
+        """To whom records are lent that nobody else needs."""
+        return self.saved.held_by(self.rules().horizon)
 
     async def _thin_out(self) -> None:
         """Drop the kept checkpoints that history does not need, one after the other."""
@@ -291,8 +345,7 @@ class Checkpointer:
                 return False
             drop = saved.drop(at, await self._gone(at), await self._gone(at + 1))
             saved.doubt = drop
-            if drop.kept.version:  # the empty one has no row
-                await self.log.change_checkpoints(*drop.stored())
+            await self.log.change_checkpoints(*drop.stored())
             saved.dropped(drop)
             saved.doubt = None
             return True

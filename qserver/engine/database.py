@@ -440,18 +440,34 @@ class Database:
         with suppress(LogFailed, DataCorrupted, EngineRestarted):
             await generation.checkpointer.make_room_for_branch()
 
-    def hand_over(self, snapshot: Snapshot, kept: KeptCheckpoint | None, size: int) -> Handover:
-        """Return what a branch begins with that shares a checkpoint and has copied the log since.
-
-        `size`: the bytes of that log.
-        """
-        last_page = 0 if kept is None else kept.last_page
-        return Handover(snapshot, last_page, size, self.pages.copied)
+    def hand_over(self, snapshot: Snapshot, kept: KeptCheckpoint) -> Handover:
+        """Return what a branch begins with that shares a checkpoint and borrows the log since."""
+        logged = 0 if self._generation is None else self._generation.checkpointer.logged
+        return Handover(snapshot, kept.last_page, logged, self.pages.copied)
 
     async def pin_checkpoint(self, name: str, version: int) -> KeptCheckpoint | None:
         """Keep the checkpoint from which a version can be rebuilt, see `Checkpointer.pin`."""
         generation = await self._alive()
         return await generation.checkpointer.pin(name, version)
+
+    @property
+    def held_by(self) -> list[str]:
+        """The branches to which records are lent that nobody else needs."""
+        return [] if self._generation is None else self._generation.checkpointer.held_by
+
+    async def stop_borrowing(self) -> None:
+        """Return when no record of a parent is needed; raise LogFailed if that fails."""
+        while True:
+            generation = await self._alive()
+            try:
+                return await generation.checkpointer.stop_borrowing()
+            except EngineRestarted:
+                pass  # the next generation can do it
+
+    async def take_back_records(self, name: str) -> None:
+        """Lend no records to a branch any more, see `Checkpointer.take_back`."""
+        generation = await self._alive()
+        await generation.checkpointer.take_back(name)
 
     async def unpin_checkpoint(self, name: str) -> None:
         generation = await self._alive()

@@ -106,6 +106,7 @@ async def branches(run: Run) -> None:
     await database.checkpoint()
     version = (await database.wait_durable_snapshot()).version
     kept = await database.pin_checkpoint("branch", version)
+    assert kept is not None, "it is the newest"
     await begin_branch(own, database.log, "parent", kept, version)
     base = read_base(own)
     assert base is not None, "it was just written"

@@ -55,9 +55,9 @@ BRANCH_MUTANTS: Final = (
         FAMILY,
         (
             edited(
-                Checkpointer.unpin,
-                "[each for each in kept.names if each != name]",
-                "kept.names[:-1]",
+                Checkpointer._let_go,
+                "[each for each in kept.names if pinned or each != name]",
+                "kept.names if pinned else kept.names[:-1]",
             ),
         ),
     ),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
 
-from qserver.control.branches import Origin
+from qserver.control.branches import Branches, Origin
 from qserver.durability.data_folder import DataFolder
+from qserver.durability.page_cache import PageCache
 from qserver.durability.sqlite import SqliteLog
 from qserver.engine.checkpointer import Checkpointer
 from qserver.errors import LogFailed
@@ -28,7 +30,15 @@ class CountingFolder(DataFolder):
 
     async def _open_one(self, name: str, may_make: bool) -> SqliteLog:
         log = await super()._open_one(name, may_make)
-        for each in ("read", "append", "save_pages", "save_checkpoint", "load", "load_checkpoint"):
+        for each in (
+            "read",
+            "append",
+            "save_records",
+            "save_pages",
+            "save_checkpoint",
+            "load",
+            "load_checkpoint",
+        ):
             setattr(log, each, self._counting(getattr(log, each)))
         return log
 
@@ -85,23 +95,49 @@ async def test_a_branch_of_a_large_database_takes_what_one_of_a_small_one_takes(
         assert many <= few + 2 and many_bytes <= 1.2 * few_bytes
 
 
-async def test_branches_do_not_repeat_the_log_of_their_parent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows_of_a_commit", [500, 20_000])
+async def test_branches_do_not_repeat_the_log_of_their_parent(
+    rows_of_a_commit: int, tmp_path: Path
+) -> None:
     folder = CountingFolder(tmp_path)
     async with opened_plane(folder) as opened:
         await opened.run(opened.grant, TABLE)
-        await opened.run(opened.grant, FILL.format(1, 20_000))
+        for first in range(1, 20_000, rows_of_a_commit):
+            last = first + rows_of_a_commit - 1
+            await opened.run(opened.grant, FILL.format(first, last))
         costs = []
         for number in range(3):
             folder.bytes = 0
             made = await opened.plane.records.create(opened.grant, f"b{number}", Origin("main"))
             costs.append(folder.bytes)
-            assert folder.size_bytes(made.id) < (200_000 if number else 3_000_000)
+            assert folder.size_bytes(made.id) < 200_000
             rows = await opened.run(opened.grant, "select count(*), max(n) from t", made.name)
             assert rows == [(20_000, 20_000)]
             with await opened.plane.database(opened.grant, "main") as main:
                 await main.database.checkpoint()  # which the first branch has begun
-        assert costs[0] > 1_000_000, "the parent had saved nothing"
-        assert max(costs[1:]) < 100_000
+        assert max(costs) < 100_000
+
+
+async def test_a_branch_takes_no_longer_after_more_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In processor time of all threads: the best of three, and few rows beside many."""
+    monkeypatch.setattr(Branches, "shorten_log", lambda *_: None)
+    async with opened_plane(DataFolder(tmp_path), cache=PageCache(16 << 30)) as opened:
+        took = {}
+        for name, rows in (("warm", 200), ("few", 200), ("many", 60_000)):
+            await opened.plane.records.create(opened.grant, name)
+            await opened.run(opened.grant, TABLE, name)
+            for first in range(1, rows, 2_000):
+                last = min(first + 1_999, rows)
+                await opened.run(opened.grant, FILL.format(first, last), name)
+            tries = []
+            for number in range(3):
+                began = process_time()
+                await opened.plane.records.create(opened.grant, f"{name}{number}", Origin(name))
+                tries.append(process_time() - began)
+            took[name] = min(tries)
+        assert took["many"] < 1.5 * took["few"]
 
 
 async def test_a_parent_that_cannot_save_gets_branches(

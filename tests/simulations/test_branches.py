@@ -11,11 +11,12 @@ import pytest
 import simulations.branches as family
 from qserver.durability.branch_log import BranchLog
 from qserver.durability.branch_log import begin_branch as begin
-from qserver.durability.handing_over import _copied
+from qserver.durability.handing_over import _copied_alone
 from qserver.durability.kept import KeptCheckpoint, is_needless
 from qserver.durability.port import Log
 from qserver.durability.records import decode_record, encode_record, encode_trees, writes_of
 from qserver.durability.recovery import recover_from
+from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
 from qserver.storage.pieces import at_once
@@ -38,6 +39,7 @@ def test_branches_hold_what_they_must_whatever_fails() -> None:
     assert sum(run.crashes for run in runs) > 2 * SEEDS
     assert sum(run.made for run in runs) > 4 * SEEDS and sum(run.deleted for run in runs) > SEEDS
     assert sum(run.handed_over for run in runs) > 2 * SEEDS
+    assert sum(run.taken_back for run in runs) > SEEDS // 4
     assert sum(run.emptied for run in runs) > 0 and sum(run.looked_back for run in runs) > SEEDS
 
 
@@ -68,22 +70,22 @@ def test_a_planted_bug_of_borrowed_pages_is_caught(mutant: Mutant) -> None:
 def forget_what_a_branch_needs(plant: pytest.MonkeyPatch) -> None:
     """A checkpoint is found, and not pinned."""
 
+    pinned = Checkpointer.pin
+
     async def pin(self: Checkpointer, name: str, version: int) -> KeptCheckpoint | None:
         kept = self.saved.base_of(version)
-        return kept if kept is not None and kept.version else None
+        return kept if kept is not None and kept.version else await pinned(self, name, version)
 
     plant.setattr(Checkpointer, "pin", pin)
 
 
-def copy_the_log_to_its_end(plant: pytest.MonkeyPatch) -> None:
+def borrow_the_log_to_its_end(plant: pytest.MonkeyPatch) -> None:
     """A branch sees commits of its parent that came later."""
 
-    async def longer(
-        own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-    ) -> int:
+    async def longer(own: Log, log: Log, parent: str, kept: KeptCheckpoint, version: int) -> None:
         while records := await log.read(version, 1000):
             version = records[-1][0]
-        return await begin(own, log, parent, kept, version)
+        await begin(own, log, parent, kept, version)
 
     plant.setattr(family, "begin_branch", longer)
 
@@ -112,14 +114,11 @@ def forget_the_record_before_the_pin(plant: pytest.MonkeyPatch) -> None:
     plant.setattr(family.Family, "_remove", remove)
 
 
-def copy_one_record_too_few(plant: pytest.MonkeyPatch) -> None:
+def borrow_one_record_too_few(plant: pytest.MonkeyPatch) -> None:
     """A branch lacks the last commit of its parent, unless a checkpoint has it."""
 
-    async def shorter(
-        own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-    ) -> int:
-        first = 1 if kept is None else kept.version
-        return await begin(own, log, parent, kept, max(version - 1, first))
+    async def shorter(own: Log, log: Log, parent: str, kept: KeptCheckpoint, version: int) -> None:
+        await begin(own, log, parent, kept, max(version - 1, kept.version))
 
     plant.setattr(family, "begin_branch", shorter)
 
@@ -155,24 +154,17 @@ def look_for_the_last_page_at_home(plant: pytest.MonkeyPatch) -> None:
     plant.setattr(BranchLog, "load", load)
 
 
-def begin_without_the_numbers(plant: pytest.MonkeyPatch) -> None:
-    """A branch gets the log of its parent without what sequences have given."""
+def borrow_without_the_numbers(plant: pytest.MonkeyPatch) -> None:
+    """A branch reads the log of its parent without what sequences have given."""
+    read = BranchLog.read
 
-    async def without(
-        own: Log, log: Log, parent: str, kept: KeptCheckpoint | None, version: int
-    ) -> int:
-        return await begin(own, _WithoutNumbers(log), parent, kept, version)  # type: ignore[arg-type]
+    async def without(self: BranchLog, after: int, most: int) -> list[tuple[int, bytes]]:
+        records = await read(self, after, most)
+        if self.base.borrows and after < self.base.version:
+            return [(version, _without(data)) for version, data in records]
+        return records
 
-    plant.setattr(family, "begin_branch", without)
-
-
-class _WithoutNumbers:
-    def __init__(self, log: Log) -> None:
-        self.load_checkpoint = log.load_checkpoint
-        self._read = log.read
-
-    async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
-        return [(version, _without(data)) for version, data in await self._read(after, most)]
+    plant.setattr(BranchLog, "read", without)
 
 
 def _without(data: bytes) -> bytes:
@@ -183,6 +175,25 @@ def _without(data: bytes) -> bytes:
     return encode_record(msgspec.structs.replace(record, trees=encode_trees(writes)))
 
 
+def forget_what_is_lent(plant: pytest.MonkeyPatch) -> None:
+    """A parent forgets records as far as its own history goes."""
+    edit(plant, SavedPages.cut_log, "min([start, *lent])", "start")
+
+
+def take_back_what_is_still_borrowed(plant: pytest.MonkeyPatch) -> None:
+    """A parent forgets records before the branch has copied them."""
+
+    async def stop_borrowing(self: Database) -> None:
+        """Do nothing."""
+
+    plant.setattr(Database, "stop_borrowing", stop_borrowing)
+
+
+def copy_one_record_of_many(plant: pytest.MonkeyPatch) -> None:
+    """A branch counts as whole when it has copied some of the records that it has borrowed."""
+    edit(plant, BranchLog.copy_borrowed, "save_records(records)", "save_records(records[:1])")
+
+
 def keep_all_of_a_deleted_parent(plant: pytest.MonkeyPatch) -> None:
     """A parent that is deleted before its branches keeps its history, and so its pages."""
     plant.setattr(Database, "keep_history", lambda self, seconds: None)
@@ -190,17 +201,17 @@ def keep_all_of_a_deleted_parent(plant: pytest.MonkeyPatch) -> None:
 
 def hand_over_the_pages_themselves(plant: pytest.MonkeyPatch) -> None:
     """Parent and branch have the same unsaved pages, and the first to save them numbers them."""
-    edit(plant, _copied, "return Leaf(*read_leaf(page), page.length)", "return page")
+    edit(plant, _copied_alone, "return Leaf(keys, values, page.length)", "return page")
 
 
 def hand_over_what_was_saved_since(plant: pytest.MonkeyPatch) -> None:
     """A branch takes all saved pages of its parent for those of the checkpoint that they share."""
-    edit(plant, _copied, "if 0 < page.number <= last_page:", "if page.number:")
+    edit(plant, _copied_alone, "if 0 < page.number <= last_page:", "if page.number:")
 
 
-def copy_no_log_for_whom_all_is_handed_over(plant: pytest.MonkeyPatch) -> None:
+def borrow_too_little_for_whom_all_is_handed_over(plant: pytest.MonkeyPatch) -> None:
     """The log of a branch is cut by a record, and what it has in memory hides that."""
-    copy_one_record_too_few(plant)
+    borrow_one_record_too_few(plant)
     edit(plant, recover_from, "while not await log.fence(recovery.replay.version):", "while False:")
 
 
@@ -211,18 +222,21 @@ def edit(plant: pytest.MonkeyPatch, function: Any, old: str, new: str) -> None:
 
 BUGS = (
     forget_what_a_branch_needs,
-    copy_the_log_to_its_end,
+    borrow_the_log_to_its_end,
     look_in_the_file_of_the_parent_first,
     forget_the_record_before_the_pin,
-    copy_one_record_too_few,
+    borrow_one_record_too_few,
     pin_the_newest_checkpoint,
     forget_what_is_too_old_for_the_parent,
     look_for_the_last_page_at_home,
-    begin_without_the_numbers,
+    borrow_without_the_numbers,
+    forget_what_is_lent,
+    take_back_what_is_still_borrowed,
+    copy_one_record_of_many,
     keep_all_of_a_deleted_parent,
     hand_over_the_pages_themselves,
     hand_over_what_was_saved_since,
-    copy_no_log_for_whom_all_is_handed_over,
+    borrow_too_little_for_whom_all_is_handed_over,
 )
 
 

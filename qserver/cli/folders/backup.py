@@ -10,6 +10,9 @@ copied, and still is after the last one, finds its pages in the copy of its pare
 was made. A branch that was made or deleted meanwhile may not, and is left out. Any other database
 that was made meanwhile is copied then.
 
+Records that a parent lends to a branch are held until the branch has no need of them. So parents
+are copied before their branches: a branch that has let go of them since is whole without them.
+
 A file that the control database does not list at all is copied as it is: who finds it there in the
 folder finds it in the backup.
 
@@ -100,6 +103,7 @@ class Backup:
         first = self._first_list()
         stray = set(self._source.names()) - {CONTROL, *first}
         wanted = [name for name in first if first[name].state in WITH_FILES]
+        wanted.sort(key=lambda name: len(ancestors(first, name)))
         copied = {name for name in named([*wanted, *sorted(stray)]) if self._copied(name)}
         self._copy_control()
         last = trio.run(databases_in, self._target.file_of(CONTROL))
@@ -158,6 +162,16 @@ class Backup:
 GONE: Final = Listed("gone", None)
 
 
+def ancestors(listed: dict[str, Listed], name: str) -> list[str]:
+    """Return the parent of a branch, that one's parent, and so on."""
+    above: list[str] = []
+    parent = listed[name].parent
+    while parent is not None and parent not in above:
+        above.append(parent)
+        parent = listed.get(parent, GONE).parent
+    return above
+
+
 async def databases_in(control: Path) -> dict[str, Listed]:
     """Return the databases that a control database lists, by id."""
     async with await open_log(control) as log:
@@ -201,6 +215,7 @@ async def let_go(path: Path, branches: set[str]) -> None:
             kept = decode_outline(version, outline) if outline else None
             if kept is not None and not branches.issuperset(kept.names):
                 kept.names = [name for name in kept.names if name in branches]
+                kept.lent = [name for name in kept.lent if name in branches]
                 changed.append((version, CheckpointParts(encode_outline(kept))))
         if changed:
             await log.change_checkpoints([], changed)
