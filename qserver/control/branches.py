@@ -149,7 +149,7 @@ class Branches:
         parent = self._databases.use_nowait(parent_id)
         if parent is not None:
             with parent:
-                parent.database.save_soon(LOG_SHORT_BYTES)
+                parent.database.save_long_log(LOG_SHORT_BYTES)
 
     async def unpin(self, parent_id: str, branch_id: str) -> None:
         """Unpin the checkpoint of its parent that a branch has needed."""

@@ -14,6 +14,7 @@ from qserver.durability.high_water_mark import ENDING
 from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log
 from qserver.durability.reserve import Reserve
+from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import DataCorrupted, LogFailed
@@ -64,13 +65,17 @@ class DataFolder:
         """
         assert not self._logs.is_open(name), f"the log {name} is open"
         path = self.file_of(name)
+        paths = [beside(path, each) for each in (*UNFINISHED, *reversed(COMPANIONS))]
+        queue = SerialQueue(self._threads, path.name)
         try:
-            remove_files(beside(path, each) for each in (*UNFINISHED, *reversed(COMPANIONS)))
+            await queue.run(lambda: remove_files(paths))
         except OSError as error:
             raise LogFailed(
                 f"{path} cannot be removed: {error.strerror}",
                 hint="Let qserver write to its data folder.",
             ) from error
+        finally:
+            await queue.aclose(_nothing)
 
     def size_bytes(self, name: str) -> int:
         return size_of_files(self.file_of(name), COMPANIONS)
@@ -97,6 +102,10 @@ class DataFolder:
 def name_of(path: Path) -> str:
     """Return the name of the log in a file, whatever follows it; names have no dots."""
     return path.name.partition(".")[0]
+
+
+def _nothing() -> None:
+    """The last job of a queue that has nothing to end."""
 
 
 async def _close_one(name: str, log: SqliteLog) -> None:

@@ -356,7 +356,7 @@ class SqliteFile:
 
         self._change(save)
         self.move_mark()
-        self._mark.sync()
+        self.freely(self._mark.sync)
 
     def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
         rows = self._run(

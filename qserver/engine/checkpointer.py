@@ -115,8 +115,8 @@ class Checkpointer:
         self._hurries = False
         """Whether a caller waits for the end, so that no step pauses."""
         self.cache = self.saved.store.cache
-        self._must_save = False
-        """Whether unsaved pages take too much memory."""
+        self._is_wanted = self._must_save = False
+        """Whether a checkpoint is to begin soon; and without pauses: memory or disk is short."""
         self._must_copy = False
         """Whether a parent wants to forget the records that it lends."""
         self._trouble: LogFailed | DataCorrupted | None = None
@@ -150,7 +150,7 @@ class Checkpointer:
 
     async def _wait_until_due(self) -> None:
         with trio.move_on_after(self._policy.seconds):
-            while not (self.logged >= self._policy.log_bytes or self._asked or self._must_save):
+            while not (self.logged >= self._policy.log_bytes or self._asked or self._is_wanted):
                 self._news = trio.Event()
                 await self._news.wait()
 
@@ -166,8 +166,10 @@ class Checkpointer:
         copied = self.saved.store.copied * self.cache.entry_bytes
         return int(MEMORY_OF_LOG * (self.logged - self.ahead) + copied)
 
-    def save_soon(self) -> None:
-        self._must_save = True
+    def save_soon(self, *, hurry: bool = True) -> None:
+        """Begin a checkpoint soon; without pauses if it is to `hurry`."""
+        self._is_wanted = True
+        self._must_save = self._must_save or hurry
         self._news.set()
 
     async def wait_for_room(self) -> None:
@@ -232,7 +234,7 @@ class Checkpointer:
         self.logged -= logged
         self.ahead = 0
         store.copied -= copied
-        self._must_save = False
+        self._is_wanted = self._must_save = False
         self.cache.note_unsaved(self, self._unsaved())
         await self._thin_out()
         behind = self.saved.log_start

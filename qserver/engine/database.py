@@ -473,13 +473,15 @@ class Database:
         generation = await self._alive()
         await generation.checkpointer.unpin(name)
 
-    def save_soon(self, log_bytes: int = 0) -> None:
-        """Start a checkpoint soon, if the log after the last one is so long, without pauses.
-
-        What it does not need is forgotten.
-        """
-        if self._generation is not None and self._generation.checkpointer.logged >= log_bytes:
+    def save_soon(self) -> None:
+        """Start a checkpoint soon, without pauses. What it does not need is forgotten."""
+        if self._generation is not None:
             self._generation.checkpointer.save_soon()
+
+    def save_long_log(self, log_bytes: int) -> None:
+        """Start a checkpoint soon, if the log after the last one is so long; others come first."""
+        if self._generation is not None and self._generation.checkpointer.logged >= log_bytes:
+            self._generation.checkpointer.save_soon(hurry=False)
 
     async def close(self) -> None:
         """Take a last checkpoint, so that the next start is quick, and let `run` end.

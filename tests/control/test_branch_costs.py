@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import current_thread, main_thread
 from time import process_time
 from typing import Any
 
@@ -138,6 +140,37 @@ async def test_a_branch_takes_no_longer_after_more_commits(
                 tries.append(process_time() - began)
             took[name] = min(tries)
         assert took["many"] < 1.5 * took["few"]
+
+
+async def test_files_are_made_and_removed_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody waits for what the thread of the loop does, also other organizations."""
+    here: list[str] = []
+    there = 0
+
+    def noting(name: str) -> Callable[..., Any]:
+        call = getattr(os, name)
+
+        def noted(*arguments: Any, **options: Any) -> Any:
+            nonlocal there
+            if current_thread() is main_thread():
+                here.append(name)
+            there += 1
+            return call(*arguments, **options)
+
+        return noted
+
+    async with opened_plane(DataFolder(tmp_path)) as opened:
+        await filled(opened, "main", 100)
+        for name in ("fsync", "unlink", "rename"):
+            monkeypatch.setattr(os, name, noting(name))
+        for number in range(3):
+            await opened.plane.records.create(opened.grant, f"b{number}", Origin("main"))
+        for number in range(3):
+            await opened.plane.records.delete(opened.grant, f"b{number}")
+        monkeypatch.undo()
+    assert there > 10 and here == []
 
 
 async def test_a_parent_that_cannot_save_gets_branches(
