@@ -69,8 +69,8 @@ from qserver.web.route import Route
 from qserver.web.service import allowed_of
 
 COMMIT_LATER: Final = (
-    "The answer of a commit needs room, too: commit again when there is some. What removes rows works"
-    " as a request of its own."
+    "The answer of a commit needs room, too: commit again when there is some. What removes rows"
+    " works as a request of its own."
 )
 _open_decoder: Final = decoder_of(shapes.OpenRequest)
 
