@@ -98,7 +98,10 @@ def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[floa
     return 0
 
 
-def _rename(work: Work, old: Enumeration, name: str) -> None:
+def _rename(work: Work, old: Enumeration, new_name: str) -> None:
+    """Rename the type within its schema, which its name contains."""
+    schema, dot, _ = old.name.rpartition(".")
+    name = f"{schema}{dot}{new_name}"
     if work.find(name) is not None:
         raise DuplicateObject(f'type "{name}" already exists')
     work.transaction.define(old.name, None)
