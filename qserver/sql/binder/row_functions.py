@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from qserver.errors import FeatureNotSupported
+from qserver.errors import FeatureNotSupported, UndefinedFunction
 from qserver.sql import ast
 from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_rows
@@ -41,6 +41,13 @@ def bind_row_function(
         error = FeatureNotSupported("set-returning functions must appear at top level of FROM")
     if error is not None:
         raise located(error, node.position)
+    if name == "unnest" and len(operands) > 1:  # as in PostgreSQL, FROM alone has that
+        types = ", ".join([str(each.type) for each in operands])
+        missing = UndefinedFunction(
+            f"function unnest({types}) does not exist",
+            hint="In FROM, unnest takes several arrays.",
+        )
+        raise located(missing, node.position)
     scan = function_scan(scope, name, operands, node.position)
     level.row_functions.append(scan)
     values = [
