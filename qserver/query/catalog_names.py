@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from qserver.errors import UndefinedObject
 from qserver.query.system_tables import SCHEMAS, find_system_table
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -61,10 +62,16 @@ class CatalogNames:
         return definition if isinstance(definition, View) else None
 
     def find_type(self, name: str) -> SqlType | None:
-        """Return an ENUM, or a type that stands for PostgreSQL's own oids and names."""
+        """Return an ENUM, or a type that stands for PostgreSQL's own oids and names.
+
+        Raise for a type that is not in its schema; the caller knows that a schema is not there.
+        """
         definition = self.find((name,))
         if isinstance(definition, Enumeration):
             return SqlType(Kind.ENUM, enum=definition)
+        schema = name.rpartition(".")[0]
+        if schema and self.find((schema, "")) is not None:
+            raise UndefinedObject(f'type "{name}" does not exist')
         return STANDING_FOR_OTHERS.get(name)
 
     def row_count(self, table: Table) -> int:
