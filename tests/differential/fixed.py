@@ -8,9 +8,9 @@ from _pytest.mark import ParameterSet
 
 from tests.differential.campaign import Campaign, Report
 from tests.differential.engines import Postgres
-from tests.sampling import sampled
+from tests.sampling import NIGHTLY, sampled
 
-STATEMENTS: Final = 500
+STATEMENTS: Final = 500 if NIGHTLY else 300
 """Of one test. Counted, not timed: on a busy machine it takes longer, and does the same."""
 
 LARGE_STATEMENTS: Final = 140

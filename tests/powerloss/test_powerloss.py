@@ -17,7 +17,7 @@ from tests.powerloss.family import audit_family
 from tests.powerloss.journal import COMPILER, build_library
 from tests.sampling import NIGHTLY, sampled
 
-EVERY = 1 if NIGHTLY else 3
+EVERY = 1 if NIGHTLY else 5
 """Of so many operations the power fails before one."""
 
 BUGS = ("normal", "trim", "forget", "names", "content", "early")
@@ -95,7 +95,7 @@ def test_a_process_that_is_killed_at_an_operation_leaves_what_it_promised(
     assert report.problems == []
 
 
-@pytest.mark.parametrize("bug", sampled(BUGS, 3))
+@pytest.mark.parametrize("bug", sampled(BUGS, 2))
 def test_a_planted_bug_is_found(library: Path, place: Path, bug: str) -> None:
     campaign = Campaign(library, place, bug=bug, lucks=("nothing", 1), problems_most=1)
     assert campaign.run(["first"]).problems != []

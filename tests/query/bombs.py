@@ -9,6 +9,7 @@ before and after.
 from __future__ import annotations
 
 import resource
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -423,12 +424,12 @@ PARAMETERS: dict[str, tuple[str, Callable[[], list[Any]]]] = {
 made when they are wanted: the collector would look at all of them in every test of the process."""
 
 
-async def _devour() -> None:
+async def _devour(names: Iterable[str]) -> None:
     """Run what wants memory in a process that has little, and say how much it came to."""
     async with opened_sql() as database:
         for statement in TABLES[:2]:
             await database.execute(statement)
-        for name in GREEDY:
+        for name in names:
             end, _ = await explode(database, STATEMENTS[name], timeout_ms=10_000)
             print(f"{name}: {end}")
     print(peak_mebibytes())
@@ -443,4 +444,4 @@ def peak_mebibytes() -> int:
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    trio.run(_devour)
+    trio.run(_devour, sys.argv[1:])

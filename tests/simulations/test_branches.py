@@ -48,7 +48,7 @@ def test_a_checkpoint_that_was_saved_after_the_branch_is_not_read_with_its_pages
     assert simulate_family(seed, **dict(TRIMMED_WHILE_READ)).problems == []
 
 
-@pytest.mark.parametrize("mutant", sampled(BRANCH_MUTANTS, 2), ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", sampled(BRANCH_MUTANTS, 1), ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_the_common_past_is_caught(mutant: Mutant) -> None:
     family, runs = hunt_in_families(mutant, range(SEEDS_UNTIL_CAUGHT))
     assert family is not None, f"{mutant.explanation}: not noticed in {runs} runs"
@@ -60,7 +60,7 @@ def test_a_reader_of_a_branch_outlives_the_history_of_its_parent() -> None:
     assert sum(run.outlived for run in runs) > 0
 
 
-@pytest.mark.parametrize("mutant", sampled(BORROWED_MUTANTS, 2), ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", sampled(BORROWED_MUTANTS, 1), ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_borrowed_pages_is_caught(mutant: Mutant) -> None:
     first = 15  # near where they were caught the last time
     family, runs = hunt_in_families(mutant, range(first, first + SEEDS_UNTIL_CAUGHT))
@@ -240,7 +240,7 @@ BUGS = (
 )
 
 
-@pytest.mark.parametrize("bug", sampled(BUGS, 3))
+@pytest.mark.parametrize("bug", sampled(BUGS, 2))
 def test_a_planted_bug_is_caught(
     bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 CANARIES = range(1, 1 + len(WORKLOADS))
 ALL = range(1, 1 + SEEDS_TO_REACH_ALL)
 SEEDS = ALL if NIGHTLY else drawn(ALL, len(CANARIES) + 6, always=CANARIES)
-REPEATED = SEEDS if NIGHTLY else drawn(SEEDS, 16)
+REPEATED = SEEDS if NIGHTLY else drawn(SEEDS, 8)
 
 HASH_SEEDS = ("0", "4242")
 
