@@ -35,7 +35,9 @@ class Forked:
         _CONTEXT.set_forkserver_preload(PRELOADED)
         given = connection.Connection(os.dup(output), readable=False)
         self._process = _CONTEXT.Process(
-            target=_run, args=(list(arguments), str(folder), dict(environment), given)
+            target=_run,
+            args=(list(arguments), str(folder), dict(environment), given),
+            daemon=True,  # it does not outlive the tests
         )
         self._process.start()
         given.close()
