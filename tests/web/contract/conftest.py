@@ -24,7 +24,7 @@ SETTINGS = {
     "QSERVER_ALIAS_URL": f"https://{ALIAS}",
     "QSERVER_CONTROL_URL": f"http://{CONTROL}",
 }
-OTHER_SERVER_SHARE = 0.25
+OTHER_SERVER_SHARE = 0.1
 """Of the tests that take a server, those that are run by day against hypercorn, too."""
 
 _numbers = count(1)
