@@ -24,6 +24,9 @@ SETTINGS = {
     "QSERVER_ALIAS_URL": f"https://{ALIAS}",
     "QSERVER_CONTROL_URL": f"http://{CONTROL}",
 }
+BUSY = "trio.BusyResourceError: another task is currently sending data on this SocketStream"
+"""How a trace of hypercorn ends that closes a connection, without a lock, while it sends to it."""
+
 OTHER_SERVER_SHARE = 0.1
 """Of the tests that take a server, those that are run by day against hypercorn, too."""
 
@@ -57,7 +60,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, Ser
         for server in started.values():
             assert server.stop() == 0, server.output
             assert_nothing_secret(server)
-            assert "Traceback" not in server.output, server.output
+            excused = server.output.count(BUSY) if server.kind == "hypercorn" else 0
+            assert server.output.count("Traceback") == excused, server.output
     finally:
         for server in started.values():
             server.kill()
