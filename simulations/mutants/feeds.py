@@ -6,6 +6,7 @@ from typing import Final
 
 from qserver.engine.catch_up import LogCatchUp
 from qserver.engine.feed import Feed, SharedCatchUp
+from qserver.engine.log_writer import LogWriter
 from qserver.storage import changes
 from qserver.storage.transaction import Transaction
 from qserver.web import feed
@@ -17,6 +18,12 @@ from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 FEED: Final = ("sql_feed",)
 
 MUTANTS: Final = (
+    Mutant(
+        "compare_with_the_group_before",
+        "the versions of a group are all compared with the one before the group",
+        FEED,
+        (edited(LogWriter.release, "before = append.snapshot", "pass"),),
+    ),
     Mutant(
         "go_on_one_further",
         "a reader that was away goes on behind the version after its last one",

@@ -104,6 +104,16 @@ CHANGES: Final = (
     "DELETE FROM events WHERE n % 7 = $1 % 7 AND $2 >= 0",
 )
 
+HOT: Final = (
+    "UPDATE items SET v = v + $1 WHERE id = 3",
+    "UPDATE items SET v = $1 % 2 * 80 WHERE id = 3",
+    "DELETE FROM items WHERE id = 3 AND $1 > 0",
+    "INSERT INTO items (id, v) VALUES (3, $1) ON CONFLICT DO NOTHING",
+)
+"""Changes of one row; the second makes what may have been there before."""
+
+BURSTS: Final = 0.2
+
 FILTERS: Final = (None, frozenset({"items"}), frozenset({"notes"}), frozenset({"items", "events"}))
 
 
@@ -129,6 +139,9 @@ class SqlFeed(SqlWorkload):
         if idle and self.chance.random() < READS:
             await self.chance.choice(idle).read()
             return
+        if self.chance.random() < BURSTS:
+            await self._change_one_row(service)
+            return
         statements = [self._change() for _ in range(self.chance.choice((1, 1, 3)))]
         if self.chance.random() < DEFINES:
             definition = Statement(self.chance.choice(list(DEFINITIONS)))
@@ -139,6 +152,13 @@ class SqlFeed(SqlWorkload):
             statements.insert(0, PAUSE)
         may = UniqueViolation, DuplicateColumn, UndefinedColumn, DuplicateTable, UndefinedTable
         await self.together(service, statements, may=may)
+
+    async def _change_one_row(self, service: Service) -> None:
+        """Change one row by several requests at once: in one version, or in one group."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(self.chance.randint(2, 4)):
+                change = Statement(self.chance.choice(HOT), [self.chance.randrange(1, 90)])
+                nursery.start_soon(self.together, service, [change])
 
     def _change(self) -> Statement:
         sql = self.chance.choice(CHANGES)
