@@ -65,6 +65,10 @@ def _run(options: Namespace) -> int:
             from qserver.cli import control
 
             return control.run_database(options)
+        case "organization":
+            from qserver.cli import organizations
+
+            return organizations.run(options)
         case "bench":
             from qserver.cli.bench.command import run as run_bench
 

@@ -76,6 +76,15 @@ examples:
   qserver database diff shop 17               rows that differ between version 17 and now
   qserver database restore shop 17            make it what it was, as a new version
 """
+_ORGANIZATION = """\
+The key is one of the organization `default`, with the scope admin.
+
+examples:
+  qserver organization list                   tiers, and use and limits of all
+  qserver organization change acme --tier pro
+  qserver organization change acme --limit live_queries=50 --limit stored_bytes=10GB
+  qserver organization change acme --limit stored_bytes=tier     what its tier says, again
+"""
 _BENCH = """\
 workloads:
   point      one row by its primary key
@@ -159,6 +168,8 @@ def command_line() -> argparse.ArgumentParser:
     _sql(_command(commands, "sql", "a shell, and statements from files", _SQL))
     _key(_command(commands, "key", "create, list, revoke and rotate API keys", _KEY))
     _database(_command(commands, "database", "create, branch, list, delete, restore", _DATABASE))
+    summary = "list organizations, and change their tiers and limits"
+    _organization(_command(commands, "organization", summary, _ORGANIZATION))
     _bench(_command(commands, "bench", "measure a server under load", _BENCH))
     _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
     _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
@@ -266,6 +277,24 @@ def _key(parser: argparse.ArgumentParser) -> None:
     )
     _output(create, listing, rotate)
     _connection(create, listing, revoke, rotate)
+
+
+def _organization(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    listing = actions.add_parser("list", help="all organizations, with what they use and may use")
+    change = actions.add_parser("change", help="change the tier or the limits of one")
+    change.add_argument("organization", help="its name or id")
+    change.add_argument("--tier", metavar="TIER", help="free, pro or unlimited")
+    change.add_argument(
+        "--limit",
+        dest="limits",
+        metavar="NAME=VALUE",
+        action="append",
+        help="a limit of its own, as the list names them; a number, for bytes also such as 10GB, or"
+        " `tier`: what its tier says; may be repeated",
+    )
+    _output(listing, change)
+    _connection(listing, change)
 
 
 def _database(parser: argparse.ArgumentParser) -> None:

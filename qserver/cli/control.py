@@ -132,7 +132,7 @@ def _rotate_key(client: Client, options: argparse.Namespace) -> int:
 def _create_database(client: Client, options: argparse.Namespace) -> int:
     made = client.create_database(options.name)
     if options.json:
-        return _print_json(made)
+        return print_json(made)
     sys.stdout.write(f"Created the database {made['name']} ({made['id']}).\n")
     return 0
 
@@ -140,7 +140,7 @@ def _create_database(client: Client, options: argparse.Namespace) -> int:
 def _branch_database(client: Client, options: argparse.Namespace) -> int:
     made = client.create_database(options.name, options.parent, options.as_of)
     if options.json:
-        return _print_json(made)
+        return print_json(made)
     sys.stdout.write(
         f"Created the database {made['name']} ({made['id']}), a branch of {made['branch_of']} at"
         f" version {made['branch_version']}.\n"
@@ -176,7 +176,7 @@ def _restore_database(client: Client, options: argparse.Namespace) -> int:
     newest = [each["version"] for each in client.versions(options.name, 1)]
     made = client.restore_database(options.name, options.as_of)
     if options.json:
-        return _print_json(made)
+        return print_json(made)
     if made["version"] in newest:
         sys.stdout.write(f"{options.name} is what version {made['restored']} was already.\n")
         return 0
@@ -208,7 +208,7 @@ _DATABASE_ACTIONS: Final = {
 
 def _show_secret(made: JsonObject, options: argparse.Namespace) -> int:
     if options.json:
-        _print_json(made)
+        print_json(made)
     else:
         sys.stdout.write(f"{made['key']}\n")
         sys.stderr.write(f"The key {made['id']} ({made['name']}).\n")
@@ -220,7 +220,7 @@ def _show(
     records: Sequence[JsonObject], columns: Mapping[str, str], options: argparse.Namespace
 ) -> int:
     if options.json:
-        return _print_json(records)
+        return print_json(records)
     rows = [
         tuple(_cell(each.get(name), kind) for name, kind in columns.items()) for each in records
     ]
@@ -236,7 +236,7 @@ def _cell(value: Any, kind: str) -> Any:
     return "" if value is None else value
 
 
-def _print_json(value: Any) -> int:
+def print_json(value: Any) -> int:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(f"{text}\n")
     return 0

@@ -351,6 +351,22 @@ def end_session(_: Caller[Any]) -> Call[None]:
     yield requests.record("DELETE", "session")
 
 
+def organizations(_: Caller[Any]) -> Call[list[JsonObject]]:
+    """All organizations with their limits and use, for a key of `default` with the scope admin."""
+    return (yield from _pages("organizations"))
+
+
+def change_organization(
+    _: Caller[Any],
+    organization: str,
+    tier: str | None = None,
+    limits: Mapping[str, int | None] | None = None,
+) -> Call[JsonObject]:
+    """Change the tier of an organization, or limits of its own; None: what the tier says."""
+    fields = {"tier": tier, "limits": None if limits is None else dict(limits)}
+    return record_of((yield requests.record("PATCH", "organizations", organization, **fields)))
+
+
 def _pages(path: str) -> Call[list[JsonObject]]:
     records: list[JsonObject] = []
     cursor: str | None = None

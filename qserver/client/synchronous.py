@@ -72,6 +72,8 @@ class Client(Caller[httpx.Client]):
     change_key = _blocking(calls.change_key)
     revoke_key = _blocking(calls.revoke_key)
     rotate_key = _blocking(calls.rotate_key)
+    organizations = _blocking(calls.organizations)
+    change_organization = _blocking(calls.change_organization)
     open_session = _blocking(calls.open_session)
     refresh_session = _blocking(calls.refresh_session)
     end_session = _blocking(calls.end_session)

@@ -77,6 +77,8 @@ class TrioClient(Caller[httpx.AsyncClient]):
     change_key = _awaited(calls.change_key)
     revoke_key = _awaited(calls.revoke_key)
     rotate_key = _awaited(calls.rotate_key)
+    organizations = _awaited(calls.organizations)
+    change_organization = _awaited(calls.change_organization)
     open_session = _awaited(calls.open_session)
     refresh_session = _awaited(calls.refresh_session)
     end_session = _awaited(calls.end_session)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from msgspec.json import encode
 
@@ -26,7 +26,6 @@ from qserver.control.records import (
     KeyRecord,
     Organization,
     OrganizationOverview,
-    OrganizationRecord,
     Use,
 )
 from qserver.control.requests import Page, checked_name, require
@@ -109,22 +108,17 @@ class Organizations:
 
     async def list_page(
         self, grant: Grant, cursor: str | None = None, limit: int | None = None
-    ) -> tuple[list[OrganizationRecord], str | None]:
+    ) -> tuple[list[OrganizationOverview], str | None]:
         """Return a page of all organizations, oldest first, and the next cursor."""
         _require_operator(grant)
         page = Page("org", cursor, limit)
         rows = await self._store.rows(
-            f"select {_COLUMNS} from organizations where id > $1 and state = 'ready'"
-            " order by id limit $2",
+            "select id from organizations where id > $1 and state = 'ready' order by id limit $2",
             page.after,
             page.length + 1,
         )
-        return page.cut(rows, self._record)
-
-    def _record(self, row: tuple[Any, ...]) -> OrganizationRecord:
-        organization_id, name, tier, own, created_at = row
-        limits = self._shares.limits(tier, read_own(own))
-        return OrganizationRecord(organization_id, name, tier, created_at, limits)
+        overviews = {each: await self._overview(each) for (each,) in rows[: page.length]}
+        return page.cut(rows, lambda row: overviews[row[0]])
 
     async def change(
         self, grant: Grant, id_or_name: str, tier: str | None, limits: Mapping[str, int | None]

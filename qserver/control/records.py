@@ -117,15 +117,12 @@ class Use(msgspec.Struct, frozen=True):
     live_queries: int
 
 
-class OrganizationRecord(msgspec.Struct, frozen=True):
+class OrganizationOverview(msgspec.Struct, frozen=True):
     id: str
     name: str
     tier: str
     created_at: datetime
     limits: Limits
-
-
-class OrganizationOverview(OrganizationRecord, frozen=True):
     use: Use
 
 

@@ -28,19 +28,17 @@ class OrganizationChange(Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitsChange | UnsetType = UNSET  # type: ignore[valid-type]
 
 
-class OrganizationRecord(Struct, frozen=True):
-    """The tier sets the limits, unless the organization has some of its own."""
+class Organization(Struct, frozen=True, kw_only=True):
+    """The tier sets the limits, unless the organization has some of its own.
+
+    `use` counts what it has now.
+    """
 
     id: str
     name: str
     tier: str
     limits: dict[str, int | None]
     created_at: datetime
-
-
-class Organization(OrganizationRecord, frozen=True, kw_only=True):
-    """`use` counts what the organization has now."""
-
     use: dict[str, int]
 
 
@@ -50,7 +48,7 @@ class OrganizationAnswer(Organization, frozen=True):
 
 class OrganizationsAnswer(Struct, frozen=True):
     success: Literal[True]
-    organizations: list[OrganizationRecord]
+    organizations: list[Organization]
     next_cursor: str | None
 
 

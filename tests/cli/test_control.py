@@ -226,3 +226,77 @@ def test_a_restore_asks_and_says_how_to_undo_it(
     with pytest.raises(SystemExit):
         main(["database", "versions", "shop", "--limit", "0"])
     assert "from 1 to 100000" in capsys.readouterr().err
+
+
+ORGANIZATION: dict[str, Any] = {
+    "id": "org_1",
+    "name": "acme",
+    "tier": "free",
+    "limits": {"requests_per_minute": 200, "databases": 25, "stored_bytes": None, "keys": 1000},
+    "created_at": "2024-02-29T00:00:00Z",
+    "use": {"requests_this_minute": 7, "databases": 3, "stored_bytes": 4096, "keys": 1},
+}
+
+
+def test_organizations_are_listed_with_what_they_use_and_may_use(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = {**ORGANIZATION, "id": "org_2", "name": "other", "tier": "pro"}
+    answer = {"success": True, "organizations": [ORGANIZATION, other], "next_cursor": None}
+    server.route("GET", "/v1/organizations", Answer(answer))
+    assert main(["organization", "list"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    words = [[word for word in line if word != "|"] for line in lines]
+    assert ["acme", "free", "requests_per_minute", "7", "200"] in words
+    assert ["other", "pro", "requests_per_minute", "7", "200"] in words
+    assert words.count(["databases", "3", "25"]) == words.count(["stored_bytes", "4096"]) == 2
+    assert main(["organization", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [ORGANIZATION, other]
+
+
+def test_the_tier_and_limits_of_an_organization_are_changed(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.route("PATCH", "/v1/organizations/acme", Answer({"success": True, **ORGANIZATION}))
+    limits = [
+        "--limit",
+        "live_queries=50",
+        "--limit",
+        "stored_bytes = 10GB",
+        "--limit",
+        "feeds=tier",
+    ]
+    assert main(["organization", "change", "acme", "--tier", "pro", *limits]) == 0
+    assert server.requests[-1].body == {
+        "tier": "pro",
+        "limits": {"live_queries": 50, "stored_bytes": 10**10, "feeds": None},
+    }
+    assert "acme" in capsys.readouterr().out
+    assert main(["organization", "change", "acme", "--tier", "free", "--json"]) == 0
+    assert server.requests[-1].body == {"tier": "free"}
+    assert json.loads(capsys.readouterr().out) == ORGANIZATION
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "nothing to change"),
+        (["--limit", "feeds"], "is not NAME=VALUE"),
+        (["--limit", "feeds=many"], "such as 50 or 10GB"),
+        (["--limit", "feeds=-1"], "is not NAME=VALUE"),
+    ],
+)
+def test_a_change_that_makes_no_sense_is_not_sent(
+    given: list[str], said: str, server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["organization", "change", "acme", *given]) == 1
+    assert said in capsys.readouterr().err and server.requests == []
+
+
+def test_a_key_that_may_not_change_organizations_is_told_why(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = error("QS003", "forbidden", "only keys of `default` may do this", 403)
+    server.route("PATCH", "/v1/organizations/acme", refused)
+    assert main(["organization", "change", "acme", "--tier", "pro"]) == 1
+    assert "only keys of `default`" in capsys.readouterr().err

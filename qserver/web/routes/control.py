@@ -16,7 +16,6 @@ from qserver.control.records import (
     DatabaseRecord,
     KeyRecord,
     OrganizationOverview,
-    OrganizationRecord,
     SessionRecord,
 )
 from qserver.errors import Forbidden, HistoryTooOld, InvalidRequest
@@ -172,7 +171,7 @@ class ControlRoutes:
         found, cursor = await self._plane.organizations.list_page(
             admission.grant, admission.queries().get("cursor"), admission.number("limit")
         )
-        listed = [organization_shapes.OrganizationRecord(**_with_limits(each)) for each in found]
+        listed = [organization_shapes.Organization(**_organization(each)) for each in found]
         return organization_shapes.OrganizationsAnswer(True, listed, cursor)
 
     async def patch_v1_organizations_organization(
@@ -288,12 +287,8 @@ def _key(record: KeyRecord) -> dict[str, Any]:
     return fields
 
 
-def _with_limits(found: OrganizationRecord) -> dict[str, Any]:
-    return {**asdict(found), "limits": asdict(found.limits)}
-
-
 def _organization(found: OrganizationOverview) -> dict[str, Any]:
-    return {**_with_limits(found), "use": asdict(found.use)}
+    return {**asdict(found), "limits": asdict(found.limits), "use": asdict(found.use)}
 
 
 def _given(change: Any) -> dict[str, int | None]:

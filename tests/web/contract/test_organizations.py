@@ -149,6 +149,8 @@ def test_all_organizations_are_listed_by_pages(admin: Client, organization: Clie
         cursor = f"&cursor={page['next_cursor']}"
     ids = [each["id"] for each in found]
     assert ids == sorted(set(ids)) and own_id(organization) in ids and own_id(admin) in ids
+    (listed,) = [each for each in found if each["id"] == own_id(organization)]
+    assert listed["use"]["databases"] == 1 and listed["use"]["stored_bytes"] > 0
     error_of(admin.get("/v1/organizations?limit=0"), 400)
     error_of(admin.get("/v1/organizations?cursor=nonsense"), 400)
 
