@@ -23,7 +23,7 @@ from typing import Any
 import trio
 
 from qserver.http1.addresses import network_of
-from qserver.http1.answer import is_bodiless
+from qserver.http1.answer import CONTINUE, is_bodiless
 from qserver.http1.application import PENDING, Answer, Client, Response
 from qserver.http1.context import ServerContext
 from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer
@@ -68,6 +68,10 @@ class Connection:
         """From HANDLING on: the request's body, if it had not arrived whole."""
         self._owed: Response | Coroutine[Any, Any, Answer] | None = None
         """In HANDLING: the coroutine to await, or the answer to send in parts."""
+        self._serving: trio.CancelScope | None = None
+        """In HANDLING: the wait for the coroutine."""
+        self._has_probed = False
+        """In HANDLING: the client was sent something, to find out whether it is there."""
         self._responded: trio.Event | None = None
         """In PENDING: `respond` sets it if the task waits."""
         self._unsent = NOTHING
@@ -181,8 +185,30 @@ class Connection:
         options, state = self.context.options, self.state
         rests = state is IDLE and not self.buffer and not self._is_new
         seconds = options.idle_seconds if rests else options.header_seconds
-        if now > self._began + seconds and (state is IDLE or state is HEAD):
+        if state is HANDLING:
+            self._end_if_gone()
+        elif now > self._began + seconds and (state is IDLE or state is HEAD):
             self._interruption.cancel()
+
+    def _end_if_gone(self) -> None:
+        """End the wait for an answer whose client is gone.
+
+        The end of input may mean that, or only that no more requests follow. So something is sent,
+        and the next time one knows: a client that has left resets the connection.
+        """
+        serving, reactor, head = self._serving, self.context.reactor, self._head
+        body_is_there = self._body is None or self._body.complete
+        if serving is None or reactor is None or head is None or not body_is_there:
+            return
+        if not (head.modern and reactor.has_ended(self.transport.descriptor)):
+            return
+        try:
+            if not self._has_probed:
+                self._has_probed = self.transport.try_send(CONTINUE) > 0
+            elif self.transport.has_left():
+                serving.cancel()
+        except OSError:
+            serving.cancel()
 
     async def _look_once_more(self) -> None:
         """After an interruption: did a request begin to arrive at the last moment?"""
@@ -326,9 +352,19 @@ class Connection:
             if isinstance(owed, Response):
                 await self._send_parts(owed)
             else:
-                self._take(await owed)
+                self._take(await self._served(owed))
         except Exception as error:
             self._failed(error)
+
+    async def _served(self, owed: Coroutine[Any, Any, Answer]) -> Answer:
+        """Await an answer. Raises ClientGone if the client leaves before."""
+        self._has_probed = False
+        with trio.CancelScope() as self._serving:
+            try:
+                return await owed
+            finally:
+                self._serving = None
+        raise ClientGone("the client is gone")
 
     def _failed(self, error: Exception) -> None:
         """End a request without its answer: the client is gone, or the application has a bug."""

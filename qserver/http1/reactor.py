@@ -187,6 +187,10 @@ class Reactor:
     def _has_more(self, descriptor: int) -> bool:
         return descriptor in self._marked or descriptor in self._ending
 
+    def has_ended(self, descriptor: int) -> bool:
+        """Tell whether the client has ended its side, or left."""
+        return descriptor in self._ending
+
     def mark(self, descriptor: int) -> None:
         """Note that the connection may have unread bytes."""
         self._marked.add(descriptor)

@@ -111,7 +111,10 @@ class AsgiApplication:
             answer = endpoint.handle(
                 body if whole is None else whole, scope.get("client"), waiting.respond
             )
-            response = await waiting.response(answer)
+            if isinstance(answer, Coroutine) and body.has_ended:
+                response = await _unless_gone(waiting.response(answer), receive)
+            else:
+                response = await waiting.response(answer)
         except BodyRefused as refused:
             refusal = Refusal(refused.status, str(refused))
             response, _ = refusal_response(refusal, request.own_id or new_request_id(), 0)
@@ -343,6 +346,22 @@ async def _wait_until_gone(receive: Receive, scope: trio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+async def _unless_gone(work: Coroutine[Any, Any, Response], receive: Receive) -> Response:
+    """Return a response. Raises ClientGone if the client leaves before; its request is whole."""
+    response: Response | None = None
+    failure: Exception = ClientGone("the client is gone")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_wait_until_gone, receive, nursery.cancel_scope)
+        try:
+            response = await work
+        except Exception as error:  # as it is, and not in a group
+            failure = error
+        nursery.cancel_scope.cancel()
+    if response is None:
+        raise failure
+    return response
 
 
 async def live(

@@ -169,8 +169,9 @@ class Call(ABC):
             raise
         except Exception as error:
             return self.failed(error)
-        except BaseException:  # the server ends
+        except BaseException:  # it is cancelled
             self.release()
+            self.count(CLIENT_LEFT)
             raise
         finally:
             share.connections -= 1

@@ -193,7 +193,7 @@ MUTANTS: Final = (
         (
             edited(
                 Call._after,
-                "except BaseException:  # the server ends\n        self.release()",
+                "except BaseException:  # it is cancelled\n        self.release()",
                 "except BaseException:",
             ),
         ),

@@ -115,7 +115,7 @@ def _read(connected: socket.socket) -> None:
 
 
 def _heavy_statements(crowd: Crowd) -> None:
-    crowd.held_query(HEAVY, timeout_ms=TIMEOUT_MS)  # it goes on when its caller has left
+    crowd.held_query(HEAVY, timeout_ms=TIMEOUT_MS)
 
 
 def _open_transactions(crowd: Crowd) -> None:

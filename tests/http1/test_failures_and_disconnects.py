@@ -10,6 +10,7 @@ import trio
 
 from qserver import limits
 from qserver.http1 import Answer, ClientGone, Headers, Response
+from qserver.http1.transport import PlainTransport
 from tests.http1.serving import App, Asked, Client, Pieces, in_parts, reply, request, running
 
 # --- applications that fail ----------------------------------------------------------------------
@@ -265,6 +266,55 @@ async def test_an_answer_for_a_client_that_has_left_harms_nobody() -> None:
         gate.set()
         await server.until(lambda: server.counters.statistics().connections_open == 0)
     assert server.reports == []
+
+
+async def test_work_for_a_client_that_has_left_ends_without_its_answer() -> None:
+    begun, ended = trio.Event(), trio.Event()
+
+    async def works(asked: Asked) -> Response:
+        begun.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with running(App(works), header_seconds=0.2) as server:
+        async with await server.client() as client:
+            await client.send(request())
+            await begun.wait()
+        await ended.wait()
+        await server.until(lambda: server.counters.statistics().connections_open == 0)
+    assert server.reports == []
+    assert " 499 0 " in server.log[0]
+
+
+async def test_work_goes_on_for_a_client_that_only_ends_its_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[bool] = []
+    gate = trio.Event()
+
+    def has_left(transport: PlainTransport) -> bool:
+        looks.append(original(transport))
+        return looks[-1]
+
+    async def works(asked: Asked) -> Response:
+        await gate.wait()
+        return reply(b"here it is")
+
+    original = PlainTransport.has_left
+    monkeypatch.setattr(PlainTransport, "has_left", has_left)
+    async with running(App(works), header_seconds=0.2) as server:
+        stream = await trio.open_tcp_stream(*server.addresses[0])
+        client = Client(stream)
+        await client.send(request())
+        await stream.send_eof()
+        assert (await client.answer()).status == 100, "a question that needs no answer"
+        await server.until(lambda: len(looks) >= 3)
+        gate.set()
+        assert (await client.answer()).body == b"here it is"
+        await stream.aclose()
+    assert not any(looks)
 
 
 async def test_a_client_that_only_ends_its_output_gets_its_answer() -> None:
