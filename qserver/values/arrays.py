@@ -135,9 +135,9 @@ class _Reader:
 
     def array(self) -> Array:
         bounds, start = self._bounds()
-        tokens = list(self._tokens(start))
-        if not tokens or tokens[0] != "{":
+        if not self._text[start:].lstrip(_BLANKS).startswith("{"):
             raise self._malformed('Array value must start with "{" or dimension information.')
+        tokens = list(self._tokens(start))
         array, at = self._part(tokens, 1, 1)
         if at != len(tokens):
             raise self._malformed("Junk after closing right brace.")

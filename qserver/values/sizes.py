@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from qserver.errors import ProgramLimitExceeded
@@ -28,6 +28,7 @@ JSONB_BYTES: Final = 96
 
 _NUMERIC_SMALL: Final = Decimal(0).__sizeof__()
 _TEXT_EMPTY: Final = "".__sizeof__()
+_TEXT_OF: Final = attrgetter("text")
 
 SIZED_KINDS: Final = frozenset(
     {
@@ -126,7 +127,7 @@ def _size_of_elements(elements: Any) -> int:
         return flat + sum(map(Decimal.__sizeof__, elements))
     if kind is Jsonb:
         flat += JSONB_BYTES * len(elements)
-        elements = [each.text for each in elements]
+        elements = list(map(_TEXT_OF, elements))
     elif kind is bytes:
         return flat + sum(map(len, elements))
     elif kind is not str:

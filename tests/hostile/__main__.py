@@ -6,16 +6,23 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from random import Random, SystemRandom
 
+import trio
+
+from qserver.engine.collector import settle_collector
 from tests.hostile import side_by_side
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.siege import ATTACKERS, Siege
+from tests.hostile.statement_sweep import Run, drawn, measured
 from tests.hostile.sweep import Step, steps
 from tests.known_work import STEP_SECONDS as KNOWN_STEP_SECONDS
 from tests.known_work import step_seconds
+from tests.sql.databases import opened_sql
 
 SWEEP_SECONDS = 300.0
 """How long the sweep of the catalogue goes on, where nothing else is asked for."""
@@ -43,7 +50,7 @@ def main() -> int:
     if not attacks:
         parser.error(f"no attack has {options.match!r} in its name")
     Random(seed).shuffle(attacks)
-    slow = sweep_catalogue(seed, options.seconds or SWEEP_SECONDS) if not options.match else []
+    slow = sweep(seed, options.seconds or SWEEP_SECONDS) if not options.match else []
     if options.seconds is not None:
         attacks *= 1 + int(options.seconds)
     print(f"seed {seed}, {len(ATTACKS)} kinds of attack", flush=True)
@@ -71,18 +78,40 @@ def tell_problems(problems: list[str]) -> int:
     return 1 if problems else 0
 
 
-def sweep_catalogue(seed: int, seconds: float) -> list[str]:
-    """Call everything in the catalogue with long values, for so long; what is too slow."""
+def sweep(seed: int, seconds: float) -> list[str]:
+    """Call everything with long values, then run statements, for so long each; what is too slow."""
+    calls = _until(seconds, steps(Random(seed)))
+    slow = _judged("calls of functions, operators, aggregates, casts and orders", calls)
+    runs = trio.run(_runs, seed, seconds)
+    return slow + _judged("statements with aggregates, windows and keys", runs)
+
+
+async def _runs(seed: int, seconds: float) -> list[Run]:
     until = time.monotonic() + seconds
-    found: list[Step] = []
-    for step in steps(Random(seed)):
-        found.append(step)
-        if time.monotonic() > until:
-            break
+    found: list[Run] = []
+    async with opened_sql() as database:
+        settle_collector()
+        for what, sql in drawn(Random(seed)):
+            run = await measured(database, what, sql)
+            if run.seconds > STEP_SECONDS_MOST:  # it may have waited for something else
+                again = await measured(database, what, sql)
+                run = min(run, again, key=lambda each: each.seconds)
+            found.append(run)
+            if time.monotonic() > until:
+                break
+    return found
+
+
+def _until(seconds: float, found: Iterator[Step]) -> list[Step]:
+    until = time.monotonic() + seconds
+    return list(takewhile(lambda _: time.monotonic() < until, found))
+
+
+def _judged(what: str, found: Sequence[Step | Run]) -> list[str]:
     pace = step_seconds() / KNOWN_STEP_SECONDS
     print(f"known work takes {pace:.2f} times as long as on a machine of its own")
     worst = sorted(found, key=lambda step: -step.seconds)
-    print(f"{len(found)} calls of functions, operators, aggregates, casts and orders; the slowest:")
+    print(f"{len(found)} {what}; the slowest:")
     for step in worst[:WORST_SHOWN]:
         print(f"  {step}", flush=True)
     slow = [step for step in worst if step.seconds > STEP_SECONDS_MOST * max(pace, 1.0)]

@@ -41,6 +41,9 @@ def _numbered(first: str, piece: str, last: str) -> Callable[[int], str]:
     return make
 
 
+MOMENT: Final = "2024-02-29 12:34:56.789+02"
+DURATION: Final = "1 year 2 mons 3 days 04:05:06"
+
 TEXTS: Final[dict[str, Callable[[int], str]]] = {
     "letters": _repeated("x"),
     "umlauts": _repeated("ä"),
@@ -77,6 +80,9 @@ TEXTS: Final[dict[str, Callable[[int], str]]] = {
     "array quoted": _between("{", '"a",', "1}"),
     "array of arrays": _between("{", "{1},", "{1}}"),
     "array of six": _between("{{{{{{", "1,", "1}}}}}}"),
+    "array of moments": _between("{", f"{MOMENT},", f"{MOMENT}}}"),
+    "array of intervals": _between("{", f"{DURATION},", f"{DURATION}}}"),
+    "array of quoted moments": _between("{", f'"{MOMENT}",', f"{MOMENT}}}"),
 }
 
 JSONBS: Final[dict[str, Callable[[int], str]]] = {
@@ -120,6 +126,10 @@ FIXED: Final[dict[Kind, tuple[str, ...]]] = {
 }
 
 
+WORDS: Final = {"moments": MOMENT, "intervals": DURATION, "numbers": "1.5", "objects": "[1.5]"}
+"""Texts that are values of other types, as elements of an array."""
+
+
 def contents(sql_type: SqlType) -> tuple[str, ...]:
     """The names of the contents that a value of a type may have."""
     kind = sql_type.kind
@@ -133,8 +143,9 @@ def contents(sql_type: SqlType) -> tuple[str, ...]:
         return tuple(NUMBERS)
     if sql_type.element is not None:
         inner = contents(sql_type.element)
+        words = WORDS if sql_type.element.kind in TEXT_KINDS else {}
         return (
-            *(f"{each} x 1" for each in inner[:6]),
+            *(f"{each} x 1" for each in (*inner[:6], *words)),
             f"{inner[0]} x 2",
             f"{inner[0]} x 6",
             "NULLs",
@@ -170,7 +181,9 @@ def _array(element: SqlType, content: str, size: int) -> tuple[Any, ...]:
     if content == "NULLs":
         return (None,) * (size // 16)
     inner, _, dimensions = content.rpartition(" x ")
-    one = value(element, inner, 10)
+    one = (
+        WORDS[inner] if inner in WORDS and element.kind in TEXT_KINDS else value(element, inner, 10)
+    )
     part: tuple[Any, ...] = (one,)
     if dimensions != "1":
         part = ((one, one),)

@@ -26,7 +26,7 @@ from qserver.sql.codegen.window_functions import carrier
 from qserver.sql.execution import Context, CostlyCall
 from qserver.sql.expressions import Column
 from qserver.sql.functions.all_functions import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
-from qserver.sql.functions.costs import cast_cost
+from qserver.sql.functions.costs import Cost, cast_cost
 from qserver.sql.functions.resolve import (
     resolve_aggregate,
     resolve_function,
@@ -36,6 +36,8 @@ from qserver.sql.functions.resolve import (
 from qserver.sql.functions.signatures import PLACEHOLDERS
 from qserver.values.casts import cast_function
 from qserver.values.types import (
+    BIGINT,
+    BOOLEAN,
     BYTEA,
     DATE,
     DOUBLE,
@@ -44,8 +46,13 @@ from qserver.values.types import (
     JSON,
     JSONB,
     NUMERIC,
+    REAL,
     TEXT,
+    TIME,
     TIMESTAMP,
+    TIMESTAMPTZ,
+    TIMETZ,
+    UUID_TYPE,
     Kind,
     SqlType,
     array_of,
@@ -60,10 +67,11 @@ TYPES: Final = (TEXT, INTEGER, NUMERIC, JSONB, BYTEA, DATE, array_of(INTEGER), a
 ELEMENTS: Final = (INTEGER, TEXT, NUMERIC, JSONB, DOUBLE)
 """What an array of any type is of."""
 
-CAST: Final = (
-    *(TEXT, BYTEA, JSON, JSONB, NUMERIC, INTEGER, DOUBLE, DATE, TIMESTAMP, INTERVAL),
-    *(array_of(each) for each in (INTEGER, TEXT, NUMERIC, JSONB)),
+_SCALARS: Final = (
+    *(TEXT, BYTEA, JSON, JSONB, NUMERIC, INTEGER, BIGINT, REAL, DOUBLE, BOOLEAN, UUID_TYPE),
+    *(DATE, TIMESTAMP, TIMESTAMPTZ, TIME, TIMETZ, INTERVAL),
 )
+CAST: Final = (*_SCALARS, *map(array_of, _SCALARS))
 
 ROWS_AT_ONCE: Final = 256
 """Rows of a table function between two yield checks."""
@@ -87,11 +95,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Call:
-    """Something of the catalogue for exact types; `run` gets arguments and returns the cost."""
+    """Something of the catalogue for exact types; `run` gets arguments and returns the cost.
+
+    `cost` computes the cost alone.
+    """
 
     name: str
     types: tuple[SqlType, ...]
     run: Callable[..., int]
+    cost: Cost
 
 
 def context() -> Context:
@@ -140,7 +152,7 @@ def _operator(name: str, types: tuple[SqlType, ...]) -> Call | None:
         resolved = resolve_operator(name, types[0] if len(types) == 2 else None, types[-1])
     except QserverError:
         return None
-    return Call(f"operator {name}", resolved.parameters, _costly(costly_call(resolved.function)))
+    return _call(f"operator {name}", resolved.parameters, costly_call(resolved.function))
 
 
 def _function(name: str, types: tuple[SqlType, ...]) -> Call | None:
@@ -150,17 +162,17 @@ def _function(name: str, types: tuple[SqlType, ...]) -> Call | None:
         return None
     if resolved.function.needs_context and resolved.function.volatile:
         return None  # sequences and the clock need more than a context
-    return Call(name, resolved.parameters, _costly(costly_call(resolved.function)))
+    return _call(name, resolved.parameters, costly_call(resolved.function))
 
 
-def _costly(each: CostlyCall) -> Callable[..., int]:
+def _call(name: str, types: tuple[SqlType, ...], each: CostlyCall) -> Call:
     def run(*arguments: Any) -> int:
         steps = each.cost(*arguments)
         if steps <= STEPS_AT_ONCE_MAX:
             context().compute(each, *arguments)
         return steps
 
-    return run
+    return Call(name, types, run, each.cost)
 
 
 def _rows(name: str, types: tuple[SqlType, ...]) -> Call | None:
@@ -176,7 +188,7 @@ def _rows(name: str, types: tuple[SqlType, ...]) -> Call | None:
             list(islice(each.call(*arguments), ROWS_AT_ONCE))
         return steps
 
-    return Call(f"rows of {name}", resolved.parameters, run)
+    return Call(f"rows of {name}", resolved.parameters, run, each.cost)
 
 
 def _aggregate(name: str, types: tuple[SqlType, ...]) -> Call | None:
@@ -191,15 +203,18 @@ def _aggregate(name: str, types: tuple[SqlType, ...]) -> Call | None:
     columns = [Column(1, at, each, True) for at, each in enumerate(resolved.parameters)]
     costs = [step_cost(aggregate, column) for column in columns]
 
-    def run(*arguments: Any) -> int:
-        steps = sum(
+    def cost_of_all(*arguments: Any) -> int:
+        return sum(
             cost(each) for cost, each in zip(costs, arguments, strict=True) if cost is not None
         )
+
+    def run(*arguments: Any) -> int:
+        steps = cost_of_all(*arguments)
         if steps <= STEPS_AT_ONCE_MAX:
             list(carrier(aggregate, only_last=True)([arguments, arguments], [2]))
         return steps
 
-    return Call(f"aggregate {name}", resolved.parameters, run)
+    return Call(f"aggregate {name}", resolved.parameters, run, cost_of_all)
 
 
 def _casts() -> Iterator[Call]:
@@ -210,7 +225,7 @@ def _casts() -> Iterator[Call]:
             except QserverError:
                 continue
             each = costly_cast(function, cast_cost(source, target), target)
-            yield Call(f"cast to {target}", (source,), _costly(each))
+            yield _call(f"cast to {target}", (source,), each)
 
 
 def _orders() -> Iterator[Call]:
@@ -218,7 +233,7 @@ def _orders() -> Iterator[Call]:
     for sql_type in CAST:
         each = KEY_COSTS.get(sql_type.kind)
         if each is not None:
-            yield Call("key of a sort", (sql_type,), _costly(each))
+            yield _call("key of a sort", (sql_type,), each)
         equal = (
             costly_call(resolve_operator("=", sql_type, sql_type).function)
             if (sql_type.kind is not Kind.JSON)
@@ -227,7 +242,7 @@ def _orders() -> Iterator[Call]:
         if equal is None:
             continue
         looked_up = CostlyCall("hash", lambda item: hash(item), equal.cost, makes_long=False)
-        yield Call("hash", (sql_type,), _costly(looked_up))
+        yield _call("hash", (sql_type,), looked_up)
 
 
 def steps(random: Random, sizes: Sequence[int] = SIZES, tries: int = 12) -> Iterator[Step]:

@@ -6,12 +6,15 @@ does not matter. `make hostile` calls everything, with more arguments, and holds
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
 from qserver.limits import STEPS_AT_ONCE_MAX
-from qserver.values.types import TEXT
+from qserver.values.types import INTEGER, TEXT, array_of
+from tests.hostile.long_values import contents, value
 from tests.hostile.sweep import SLOW_SECONDS, Call, Step, catalogue, measured, steps
+from tests.hot_path.counting import instructions
 from tests.known_work import step_seconds
 from tests.sampling import NIGHTLY
 
@@ -26,6 +29,11 @@ TRIES = 5
 """How often a call that seems slow is measured again; the least counts."""
 
 SEED = 7
+
+COSTS_BY_DAY = 250
+LONG = 400_000
+INSTRUCTIONS_LEAST, INSTRUCTIONS_OF_STEP = 2000, 16
+"""What computing a cost may take: a step is about fifty instructions."""
 
 
 def known_steps(step: Step) -> float:
@@ -48,6 +56,41 @@ def test_no_call_of_the_catalogue_takes_long() -> None:
     assert worst < STEPS_MOST, what
 
 
+def test_a_cost_takes_less_to_compute_than_it_says() -> None:
+    """In instructions: a cost that looks at each element of a long value would take many."""
+    calls = list(catalogue())
+    if not NIGHTLY:
+        calls = Random(SEED).sample(calls, COSTS_BY_DAY)
+    slow = [str(each) for call in calls for each in _costs_that_loop(call)]
+    assert not slow, slow[:10]
+
+
+def _costs_that_loop(call: Call) -> Iterator[str]:
+    for at in range(len(call.types)):
+        drawn = [contents(each)[:1] or ("",) for each in call.types]
+        for content in contents(call.types[at]):
+            given = [
+                (content, LONG) if at == place else (each[0], SIZES[0])
+                for place, each in enumerate(drawn)
+            ]
+            arguments = [value(each, *how) for each, how in zip(call.types, given, strict=True)]
+            counted = [0]
+            with instructions(counted):
+                steps = call.cost(*arguments)
+            if counted[0] > INSTRUCTIONS_LEAST + INSTRUCTIONS_OF_STEP * min(
+                steps, STEPS_AT_ONCE_MAX
+            ):
+                yield f"{call.name} of {given}: {counted[0]} instructions for {steps} steps"
+
+
+def test_a_cost_that_looks_at_each_element_is_seen() -> None:
+    def cost(array: tuple[int, ...]) -> int:
+        return sum([1 for each in array if each > 1])
+
+    call = Call("slow", (array_of(INTEGER),), cost, cost)
+    assert any(_costs_that_loop(call))
+
+
 def test_everything_is_in_the_catalogue_of_calls() -> None:
     names = [call.name for call in catalogue()]
     assert len(names) > 1000
@@ -61,6 +104,6 @@ def test_a_cost_that_promises_too_little_is_seen() -> None:
         sum(map(ord, text))
         return 0
 
-    step = measured(Call("slow", (TEXT,), run), (("letters", 16_000_000),))
+    step = measured(Call("slow", (TEXT,), run, run), (("letters", 16_000_000),))
     assert known_steps(step) > STEPS_MOST and step.cost < STEPS_AT_ONCE_MAX
     assert known_steps(step.again()) > STEPS_MOST

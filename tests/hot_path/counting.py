@@ -60,7 +60,7 @@ async def _counted(send: Send, ask: Ask) -> Counts:
         await send(*ask())
     with _undisturbed():
         return {
-            "instructions": await _least(send, ask, _instructions),
+            "instructions": await _least(send, ask, instructions),
             "calls": await _least(send, ask, _calls),
             "peak_bytes": await _peak_bytes(send, ask),
             "kept_blocks": await _kept_blocks(send, ask),
@@ -93,7 +93,7 @@ async def _least(send: Send, ask: Ask, counting: Callable[[list[int]], Any]) -> 
 
 
 @contextmanager
-def _instructions(counted: list[int]) -> Iterator[None]:
+def instructions(counted: list[int]) -> Iterator[None]:
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
             counted[0] += 1

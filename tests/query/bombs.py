@@ -198,6 +198,12 @@ EXPRESSIONS = {
     "text as uuid": f"{_BIG}::uuid",
     "text as bytea": "length(repeat('\\000', 3000000)::bytea)",
     "text as boolean": f"{_BIG}::boolean",
+    "text as array of intervals": "cardinality(('{' || repeat('1 day,', 40000)"
+    " || '1 day}')::interval[])",
+    "texts as moments": "cardinality(array_fill('2024-02-29 12:34+02'::text, ARRAY[30000])"
+    "::timestamptz[])",
+    "text that is no array": "(repeat('1,', 30000))::numeric[]",
+    "trim of blanks": "length(rtrim(repeat(' ', 15000000)))",
     "width_bucket": f"width_bucket(5, {_LIST})",
     # JSON.
     "json": "length(('[' || repeat('1,', 7000000) || '1]')::json::text)",
@@ -262,6 +268,14 @@ STATEMENTS = {
     "sort": f"SELECT i {_SERIES} ORDER BY i % 1000, -i OFFSET 299999",
     "sort by long keys": f"SELECT i FROM (SELECT i {_SERIES} LIMIT 5000) q"
     " ORDER BY repeat('x', 20000) || i OFFSET 4999",
+    "sort by deep json": "SELECT i FROM generate_series(1, 3000) AS s(i)"
+    " ORDER BY (repeat('[', 100) || i || repeat(']', 100))::jsonb OFFSET 2999",
+    "list in the order of json": "SELECT cardinality(array_agg(i ORDER BY"
+    " ('[' || repeat('1, ', 300) || i || ']')::jsonb)) FROM generate_series(1, 6000) AS s(i)",
+    "deviation in order": "SELECT stddev(x ORDER BY x) > 0 FROM"
+    " (SELECT (repeat('9', 20000) || id)::numeric AS x FROM few) q",
+    "deviation, distinct": "SELECT stddev(DISTINCT x) > 0 FROM"
+    " (SELECT (repeat('9', 20000) || id)::numeric AS x FROM few) q",
     "sort by costly keys": f"SELECT i {_SERIES} ORDER BY to_char(i, '999G999G999D99')"
     " OFFSET 299999",
     "sort, mixed": f"SELECT i {_SERIES} ORDER BY i % 10 DESC, i % 100, i DESC OFFSET 299999",

@@ -318,6 +318,7 @@ class _AggregatePrinter:
                 with self.source.block(f"if {key} not in {names[extra]}:"):
                     self.source.line(f"{names[extra]}.add({key})")
                     self._count_kept(arguments, codes)
+                    self._count_steps(call, codes)
                     self._run_step(call, self._own(number, names), codes)
             else:
                 if call.aggregate.keeps:
@@ -395,7 +396,10 @@ class _AggregatePrinter:
     ) -> None:
         """Print the sort of a list, and the values of the calls that share it."""
         pairs = self.source.fresh("rows")
-        steps = self.pipeline.steps(f"sorted_pairs(context, {collected})", sorted_pairs)
+        order = self.node.calls[numbers[0]].order_by
+        may_be_long = any(is_sized(key.expression.type) for key in order)
+        call = f"sorted_pairs(context, {collected}, {may_be_long})"
+        steps = self.pipeline.steps(call, sorted_pairs)
         self.source.line(f"{pairs} = {steps}")
         for number in numbers:
             self._run_in_order(number, pairs, names, rows)
@@ -423,4 +427,5 @@ class _AggregatePrinter:
                 pairs = f"map(one_nan, {pairs})"
             pairs = f"dict.fromkeys({pairs})"
         with self.source.block_if(checks), self.pipeline.loop_by_pages(target, pairs):
+            self._count_steps(call, codes)
             self._run_step(call, self._own(number, names), codes)

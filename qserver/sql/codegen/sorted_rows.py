@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Sequence
+from itertools import chain
 from typing import Any
 
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
+from qserver.values.keys import Descending, RecordKey
 from qserver.values.sizes import size_of
 
 RUN_ROWS = 4096
@@ -26,6 +28,8 @@ KEY_BYTES_SHORT = 512
 """Keys up to this many bytes compare about as fast as short ones."""
 
 Steps = Generator[None, None, Any]
+
+_PARTS = frozenset({tuple, RecordKey, Descending})
 
 
 def yield_check(context: Context) -> Steps:
@@ -64,13 +68,41 @@ def picked(context: Context, rows: Sequence[Any], numbers: Sequence[int]) -> Ste
     return found
 
 
-def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]]) -> Steps:
+def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]], may_be_long: bool) -> Steps:
     """Return the second parts of pairs, in the order of the first."""
     keys = [key for key, _ in pairs]
-    size = sum(map(size_of, keys)) if len(keys) <= RUN_ROWS else KEY_BYTES_SHORT * len(keys)
+    size = (yield from bytes_of_keys(context, keys)) if may_be_long else 0
     order = yield from sorted_numbers(context, keys, key_bytes=size)
     values = [value for _, value in pairs]
     return (yield from picked(context, values, order))
+
+
+def bytes_of_keys(context: Context, keys: Sequence[Any]) -> Steps:
+    """Return the length of all keys together, which says how long they take to compare."""
+    total = 0
+    for key in keys:
+        size = size_of(key)
+        total += size * (nesting(key) if size > KEY_BYTES_SHORT // 4 else 1)
+        context.work += 1 + size // KEY_BYTES_SHORT
+        if context.work > STEPS_BETWEEN_PAUSES:
+            yield from yield_check(context)
+    return total
+
+
+def nesting(key: Any) -> int:
+    """Return how often a part of a key may be compared: again for parts of parts.
+
+    Python looks for the first parts that differ, and then compares them from the beginning.
+    """
+    depth, parts = 0, [key]
+    while parts := [_bare(part) for part in parts if type(part) in _PARTS]:
+        depth += 1
+        parts = list(chain.from_iterable(parts))
+    return 1 + depth // 4
+
+
+def _bare(part: Any) -> Any:
+    return (part.value,) if type(part) is Descending else part
 
 
 def sorted_numbers(

@@ -14,7 +14,7 @@ from qserver.sql.codegen.long_values import long_columns
 from qserver.sql.codegen.materialize import pattern
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
 from qserver.sql.codegen.row_limits import bounds
-from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sort_rows
+from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, nesting, sort_rows
 from qserver.sql.codegen.vectors import take_first_rows
 from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import Column, SortKey
@@ -128,11 +128,15 @@ def print_sort_by(
     def inside(inner: RowVariables) -> None:
         elements: list[str] = []
         sizes: list[str] = []
+        nested = ""
         key = source.fresh("k")
         for each in keys:
             elements += key_elements(pipeline, each, inner)
             if is_sized(each.expression.type):
                 sizes.append(_size(pipeline, key, len(elements) - 1, each.expression.type.kind))
+            if has_long_key(each.expression.type):
+                source.name("nesting", nesting)
+                nested = f" * (nesting({key}) if {{length}} > {KEY_BYTES_SHORT // 4} else 1)"
         code = elements[0] if len(elements) == 1 else f"({', '.join(elements)})"
         source.line(f"{key} = {code}")
         source.line(f"{found}.append({key})")
@@ -140,7 +144,7 @@ def print_sort_by(
             whole = [size.replace("[0]", "") for size in sizes] if len(elements) == 1 else sizes
             length = source.fresh("n")
             source.line(f"{length} = {' + '.join(whole)}")
-            source.line(f"{size} += {length}")
+            source.line(f"{size} += {length}{nested.format(length=length)}")
             if is_made:
                 with source.block(f"if {length} > {KEY_BYTES_SHORT}:"):
                     source.line(f"context.hold_bytes({length})")

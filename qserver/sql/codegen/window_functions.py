@@ -20,7 +20,13 @@ from qserver.errors import (
     InvalidFrameOffset,
     NullValueNotAllowed,
 )
-from qserver.sql.codegen.sorted_rows import Steps, picked, sorted_numbers, yield_check
+from qserver.sql.codegen.sorted_rows import (
+    Steps,
+    bytes_of_keys,
+    picked,
+    sorted_numbers,
+    yield_check,
+)
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.expressions import Expression, WindowCall
 from qserver.sql.functions.registry import Aggregate
@@ -82,7 +88,9 @@ def window_values(
         members = yield from picked(context, rows, numbers)
         ordered_from = context.held
         orders = yield from mapped(context, order, members, is_made=of_orders)
-        in_order = yield from sorted_numbers(context, orders, key_bytes=_bytes_of(call, orders))
+        may_be_long = any(is_sized(key.expression.type) for key in call.order_by)
+        key_bytes = (yield from bytes_of_keys(context, orders)) if may_be_long else 0
+        in_order = yield from sorted_numbers(context, orders, key_bytes=key_bytes)
         members = yield from picked(context, members, in_order)
         values_of_order = []
         if raw is not None:
@@ -135,13 +143,6 @@ def mapped(
             yield from yield_check(context)
     context.hold_bytes(size)
     return result
-
-
-def _bytes_of(call: WindowCall, orders: list[Any]) -> int:
-    """Estimate the length of all keys together, if they can be long."""
-    if not any(is_sized(key.expression.type) for key in call.order_by):
-        return 0
-    return sum(map(size_of, orders[:: 1 + len(orders) // 4096])) * (1 + len(orders) // 4096)
 
 
 def _check_offset(

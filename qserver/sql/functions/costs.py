@@ -15,6 +15,7 @@ meanwhile; every other is charged, and the next yield check after the row yields
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, time
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, repeat
@@ -23,10 +24,12 @@ from typing import Any, Final, TypeAlias
 from qserver.errors import ProgramLimitExceeded
 from qserver.limits import ARRAY_DIMENSIONS_MAX, STEPS_AT_ONCE_MAX
 from qserver.values.arrays import flat
+from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
 from qserver.values.sizes import ELEMENT_BYTES, size_of
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
+from qserver.values.zoned_time import ZonedTime
 
 Cost: TypeAlias = Callable[..., int]
 """Steps of a call with these arguments, any of which may be None."""
@@ -46,8 +49,24 @@ _MARK_NANOSECONDS: Final = {
 """The parse time beyond that per byte, for each element, member, number with a point, array, object
 and escape."""
 
-_ARRAY_MARK_NANOSECONDS: Final = {",": 1500, "{": 1500, "}": 1500, '"': 800, "\\": 800}
-"""The same for the text of an array."""
+_READ_NANOSECONDS: Final = {
+    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.BOOLEAN, Kind.BYTEA), 600),
+    **dict.fromkeys((Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.JSON), 1600),
+    **dict.fromkeys((Kind.REAL, Kind.DOUBLE, Kind.NUMERIC, Kind.JSONB), 3200),
+    Kind.DATE: 3800,
+    Kind.UUID: 5000,
+    Kind.TIME: 10_000,
+    Kind.TIMESTAMP: 12_000,
+    Kind.TIMETZ: 18_000,
+    Kind.TIMESTAMPTZ: 35_000,
+    Kind.INTERVAL: 45_000,
+}
+"""The time to read an element of an array from a short text, by its type."""
+
+_READ_NANOSECONDS_USUAL: Final = 5000
+_SLOWLY_SHOWN: Final = frozenset(
+    {Kind.REAL, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.TIMETZ, Kind.INTERVAL}
+)
 
 
 def FREE(*arguments: Any) -> int:
@@ -105,7 +124,7 @@ def key_cost(*arguments: Any) -> int:
 def pairs_cost(*arguments: Any) -> int:
     """Parsing two JSON values and comparing each element of one with each of the other."""
     counts = [1 + _elements(each) for each in arguments]
-    steps = json_cost(*arguments)
+    steps = 4 * json_cost(*arguments)
     return steps + min(counts) * max(counts) // 4
 
 
@@ -142,6 +161,13 @@ def cut_cost(text: Any, characters: Any) -> int:
     few = len(characters) <= BYTES_SMALL
     distinct = len(set(characters)) if few else BYTES_SMALL
     return (len(text) * (80 + distinct) // 8 + len(characters) * 60) // 1000
+
+
+def blanks_cost(text: Any) -> int:
+    """btrim and similar of blanks: a text that has none at its ends is left as it is."""
+    if not text or (text[0] != " " and text[-1] != " "):
+        return 0
+    return len(text) * 10 // 1000
 
 
 def translate_cost(text: Any, old: Any, new: Any) -> int:
@@ -202,7 +228,7 @@ def pattern_cost(text: Any, pattern: Any) -> int:
         return 0
     pieces: int = pattern.count("%")
     if "_" not in pattern:
-        return 1 + 2 * pieces + (len(text) * 4 + len(pattern) * 200) // 1000
+        return 1 + 5 * pieces + (len(text) * 4 + len(pattern) * 200) // 1000
     unknown: int = pattern.count("_")
     compiled = 100 * min(pieces + 1, unknown)
     unknown = unknown if pieces else 0
@@ -229,6 +255,15 @@ def unistr_cost(text: Any) -> int:
     return 0 if text is None else size_of(text) * 2 // 1000 + int(text.count("\\"))
 
 
+def flat_cost(*arrays: Any) -> int:
+    """unnest: the elements are at hand, unless they are in parts of an array."""
+    return sum([size_of(array) * (8 if _has_parts(array) else 2) for array in arrays]) // 1000
+
+
+def _has_parts(array: Any) -> bool:
+    return bool(array) and type(array[0]) is tuple
+
+
 def fill_cost(element: Any, sizes: Any, *others: Any) -> int:
     """array_fill: the number of elements."""
     total = size_of(element) // 16 + 1
@@ -245,7 +280,14 @@ def factorial_cost(value: Any) -> int:
     return 0 if value is None else 5 + 2 * max(value, 0)
 
 
-_SHOWN_NANOSECONDS: Final = {float: 850, str: 3000, bytes: 3000, Decimal: 2500, int: 800}
+_SHOWN_NANOSECONDS: Final = {
+    int: 800,
+    float: 850,
+    Decimal: 2500,
+    str: 3000,
+    bytes: 5000,
+    **dict.fromkeys((datetime, time, ZonedTime, Interval), 8000),
+}
 """The time to print an element of an array, by its class; texts are looked at for what needs
 quotes."""
 
@@ -278,7 +320,9 @@ def _shown_steps(value: Any) -> int:
 
 
 def _odd_floats(values: tuple[Any, ...]) -> int:
-    return sum([not 1e-4 <= abs(value) < 1e15 for value in values if value])
+    """Makes no instruction per element."""
+    sizes = list(map(abs, filter(None, values)))
+    return sum(map((1e-4).__gt__, sizes)) + sum(map((1e15).__le__, sizes))
 
 
 def shown_reals_cost(*arguments: Any) -> int:
@@ -375,8 +419,8 @@ def cost_of(
     """Return the cost of a call: the function's own, or that of its types."""
     if own is not None:
         return own
-    if name in _NAMED:
-        return _NAMED[name]
+    if name in _NAMED and (len(parameters) > 1 or name not in PATTERNED):
+        return _NAMED[name]  # ~ before a number is bitwise NOT
     if not parameters:
         return _DEFAULT
     # Functions of arrays compare elements, too.
@@ -390,12 +434,24 @@ def bytea_cost(text: Any, *others: Any) -> int:
     return (size_of(text) * 5 + escapes * 400) // 1000
 
 
-def array_text_cost(text: Any, *others: Any) -> int:
-    """Reading an array: each element, bracket, quote and escape."""
-    if type(text) is not str:
-        return size_of(text) * 150 // 1000
-    marks = [text.count(mark) * cost for mark, cost in _ARRAY_MARK_NANOSECONDS.items()]
-    return (size_of(text) * 30 + sum(marks)) // 1000
+@lru_cache(maxsize=64)
+def array_text_cost(element: Kind) -> Cost:
+    """Return the cost of reading an array: each element by its type, bracket, quote and escape."""
+    each = _READ_NANOSECONDS.get(element, _READ_NANOSECONDS_USUAL)
+
+    def cost(text: Any, *others: Any) -> int:
+        if type(text) is not str:
+            return size_of(text) * 150 // 1000
+        elements = 1 + text.count(",")
+        steps = (size_of(text) * 30 + elements * each) // 1000
+        if steps > STEPS_AT_ONCE_MAX:
+            return steps
+        if text.count("{") == 1 and not any(map(text.count, '"\\ \t\n')):
+            return steps
+        marks = sum([text.count(mark) for mark in '{}"\\'])
+        return steps + (elements * 5500 + marks * 1000) // 1000
+
+    return cost
 
 
 def pretty_cost(value: Any) -> int:
@@ -403,17 +459,34 @@ def pretty_cost(value: Any) -> int:
     return 2 * json_cost(value)
 
 
+@lru_cache(maxsize=256)
+def elements_cost(source: Kind, target: Kind) -> Cost:
+    """Return the cost of casting each element of an array."""
+    if source not in TEXT_KINDS or target in TEXT_KINDS:
+        return linear(300 if source in _SLOWLY_SHOWN else 100)
+    each = _READ_NANOSECONDS.get(target, _READ_NANOSECONDS_USUAL)
+
+    def cost(array: Any, *others: Any) -> int:
+        if type(array) is not tuple:
+            return 0
+        size = size_of(array)
+        elements = size // ELEMENT_BYTES if _has_parts(array) else len(array)
+        return (size * 40 + elements * each) // 1000
+
+    return cost
+
+
 def cast_cost(source: SqlType, target: SqlType) -> Cost:
     if target.kind is source.kind and target.element is None:
         return FREE
     if source.element is not None and target.element is not None:
-        return linear(100)
+        return elements_cost(source.element.kind, target.element.kind)
     if target.kind in (Kind.JSON, Kind.JSONB) and source.element is not None:
         return shown_cost_of(source)
     if target.kind in (Kind.JSON, Kind.JSONB) or source.kind is Kind.JSONB:
         return FREE if target.kind in TEXT_KINDS else json_cost
     if target.element is not None:
-        return array_text_cost
+        return array_text_cost(target.element.kind)
     if source.element is not None or source.kind is Kind.RECORD:
         return shown_cost_of(source)
     if target.kind in TEXT_KINDS and source.kind in (*TEXT_KINDS, Kind.UNKNOWN, Kind.JSON):

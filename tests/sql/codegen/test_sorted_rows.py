@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qserver.sql.codegen.sorted_rows import RUN_ROWS, drained, sorted_numbers, sorted_pairs
+from qserver.sql.codegen.sorted_rows import (
+    RUN_ROWS,
+    bytes_of_keys,
+    drained,
+    sorted_numbers,
+    sorted_pairs,
+)
 from qserver.sql.execution import Context
+from qserver.values.jsonb import jsonb_of
 from tests.steps import taken
 
 
@@ -44,4 +52,32 @@ def test_runs_of_long_keys_are_short() -> None:
 
 def test_pairs_are_ordered_by_their_first_part() -> None:
     pairs = [((at % 3,), at) for at in range(9)]
-    assert drained(sorted_pairs(new_context(), pairs)) == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+    assert drained(sorted_pairs(new_context(), pairs, may_be_long=True)) == [
+        0,
+        3,
+        6,
+        1,
+        4,
+        7,
+        2,
+        5,
+        8,
+    ]
+
+
+def test_keys_of_many_depths_are_sorted_in_short_runs() -> None:
+    """Python compares what is deep again at each depth, so a comparison takes much longer."""
+    deep = [jsonb_of(_nested(number, 60)).order_key() for number in range(RUN_ROWS)]
+    flat = [jsonb_of([number, *[1] * 60]).order_key() for number in range(RUN_ROWS)]
+    pauses = []
+    for keys in (deep, flat):
+        size = drained(bytes_of_keys(new_context(), keys))
+        pauses.append(taken(sorted_numbers(new_context(), keys, key_bytes=size))[0])
+    assert pauses[0] > 5 * pauses[1]
+
+
+def _nested(number: int, depth: int) -> list[Any]:
+    found: Any = number
+    for _ in range(depth):
+        found = [found]
+    return [found]

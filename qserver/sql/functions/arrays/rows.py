@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from qserver.errors import UndefinedFunction
 from qserver.sql.functions.arrays.functions import length, string_to_array
-from qserver.sql.functions.costs import linear, parts_cost
+from qserver.sql.functions.costs import flat_cost, parts_cost
 from qserver.sql.functions.registry import TableFunction
 from qserver.sql.functions.signatures import Generic
 from qserver.values.arrays import Array, flat
@@ -33,7 +33,7 @@ def _unnest_several(types: tuple[SqlType, ...]) -> TableFunction:
             "You might need to add explicit type casts.",
         )
     columns = tuple(("unnest", each) for each in elements if each is not None)
-    return TableFunction("unnest", types, columns, _side_by_side, strict=False)
+    return TableFunction("unnest", types, columns, _side_by_side, strict=False, cost=flat_cost)
 
 
 def _side_by_side(*arrays: Array | None) -> RowIterable:
@@ -50,7 +50,7 @@ def _string_rows(text: str | None, delimiter: str | None, null: str | None = Non
 
 
 TABLE_FUNCTIONS: Final = (
-    TableFunction("unnest", (ANYARRAY,), (("unnest", ANYELEMENT),), unnest, cost=linear(2)),
+    TableFunction("unnest", (ANYARRAY,), (("unnest", ANYELEMENT),), unnest, cost=flat_cost),
     Generic("unnest", (ANY, ANY), _unnest_several, variadic=True),
     *(
         TableFunction(

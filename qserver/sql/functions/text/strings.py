@@ -13,6 +13,7 @@ from qserver.errors import InvalidParameterValue, ProgramLimitExceeded, Substrin
 from qserver.limits import TEXT_RESULT_LENGTH_MAX
 from qserver.sql.functions.costs import (
     FREE,
+    blanks_cost,
     cut_cost,
     linear,
     lower_cost,
@@ -236,7 +237,8 @@ def _trims() -> Iterator[Function]:
         ("ltrim", "lstrip", blank_left_trim, left_trim),
         ("rtrim", "rstrip", blank_right_trim, right_trim),
     ):
-        yield Function(name, (TEXT,), TEXT, of_blanks, inline=f"{{0}}.{method}(' ')")
+        inline = f"{{0}}.{method}(' ')"
+        yield Function(name, (TEXT,), TEXT, of_blanks, inline=inline, cost=blanks_cost)
         yield Function(name, (TEXT, TEXT), TEXT, of_characters, cost=cut_cost)
 
 
