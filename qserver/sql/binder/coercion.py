@@ -202,7 +202,12 @@ def _record(binding: Binding, row: RowValue) -> Expression:
     record = Apply(_row_function(columns), items, record_of(columns), nullable=False)
     if not row.may_be_missing or not items:
         return record
-    missing = And(tuple([IsNull(item) for item in items])) if len(items) > 1 else IsNull(items[0])
+    if row.present is not None:
+        missing: Expression = IsNull(row.present)
+    elif len(items) > 1:
+        missing = And(tuple([IsNull(item) for item in items]))
+    else:
+        missing = IsNull(items[0])
     return Case(((missing, Constant(None, record.type)),), record, record.type)
 
 

@@ -131,8 +131,19 @@ def whole_row(scope: Scope, relation: AnyRelation, position: int) -> Operand:
     items = tuple(
         [named(scope, _as_part_of_row(relation, at), position) for at in range(len(relation.names))]
     )
-    missing = isinstance(relation, JoinedRelation) or relation.nullable
-    return RowValue(items, position, tuple(relation.row_names), missing, relation)
+    key = _key_of_row(relation) if relation.nullable else None
+    present = None if key is None else named(scope, key, position)
+    names = tuple(relation.row_names)
+    return RowValue(items, position, names, relation.nullable, relation, present)
+
+
+def _key_of_row(relation: AnyRelation) -> Expression | None:
+    """Return a column of a table that no row has NULL in: one that is there can be told."""
+    table = relation.table
+    if table is None or isinstance(relation, JoinedRelation):
+        return None
+    at = table.primary_key[0]
+    return Column(relation.source, at, table.columns[at].type, True, f"{relation.name}.*")
 
 
 def _as_part_of_row(relation: AnyRelation, at: int) -> Expression:

@@ -47,6 +47,8 @@ class RowValue:
     may_be_missing: bool = False
     relation: AnyRelation | None = None
     """What it is the row of; its fields are found by the names that the relation has in FROM."""
+    present: Expression | None = None
+    """What is NULL only if the row is missing. Without it, a row of nothing but NULL is."""
 
     @property
     def type(self) -> SqlType:

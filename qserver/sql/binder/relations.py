@@ -86,6 +86,7 @@ class JoinedRelation:
     table: Table | None = None
     path: Path | None = None
     aliased: bool = False
+    nullable: bool = False
 
     @property
     def row_names(self) -> Sequence[str]:
@@ -95,7 +96,8 @@ class JoinedRelation:
         return _copied(self.expressions[at], False)
 
     def as_nullable(self) -> JoinedRelation:
-        return replace(self, expressions=[_copied(each, True) for each in self.expressions])
+        expressions = [_copied(each, True) for each in self.expressions]
+        return replace(self, expressions=expressions, nullable=True)
 
     def seen(self, by_name: bool, by_column: bool) -> JoinedRelation:
         return replace(self, by_name=by_name, by_column=by_column)

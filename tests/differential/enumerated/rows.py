@@ -70,7 +70,16 @@ OVER_TABLES: Final = (
     "SELECT (SELECT {x}) IS NULL, (SELECT {x}) IS NOT NULL FROM {f}",
 )
 SHAPES: Final = ("t", "t.*", "ROW(t.*)", "(a, b)", "ROW(a, b, NULL)", "ROW(a)", "(t, a)")
-FROMS: Final = ("t", "v AS t", "(SELECT * FROM t) AS t", "t JOIN (VALUES (1)) AS o (x) ON true")
+FROMS: Final = (
+    "t",
+    "v AS t",
+    "(SELECT * FROM t) AS t",
+    "t JOIN (VALUES (1)) AS o (x) ON true",
+    "(VALUES (1)) AS o (x) LEFT JOIN t ON true",
+    "(VALUES (1)) AS o (x) LEFT JOIN t ON false",
+    "(VALUES (1), (3)) AS o (x) FULL JOIN t ON o.x = t.a",
+    "(t CROSS JOIN (VALUES (1)) AS o (x)) AS t",
+)
 _SETUP: Final = (
     "CREATE TABLE t (a int, b text)",
     "INSERT INTO t VALUES (1, NULL), (NULL, NULL), (3, 'c'), (NULL, 'd')",
