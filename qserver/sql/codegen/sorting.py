@@ -18,7 +18,7 @@ from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, nesting, sort_rows
 from qserver.sql.codegen.vectors import take_first_rows
 from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import Column, SortKey
-from qserver.sql.functions.costs import key_cost, linear
+from qserver.sql.functions.costs import array_key_cost, key_cost, linear
 from qserver.sql.walk import output_sources
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
@@ -33,7 +33,7 @@ _NATIVE = frozenset(
 KEY_COSTS = {
     kind: CostlyCall("a sort", canonical, cost, makes_long=False)
     for kind, cost in (
-        (Kind.ARRAY, linear(40)),
+        (Kind.ARRAY, array_key_cost),
         (Kind.RECORD, linear(40)),
         (Kind.JSONB, key_cost),
     )

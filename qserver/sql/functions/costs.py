@@ -121,6 +121,14 @@ def key_cost(*arguments: Any) -> int:
     return 3 * json_cost(*arguments)
 
 
+def array_key_cost(array: Any) -> int:
+    """Making a key of an array; an interval is counted out first."""
+    leaf = array
+    while leaf and type(leaf) is tuple:
+        leaf = leaf[-1]
+    return size_of(array) * (160 if leaf is None or type(leaf) is Interval else 40) // 1000
+
+
 def pairs_cost(*arguments: Any) -> int:
     """Parsing two JSON values and comparing each element of one with each of the other."""
     counts = [1 + _elements(each) for each in arguments]
