@@ -27,6 +27,7 @@ MAY_READ_CLOCKS: Final[Mapping[str, str]] = {
     "tests/powerloss/__main__.py": "a program that lasts as long as it is told",
     "tests/hostile/__main__.py": "a program that lasts as long as it is told",
     "tests/hostile/sweep.py": "its figures are for `make hostile`; tests judge them in steps",
+    "tests/hostile/statement_sweep.py": "its figures are for `make hostile`",
     "tests/hostile/siege.py": "its figures are for `make hostile`; tests judge them in steps",
     "tests/hostile/heartbeat.py": "its figures are for `make hostile`; tests judge them in steps",
     "tests/hostile/side_by_side.py": "its figures are for `make hostile`",
