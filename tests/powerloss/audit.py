@@ -36,7 +36,7 @@ class Promises:
                 case ["made", name]:
                     self.rows[name] = set()
                 case ["row", name, number]:
-                    self.rows[name].add(int(number))
+                    self.rows.setdefault(name, set()).add(int(number))  # made, and not told so
                 case ["removing", name]:
                     del self.rows[name]
                     self.leaving.add(name)
