@@ -1,9 +1,9 @@
 """Work in steps: runs synchronously until it must wait, then hands back the rest.
 
     begin ─┬─ the result, if it ended
-           └─ Rest ─┬─ finish      a coroutine: a task waits wherever the work does
-                    ├─ call_back   no task: the call that answers its reply continues it
-                    └─ go_on       as part of other work
+           └─ Rest ─┬─ finish         a coroutine: a task waits wherever the work does
+                    ├─ when_replied   no task: the call that answers its reply continues it
+                    └─ go_on          as part of other work
 
 Work is a pure function of a transaction: it may be rerun anywhere, on any snapshot. A generator
 yields where others may run, and where it waits; work that never yields is short. That measure,
@@ -11,16 +11,15 @@ unlike a clock, is the same in every run, and work that ends before it has to yi
 than a page's worth.
 
 So each operation has one implementation, a generator. A caller with a task drives it with `finish`,
-a caller without one with `call_back`, and the coordinator with `run_at_once`.
+a caller without one with `when_replied`, and the coordinator with `run_at_once`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from enum import Enum
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import GeneratorType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import trio
@@ -42,19 +41,8 @@ Pause: TypeAlias = Callable[[], Awaitable[None]]
 """How other tasks are let run: long work queues for its next step, actors do not."""
 
 
-class Pending(Enum):
-    """Says that the work waits for a reply and that a callback is called with its outcome."""
-
-    PENDING = "pending"
-
-
-PENDING: Final = Pending.PENDING
-
 Done: TypeAlias = Callable[[Any], None]
-"""Called once, synchronously, with the result, the error, or a coroutine.
-
-A task must run the coroutine, because the work has to wait for something else.
-"""
+"""Called once, synchronously, with the result, the error, or the rest, which waits again."""
 
 
 class WouldYield(Exception):  # control flow, not an error
@@ -142,16 +130,20 @@ async def finish(rest: Rest, pause: Pause = yield_to_others) -> Any:
             error = None  # an error leads to this frame, and to the snapshot that the work reads
 
 
-def call_back(rest: Rest, done: Done) -> Literal[Pending.PENDING] | Coroutine[Any, Any, Any]:
-    """Return PENDING and call `done` later if a reply is awaited; else return a coroutine."""
+def when_replied(rest: Rest, done: Done) -> bool:
+    """Continue the work where the reply is given that it waits for, and call `done` then.
+
+    False if it waits for anything else: a task has to `finish` it.
+    """
     step = rest.step
-    if isinstance(step, Reply):
-        step.then(partial(_go_on_with, rest, done))
-        return PENDING
-    return finish(rest)
+    if not isinstance(step, Reply):
+        return False
+    step.then(partial(_go_on_with, rest, done))
+    return True
 
 
 def _go_on_with(rest: Rest, done: Done, reply: Reply[Any]) -> None:
+    outcome: Any
     try:
         error = reply.error
         rest.step = rest.steps.send(reply.content) if error is None else rest.steps.throw(error)
@@ -160,7 +152,7 @@ def _go_on_with(rest: Rest, done: Done, reply: Reply[Any]) -> None:
     except Exception as caught:
         outcome = caught
     else:
-        outcome = finish(rest)
+        outcome = rest
     done(outcome)
     del outcome  # as above
 

@@ -78,7 +78,6 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """The caller's name for it, which the log gets, too."""
     once: Once | None = None
     """Set if it is applied once, however often it is sent."""
-    result: Any = None
     drawn: dict[int, DrawnValues] | None = None
     """The values drawn from sequences, by the number of their states."""
     sets_done: int = 0

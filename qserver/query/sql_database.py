@@ -1,11 +1,10 @@
 """Runs SQL requests: statements in, rows out.
 
-    begin ─► parameterize ─► find or make plans ─┬─ only reads: run on the newest durable snapshot
-                                                 └─ writes: the body of a transaction, see `gateway`
+    perform ─► parameterize ─► find or make plans ─┬─ only reads: on the newest durable snapshot
+                                                   └─ writes: a transaction's body, see `gateway`
 
-A request is one generator (`_perform`), see `work`. `begin` runs it as far as it goes without
-waiting: a short read returns its result, a commit that was sent is PENDING, and anything else
-returns the rest as a coroutine. `execute` and `transaction` do the same for callers that wait.
+A request is one generator (`perform`), see `work`. It runs as far as it goes without waiting; its
+caller decides who waits for the rest. `execute` and `transaction` are for callers that await.
 
 A request that only reads sends no message and waits for nothing, except that it yields between
 pages. `Gateway.transact` runs a request that writes or defines, perhaps more than once. If all of
@@ -17,11 +16,11 @@ see `sequence_values`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import trio
 
@@ -30,7 +29,7 @@ from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
 from qserver.engine.stored_answers import StoredAnswer, find_answer
-from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
+from qserver.engine.work import Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
     ProgramLimitExceeded,
@@ -56,7 +55,6 @@ from qserver.query.body import (
     run_and_undo,
     run_statements,
 )
-from qserver.query.cursor import END
 from qserver.query.described import Described, describe
 from qserver.query.idempotency import answered, only_reads, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
@@ -84,14 +82,7 @@ from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
-__all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult", "Waiting"]
-
-Waiting: TypeAlias = Coroutine[Any, Any, TransactionResult]
-TransactionDone: TypeAlias = Callable[[TransactionResult | Exception | Waiting], None]
-"""Called once, synchronously, with the durable result, the error, or the rest of the request.
-
-The rest has to wait for something and so needs a task.
-"""
+__all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult"]
 
 
 class SqlDatabase:
@@ -132,28 +123,19 @@ class SqlDatabase:
         assert isinstance(self._database, Database), "there is no engine behind it"
         return self._database
 
-    def begin(
+    def perform(
         self,
         statements: Sequence[Statement],
         options: Options,
-        done: TransactionDone,
         request_id: str | None = None,
         once: Once | None = None,
-    ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
-        """Run a request as far as it goes without waiting.
-
-        Return the result if the request has ended; PENDING if a commit has been sent, and call
-        `done` later; otherwise the rest, for a task to await. Raise any error up to that point.
-        """
+    ) -> Generator[Step, Any, TransactionResult]:
+        """Return the steps of a request, see `work`."""
         environment = self._environment
         timeout_ms, allowed = options.timeout_ms, options.allowed
         request = Request(environment, environment.now(), timeout_ms, allowed, request_id, once)
-        if once is None:
-            work = self._perform(request, statements, options)
-        else:
-            work = self._perform_once(request, statements, options)
-        step = next(work, END)  # most end here, and catching a StopIteration takes long
-        return request.result if step is END else call_back(Rest(work, step), done)
+        perform = self._perform if once is None else self._perform_once
+        return perform(request, statements, options)
 
     async def execute(
         self,
@@ -168,8 +150,7 @@ class SqlDatabase:
     ) -> Result:
         """Run one statement; its changes are durable when this returns."""
         options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
-        request = self._environment.request(timeout_ms, allowed)
-        outcome = await run(self._perform(request, (Statement(sql, parameters),), options))
+        outcome = await run(self.perform((Statement(sql, parameters),), options))
         return outcome.results[0]  # type: ignore[no-any-return]
 
     async def transaction(
@@ -191,9 +172,7 @@ class SqlDatabase:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
         options = Options(*limits, allowed, max_affected, dry_run, as_of, if_version)
-        request = self._environment.request(timeout_ms, allowed, request_id, once)
-        perform = self._perform if once is None else self._perform_once
-        return await run(perform(request, statements, options))  # type: ignore[no-any-return]
+        return await run(self.perform(statements, options, request_id, once))  # type: ignore[no-any-return]
 
     async def stream(
         self,
@@ -302,26 +281,18 @@ class SqlDatabase:
             most = min(most, max(pages.most // 4, BYTES_UNNOTICED_MAX))  # as of a transaction
         return most
 
-    def begin_inside(
-        self,
-        transaction: OpenTransaction,
-        statements: Sequence[Statement],
-        options: Options,
-        done: TransactionDone,
-    ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
-        """Do what `begin` does as a step of an open transaction."""
+    def perform_inside(
+        self, transaction: OpenTransaction, statements: Sequence[Statement], options: Options
+    ) -> Generator[Step, Any, TransactionResult]:
+        """Return the steps of a request that is a step of an open transaction."""
         request = self._environment.request(options.timeout_ms, options.allowed)
-        work = transaction.perform(self.planner, request, statements, options)
-        result, rest = begin(work)
-        return result if rest is None else call_back(rest, done)
+        return transaction.perform(self.planner, request, statements, options)
 
     async def inside(
         self, transaction: OpenTransaction, statements: Sequence[Statement], options: Options
     ) -> TransactionResult:
         """Run statements as a step of an open transaction."""
-        request = self._environment.request(options.timeout_ms, options.allowed)
-        work = transaction.perform(self.planner, request, statements, options)
-        return await run(work)  # type: ignore[no-any-return]
+        return await run(self.perform_inside(transaction, statements, options))  # type: ignore[no-any-return]
 
     async def stream_inside(
         self, transaction: OpenTransaction, statement: Statement, options: Options
@@ -360,7 +331,7 @@ class SqlDatabase:
     ) -> Generator[Step, Any, Any]:
         """Find the plans of statements, then read, or run and commit.
 
-        Return the result, which is also set on the request. For one statement with `opens`, return
+        Return the result. For one statement with `opens`, return
         what that makes of a reading statement, or the stream of a writing one; with `refused`, a
         writing one is refused.
         """
@@ -419,7 +390,6 @@ class SqlDatabase:
             result = yield from run_read_only(planner, request, found, options, snapshot)
             if opens is not None:
                 return stream_of(result.results[0], snapshot, request)
-            request.result = result
             return result
         body: Body = run_statements
         try:
@@ -427,13 +397,11 @@ class SqlDatabase:
                 try:
                     if reads:
                         results = yield from read_statements(request, found, options, snapshot)
-                        request.result = TransactionResult(results, snapshot.version)
-                        return request.result
+                        return TransactionResult(results, snapshot.version)
                     assert writer is not None
                     result = yield from self._transact(writer, request, found, options, body)
                     if opens is not None:
                         return stream_of(result.results[0], snapshot, request)
-                    request.result = result
                     return result
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
@@ -502,8 +470,7 @@ class SqlDatabase:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
         known = stored(once, snapshot, request.time)
         if known is not None:
-            request.result = answered(known, snapshot.version)
-            return request.result
+            return answered(known, snapshot.version)
         self._begin_once(once.name)
         try:
             return (yield from self._perform(request, statements, options))

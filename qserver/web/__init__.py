@@ -1,6 +1,6 @@
 """The HTTP layer: the only package that knows HTTP routes, statuses and headers.
 
-    http1, our server ────┬─► app ─► endpoint ─┬─ dataplane: queries and transactions
+    http1, our server ────┬─► app ─► endpoint ─┬─ statements: queries and transactions
     hypercorn ─► asgi ────┘                    └─ routes: everything else, quart-trio
 
 `create_app()` is the application for any ASGI server that runs Trio.

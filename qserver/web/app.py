@@ -1,6 +1,6 @@
 """Finds the endpoint for the head of a request.
 
-    head ─► host, CORS, request id ─┬─ hot route: `dataplane`
+    head ─► host, CORS, request id ─┬─ statements: `statement_routes`
                                     ├─ any other route: `routes`, a quart-trio app behind a bridge
                                     ├─ OPTIONS: preflight
                                     └─ none: an error
@@ -32,7 +32,6 @@ from qserver.web.catalogue import BODILESS, find_route, routes_of
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
 from qserver.web.hosts import VIA, Hosts, Place
-from qserver.web.hot import HOT
 from qserver.web.idempotency import no_key_for
 from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint, not_inside
 from qserver.web.route import Route
@@ -40,6 +39,7 @@ from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders
 from qserver.web.service import Service
+from qserver.web.statement_routes import STATEMENT_ROUTES
 from qserver.web.statuses import Pairs
 
 _ONCE: Final = (
@@ -108,7 +108,7 @@ class Application:
             codings = b", ".join(_values(request, b"content-encoding"))
             if codings.strip().lower() not in (b"", b"identity"):
                 return Refusal(facts, "compressed body", lambda: _compressed(codings))
-        hot = HOT.get(request.path)
+        hot = STATEMENT_ROUTES.get(request.path)
         if hot is not None and request.method == "POST" and place is not Place.CONTROL:
             return hot(facts, request.path, self._encoders)
         is_read = request.path == "/v1/query" and request.method in ("GET", "HEAD")

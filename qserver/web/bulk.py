@@ -24,7 +24,7 @@ from qserver.errors import (
     SerializationFailure,
     UnsupportedMediaType,
 )
-from qserver.http1 import Answer, IncomingBody
+from qserver.http1 import IncomingBody
 from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX
 from qserver.query.bulk import BulkInsert, OnConflict
 from qserver.query.idempotency import mismatch
@@ -32,7 +32,7 @@ from qserver.query.results import Answered, Options
 from qserver.web import shapes
 from qserver.web.bulk_array import JsonArrayDecoder
 from qserver.web.bulk_rows import CsvDecoder, JsonLinesDecoder
-from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
+from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall, Serving
 from qserver.web.idempotency import REPLAYED, name_of_answer
 from qserver.web.json_values import encode_json
 from qserver.web.query_strings import read_query_string
@@ -82,11 +82,13 @@ class BulkCall(KeyedCall):
     endpoint: BulkEndpoint
     _began = 0.0
 
-    def run(self, body: bytes) -> Answer:
-        return self.after(self._load(body), self._loaded)
+    reads_body = False
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        return self.after(self._load(body), self._loaded)
+    def run(self, body: bytes) -> Serving:
+        answered: Answered = yield partial(self._load, self.body)  # while it arrives
+        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
+        self.endpoint.service.metrics.replayed += answered.replayed
+        return self.answer(200, headers, answered.text)
 
     async def _load(self, body: bytes | IncomingBody) -> Answered:
         bulk, endpoint, grant = self._bulk_options(), self.endpoint, self.grant
@@ -183,11 +185,6 @@ class BulkCall(KeyedCall):
         if not (grant.may_write and grant.may_use(opened.id)):
             raise Forbidden("the key has been narrowed and may no longer write this")
         opened.check_open()
-
-    def _loaded(self, answered: Answered) -> Answer:
-        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
-        self.endpoint.service.metrics.replayed += answered.replayed
-        return self.answer(200, headers, answered.text)
 
     def exec_us(self) -> int:
         return int((perf_counter() - self._began) * 1_000_000) if self._began else 0

@@ -13,10 +13,8 @@ from typing import Final
 
 import msgspec
 
-from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.errors import InvalidRequest, QserverError
-from qserver.http1 import Answer
 from qserver.query.bulk import find_relation
 from qserver.query.sql_database import Statement
 from qserver.sql.binder.star_texts import quoted
@@ -26,7 +24,7 @@ from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.web.bulk import names_of
 from qserver.web.cached_reads import ReadCall, ReadEndpoint, typed_fields
-from qserver.web.calls import Facts, KeyedCall
+from qserver.web.calls import Facts, KeyedCall, Serving
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.requests import query_request
 from qserver.web.route import Route
@@ -57,20 +55,18 @@ class RowsOutCall(ReadCall):
     def limit(self, grant: Grant) -> None:
         KeyedCall.limit(self, grant)
 
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
         self.check_head()
         self._given = given = read_query_string(self.endpoint.request.query, self.endpoint.queries)
         fields = typed_fields({name: given[name] for name in given if name not in _OF_TEXT})
         request = query_request(b"", _encode({**fields, "sql": "-"}))
         self._statements = (Statement(request.sql, request.params),)
-        return self.open(request, self.stream, self.stream_inside)
-
-    def stream(self, opened: OpenDatabase) -> Answer:
-        self._opened = opened
-        snapshot = opened.sql.snapshots.take()
+        yield from self.use(request)
+        assert self._opened is not None
+        snapshot = self._opened.sql.snapshots.take()
         sql = self._text(None if snapshot is None else snapshot.catalog)
-        self._statements = (Statement(sql, self._statements[0].parameters),)
-        return super().stream(opened)
+        self._statements = (Statement(sql, request.params),)
+        return (yield from self.stream())
 
     def _text(self, catalog: Catalog | None) -> str:
         given = self._given

@@ -9,25 +9,27 @@ timings are not. With `as_of`, the result depends on the version found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from functools import partial
 from hashlib import sha256
-from time import perf_counter
 from typing import Any, Final
 
 import msgspec
 
 from qserver import __version__
 from qserver.control.databases import OpenDatabase
+from qserver.engine.work import Step
 from qserver.errors import InvalidRequest, MethodNotAllowed, QserverError, ReadOnlyTransaction
-from qserver.http1 import Answer, Headers, IncomingBody
+from qserver.http1 import Headers, Response
 from qserver.query.basis import Basis
 from qserver.query.permissions import Allowed
 from qserver.query.results import TransactionResult
-from qserver.web.calls import JSON, ONLY_JSON, Facts
-from qserver.web.dataplane import HotEndpoint, QueryCall
+from qserver.web.calls import JSON, ONLY_JSON, Facts, Serving
+from qserver.web.query_calls import QueryCall
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.requests import decode_value
 from qserver.web.rows import RowEncoders
+from qserver.web.statement_calls import StatementEndpoint
 from qserver.web.statuses import Pair
 
 TEXTS: Final = ("sql", "statement", "database", "format", "as_of")
@@ -43,14 +45,12 @@ class ReadCall(QueryCall):
     only_queries = True
     _tag: bytes | None = None
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        return self.run(b"")
+    reads_body = False
 
-    def run(self, body: bytes) -> Answer:
-        """Decode the query string as the fields of a body."""
+    def run(self, body: bytes) -> Serving:
+        """Run the query string, as the fields of a body."""
         self.check_head()
-        request = self.decode(b"", _encode(_fields(self.endpoint.request.query)))
-        return self.decoded(request)
+        return super().run(_encode(_fields(self.endpoint.request.query)))
 
     def check_head(self) -> None:
         if self.endpoint.idempotency_key is not None:
@@ -58,11 +58,11 @@ class ReadCall(QueryCall):
         if self.endpoint.transaction is not None:
             raise InvalidRequest("in an open transaction, send queries with POST")
 
-    def execute(self, opened: OpenDatabase) -> Answer:
-        self._opened, self._database_id = opened, opened.id
-        self._began = perf_counter()
+    def perform(self) -> Generator[Step, Any, TransactionResult | None]:
+        """Run the query; None if the client has its result."""
         self._only_read()
-        (statement,) = self._statements
+        (statement,), opened = self._statements, self._opened
+        assert opened is not None
 
         def is_known(basis: Basis | None) -> bool:
             if basis is not None:
@@ -70,22 +70,22 @@ class ReadCall(QueryCall):
             known = self.endpoint.known_tags
             return self._tag is not None and (self._tag in known or b"*" in known)
 
-        return self.after(opened.sql.read(statement, self._options, is_known), self._found)
+        reading = partial(opened.sql.read, statement, self._options, is_known)
+        outcome: TransactionResult | None = yield reading
+        return outcome
 
-    def stream(self, opened: OpenDatabase) -> Answer:
-        self._opened = opened
+    def encode(self, outcome: TransactionResult | None) -> Response | None:
+        if outcome is not None:
+            return super().encode(outcome)
+        return self.answer(304, super().headers((self._tag_pair(), CACHED)), b"")
+
+    def stream(self) -> Serving:
         self._only_read()
-        return super().stream(opened)
+        return super().stream()
 
     def _only_read(self) -> None:
         allowed = Allowed(self._options.allowed.read, read_only=True)
         self._options = msgspec.structs.replace(self._options, allowed=allowed)
-
-    def _found(self, outcome: TransactionResult | None) -> Answer:
-        if outcome is not None:
-            return self.executed(outcome)
-        self.release()
-        return self.answer(304, super().headers((self._tag_pair(), CACHED)), b"")
 
     def headers(self, own: Any = ONLY_JSON) -> Headers:
         if own is not ONLY_JSON:
@@ -114,7 +114,7 @@ class ReadCall(QueryCall):
         return b'W/"%b"' % digest[:32].encode()
 
 
-class ReadEndpoint(HotEndpoint):
+class ReadEndpoint(StatementEndpoint):
     kind = idempotent_kind = ReadCall
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:

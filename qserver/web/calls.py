@@ -1,11 +1,11 @@
-"""One request on its way to its answer, in steps; a step that must wait hands the rest to a task.
+"""One request on its way to its answer: a generator, from its head to its answer (`engine.work`).
 
-    begin ─► admit ─────────► read ─► run ─► …           ─► Response
-    key      rate limit       body    the work              request id, CORS, metrics, errors
+    authenticate ─► admit ─────► read ─► run ─► …        ─► Response
+    key             rate limit   body    the work           request id, CORS, metrics, errors
 
-Each step calls the next one if its input is available, and otherwise returns `after(work, step)`, a
-coroutine. So one list of steps serves both requests that are answered at once and requests that
-wait. The headers of every answer are added in one place, so no route can forget them.
+It runs until it has to wait. If it does not, its answer leaves at once. If it waits for a commit,
+the answer is pending, and who answers the commit continues it. Anything else is awaited by a task.
+The headers of every answer are added in one place, so no route can forget them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 from sys import maxsize
 from time import perf_counter
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias
 
 from qserver.control.records import Grant
 from qserver.control.shares import Share
 from qserver.engine.turns import OWNER
+from qserver.engine.work import Rest, Step, begin, finish, when_replied
 from qserver.errors import Forbidden, QserverError, RequestTooLarge
 from qserver.http1 import (
+    PENDING,
     Answer,
     BodyRefused,
     Client,
@@ -42,8 +44,6 @@ from qserver.web.parts import AnswerParts
 from qserver.web.readers import stopping
 from qserver.web.service import UNLIMITED, Service, State
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
-
-T = TypeVar("T")
 
 JSON: Final = (b"content-type", b"application/json")
 ONLY_JSON: Final = (JSON,)
@@ -116,46 +116,48 @@ class Endpoint:
         return own
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
-        call = self.kind(self, body, client, respond)
-        try:
-            return call.begin()
-        except Exception as error:
-            return call.failed(error)
+        return self.kind(self, body, client).start(respond)
+
+
+Serving: TypeAlias = Generator[Step, Any, Response]
+
+NOTHING_TO_WAIT_FOR: Final[tuple[Step, ...]] = ()
+"""For a `yield from`, in requests that are generators like all others and never wait."""
 
 
 class Call(ABC):
-    """One request. Steps raise errors; `failed` turns them into answers."""
+    """One request. What serves it raises errors; `failed` turns them into answers."""
 
     _limits: Sequence[Pair] = ()
     """The rate limit headers of the answer."""
+    _entered: Share | None = None
+    """The share that counts the request as under way."""
 
-    def __init__(
-        self, endpoint: Endpoint, body: bytes | IncomingBody, client: Client, respond: Respond
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, body: bytes | IncomingBody, client: Client) -> None:
         self.started = perf_counter()
         """When the last byte of the request arrived."""
         self.endpoint = endpoint
         self.body = body
         self.client = client
         self.request_id: str = endpoint.given_id or endpoint.next_id()
-        self._respond = respond
+
+    def start(self, respond: Respond) -> Answer:
+        """Serve the request as far as that goes without waiting."""
+        response, rest = begin(self._steps())
+        if rest is None:
+            return response  # type: ignore[no-any-return]
+        if when_replied(rest, partial(self._replied, respond)):
+            return PENDING
+        return self._finish(rest)
 
     @abstractmethod
-    def begin(self) -> Answer:
-        """The first step."""
+    def serve(self) -> Serving:
+        """The request, from its head to its answer."""
 
-    def after(
-        self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]
-    ) -> Coroutine[Any, Any, Answer]:
-        """Await `work`, then take `step` with its result."""
-        return Rest(self, work, self._after(work, step))
-
-    async def _after(self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]) -> Answer:
-        share = self.share()
-        OWNER.set(share.turns)
-        share.connections += 1
+    def _steps(self) -> Serving:
+        """Serve the request, and answer its errors."""
         try:
-            return step(await work)
+            return (yield from self.serve())
         except BodyRefused as refused:
             if refused.status == STATUSES[RequestTooLarge]:
                 hint = "Send it in several requests."
@@ -169,27 +171,36 @@ class Call(ABC):
             raise
         except Exception as error:
             return self.failed(error)
-        except BaseException:  # it is cancelled
+        except BaseException:  # the client has left, or the server ends
             self.release()
             self.count(CLIENT_LEFT)
             raise
-        finally:
-            share.connections -= 1
 
-    def own_task(self) -> None:
-        """Have the present task's long work count as work of the caller's organization."""
-        OWNER.set(self.share().turns)
+    def _replied(self, respond: Respond, outcome: Response | Rest) -> None:
+        """Called when the reply that the request waited for has continued it."""
+        answer = self._finish(outcome) if isinstance(outcome, Rest) else outcome
+        if not respond(answer) and isinstance(answer, Coroutine):
+            answer.close()
 
-    def respond(self, step: Callable[[T], Answer], outcome: T) -> None:
-        """Answer a pending request with the result of `step`."""
+    async def _finish(self, rest: Rest) -> Response:
+        """Serve the rest in a task.
+
+        If it is closed before it starts, nothing refers to the rest any more, and that ends, too.
+        """
+        self.enter(self.share())
         try:
-            answer = step(outcome)
-        except Exception as error:
-            answer = self.failed(error)
-        if not self._respond(answer):
-            self.release()
-            if isinstance(answer, Coroutine):
-                answer.close()
+            return await finish(rest)  # type: ignore[no-any-return]
+        finally:
+            assert self._entered is not None
+            self._entered.connections -= 1
+
+    def enter(self, share: Share) -> None:
+        """Have the present task count as work of an organization, and of no other."""
+        OWNER.set(share.turns)
+        if self._entered is not None:
+            self._entered.connections -= 1
+        share.connections += 1
+        self._entered = share
 
     # --- answers ----------------------------------------------------------------------------------
 
@@ -290,60 +301,37 @@ class Call(ABC):
         return
 
 
-class Rest(Coroutine[Any, Any, Answer]):
-    """The remaining steps of a call, after some work that waits.
-
-    Closing a coroutine before it starts runs none of its code, so `close` releases what the call
-    holds.
-    """
-
-    __slots__ = ("_begun", "_call", "_steps", "_work")
-
-    def __init__(
-        self, call: Call, work: Coroutine[Any, Any, Any], steps: Coroutine[Any, Any, Answer]
-    ) -> None:
-        self._call = call
-        self._work = work
-        self._steps = steps
-        self._begun = False
-
-    def __await__(self) -> Generator[Any, Any, Answer]:
-        self._begun = True
-        return self._steps.__await__()
-
-    def send(self, value: Any) -> Any:
-        self._begun = True
-        return self._steps.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        self._begun = True
-        return self._steps.throw(*error)
-
-    def close(self) -> None:
-        self._steps.close()
-        if not self._begun:
-            self._work.close()
-            self._call.release()
-
-
 class KeyedCall(Call):
     """A request that needs a key."""
 
     grant: Grant
 
-    def begin(self) -> Answer:
-        """Authenticate the caller."""
+    reads_body = True
+    """Whether the body is read before the request runs."""
+
+    def serve(self) -> Serving:
         endpoint = self.endpoint
         token, service = endpoint.token, endpoint.service
+        grant = None
         if token is not None and service.state is not STARTING:
             grant = service.plane.grant_nowait(token)
-            if grant is not None:
-                return self.admit(grant)
-        return self.after(service.authenticate(endpoint.headers), self.admit)
+        if grant is None:
+            yield self._authenticate
+        else:
+            self.grant = grant
+        self.admit()
+        body = self.body
+        if not isinstance(body, bytes):
+            body = (yield from self.read(body)) if self.reads_body else b""
+        return (yield from self.run(body))
 
-    def admit(self, grant: Grant) -> Answer:
-        """Charge the organization's rate limit, then get the body."""
-        self.grant = grant
+    async def _authenticate(self) -> None:
+        self.grant = await self.endpoint.service.authenticate(self.endpoint.headers)
+        self.enter(self.grant.share)
+
+    def admit(self) -> None:
+        """Charge the organization's rate limit, and limit the request to what its key allows."""
+        grant = self.grant
         share = grant.share
         OWNER.set(share.turns)
         if share.connections >= share.limits.connections:
@@ -357,8 +345,6 @@ class KeyedCall(Call):
             endpoint.service.count_request(grant, limits, endpoint.cost)
         if grant.statements is not None:
             self.limit(grant)
-        body = self.body
-        return self.run(body) if isinstance(body, bytes) else self.read(body)
 
     def share(self) -> Share:
         return self.grant.share if hasattr(self, "grant") else super().share()
@@ -370,31 +356,24 @@ class KeyedCall(Call):
             hint='Send {"statement": …, "params": {…}} to POST /v1/query.',
         )
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        """Wait for the body, at most `most` bytes."""
-        return self.after(self._whole(body, most), self._arrived)
+    def read(self, body: IncomingBody) -> Generator[Step, Any, bytes]:
+        """Wait for the body, and look again at what the key allows: it may take hours to arrive."""
+        whole = yield partial(self.whole, body)
+        self.started = perf_counter()
+        endpoint = self.endpoint
+        if endpoint.service.plane.grant_nowait(endpoint.token or "") is not self.grant:
+            yield self._authenticate
+            if self.grant.statements is not None:
+                self.limit(self.grant)
+        return whole  # type: ignore[no-any-return]
 
-    async def _whole(self, body: IncomingBody, most: int | None) -> bytes:
+    async def whole(self, body: IncomingBody, most: int | None = None) -> bytes:
+        """The whole body, of at most `most` bytes."""
         with self.share().bodies.growing() as hold:
             return await body.read(most, hold)
 
-    def _arrived(self, body: bytes) -> Answer:
-        """Run the request, with what its key allows now: a body may take hours to arrive."""
-        self.started = perf_counter()
-        endpoint = self.endpoint
-        if endpoint.service.plane.grant_nowait(endpoint.token or "") is self.grant:
-            return self.run(body)
-        authenticating = endpoint.service.authenticate(endpoint.headers)
-        return self.after(authenticating, partial(self._run_with, body))
-
-    def _run_with(self, body: bytes, grant: Grant) -> Answer:
-        self.grant = grant
-        if grant.statements is not None:
-            self.limit(grant)
-        return self.run(body)
-
     @abstractmethod
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
         """Do the request's work."""
 
 
@@ -409,7 +388,7 @@ class Refusal(Endpoint):
 class _RefusedCall(Call):
     endpoint: Refusal
 
-    def begin(self) -> Answer:
+    def serve(self) -> Serving:
         raise self.endpoint.error()
 
 
@@ -428,7 +407,8 @@ class Preflight(Endpoint):
 class _PreflightCall(Call):
     endpoint: Preflight
 
-    def begin(self) -> Answer:
+    def serve(self) -> Serving:
+        yield from NOTHING_TO_WAIT_FOR
         return self.answer(204, self.endpoint.answer_headers, b"")
 
 

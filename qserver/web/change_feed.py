@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from math import inf
 
 import msgspec
@@ -23,7 +24,7 @@ from qserver.errors import (
     ReaderTooSlow,
     UndefinedTable,
 )
-from qserver.http1 import Answer, IncomingBody, Response
+from qserver.http1 import Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
     FEED_LIMIT_DEFAULT,
@@ -32,7 +33,7 @@ from qserver.limits import (
 )
 from qserver.storage.snapshot import Snapshot
 from qserver.web.answers import error_event
-from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.feed import FeedParts, TableFilter, some_changes
 from qserver.web.parts import AnswerParts
 from qserver.web.query_strings import read_query_string, whole_number
@@ -92,16 +93,16 @@ class ChangesCall(KeyedCall):
     _feed_open = False
     _reader: Reader | None = None
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        return self.run(b"")
+    reads_body = False
 
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
         if not self.grant.may_read:
             raise Forbidden(
                 "this needs the scope data:read", hint="Use a key that has it, or make one."
             )
         self._options = self.endpoint.options()
-        return self.after(self._begun(self._options), self._answered)
+        changes = yield partial(self._begun, self._options)
+        return self._answered(changes)
 
     async def _begun(self, options: FeedOptions) -> bytes | None:
         """Open the database, and read some changes; None for a stream, which reads later."""

@@ -4,8 +4,8 @@
     POST /v1/transaction/{id}/commit   the writes, if everything that was read still holds
     DELETE, GET /v1/transaction/{id}   roll back; describe
 
-Statements use the hot routes, see `dataplane`; these are as fast, because each transaction needs
-two of them.
+Statements use their own routes, see `statement_calls`; these are as fast, because each transaction
+needs two of them.
 
 A commit stores its own answer (see `engine.stored_answers`); the answer of a conflict is stored
 afterwards. So a client that lost an answer can ask again, also after a restart. A transaction's id
@@ -14,7 +14,7 @@ contains that of its database, so that the answer can be found.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -28,8 +28,7 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer, text_of
-from qserver.engine.work import PENDING as COMMITTING
-from qserver.engine.work import begin, call_back, run
+from qserver.engine.work import Step, run
 from qserver.errors import (
     Applied,
     Forbidden,
@@ -41,7 +40,7 @@ from qserver.errors import (
     SerializationFailure,
     TransactionNotFound,
 )
-from qserver.http1 import PENDING, Answer, IncomingBody, Response
+from qserver.http1 import Response
 from qserver.limits import (
     COMMIT_ANSWER_SECONDS,
     CONTROL_SECONDS_MAX,
@@ -53,7 +52,7 @@ from qserver.query.results import Options
 from qserver.web import shapes
 from qserver.web.answers import error_body
 from qserver.web.as_of import as_of_given
-from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.calls import NOTHING_TO_WAIT_FOR, Endpoint, Facts, KeyedCall, Serving
 from qserver.web.json_values import encode_json
 from qserver.web.named import hide_rows, refuse_options
 from qserver.web.places import check_place
@@ -95,8 +94,9 @@ class TransactionRouteCall(KeyedCall):
     endpoint: OpenTransactionEndpoint
     _is_limited = False
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        return self.run(b"") if self.endpoint.bodiless else super().read(body, most)
+    @property
+    def reads_body(self) -> bool:  # type: ignore[override]
+        return not self.endpoint.bodiless
 
     def limit(self, grant: Grant) -> None:
         """A key with statements may run them in an open transaction."""
@@ -123,7 +123,7 @@ class OpenCall(TransactionRouteCall):
     _opened: OpenDatabase | None = None
     _request: shapes.OpenRequest
 
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
         self.need_no_query()
         self._request = shapes.OpenRequest()
         if body.strip():
@@ -145,20 +145,22 @@ class OpenCall(TransactionRouteCall):
         name = self.endpoint.database if wanted is None else wanted
         opened = plane.database_nowait(grant, name)
         if opened is None:
-            return self.after(plane.database(grant, name), self._begin)
-        return self._begin(opened)
-
-    def _begin(self, opened: OpenDatabase) -> Answer:
+            opened = yield partial(plane.database, grant, name)
         self._opened = opened
-        read_only, given = bool(self._request.read_only), self._request.as_of
-        if given is not None:
-            return self.after(_opened_as_of(opened, as_of_given(given)), self._hold)
-        transaction = opened.sql.open_nowait(read_only)
-        if transaction is None:
-            return self.after(opened.sql.open(read_only, CONTROL_SECONDS_MAX * 1000), self._hold)
-        return self._hold(transaction)
+        return self._hold((yield from self._begin(opened)))
 
-    def _hold(self, transaction: OpenTransaction) -> Answer:
+    def _begin(self, opened: OpenDatabase) -> Generator[Step, Any, OpenTransaction]:
+        read_only, given = bool(self._request.read_only), self._request.as_of
+        transaction: OpenTransaction | None
+        if given is not None:
+            transaction = yield partial(_opened_as_of, opened, as_of_given(given))
+        else:
+            transaction = opened.sql.open_nowait(read_only)
+        if transaction is None:
+            transaction = yield partial(opened.sql.open, read_only, CONTROL_SECONDS_MAX * 1000)
+        return transaction
+
+    def _hold(self, transaction: OpenTransaction) -> Response:
         opened, idle_ms = self._opened, self._request.idle_ms
         assert opened is not None
         idle_seconds = None if idle_ms is None else idle_ms / 1000
@@ -183,7 +185,8 @@ async def _opened_as_of(opened: OpenDatabase, as_of: AsOf) -> OpenTransaction:
 
 
 class ShowCall(TransactionRouteCall):
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
+        yield from NOTHING_TO_WAIT_FOR
         held = self.found()
         transaction = held.transaction
         record = shapes.OpenTransactionRecord(
@@ -198,16 +201,11 @@ class ShowCall(TransactionRouteCall):
 
 
 class EndCall(TransactionRouteCall):
-    _held: Held | None = None
-
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
         check_no_fields(self.endpoint.content_type, body)
         held = self.found()
         if not held.use_nowait():
-            return self.after(held.use(self.grant.deadline()), self._end)
-        return self._end(held)
-
-    def _end(self, held: Held) -> Answer:
+            yield partial(held.use, self.grant.deadline())
         held.end = "rolled_back"
         held.release()
         return self.answer(204, self.headers(()), b"")
@@ -220,79 +218,41 @@ class CommitCall(TransactionRouteCall):
     _began = 0.0
     _in_doubt = False
     """Whether the transaction must not be used again, because its commit may have been sent."""
-    _rest: Coroutine[Any, Any, Outcome] | None = None
-    """What a task has to wait for, if there is one to do so."""
 
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
         check_no_fields(self.endpoint.content_type, body)
         try:
             held = self.found()
+            if not held.use_nowait():
+                yield partial(held.use, self.grant.deadline())
         except TransactionNotFound:
-            return self.after(self._answered_before(), self._repeat)
-        if not held.use_nowait():
-            return self.after(self._use_or_answered(held), self._go_on)
-        return self._commit(held)
-
-    async def _use_or_answered(self, held: Held) -> Held | bytes:
+            return self._repeat((yield self._answered_before))
+        self._held = held
+        self._began = perf_counter()
         try:
-            return await held.use(self.grant.deadline())
-        except TransactionNotFound:
-            return await self._answered_before()
-
-    def _go_on(self, found: Held | bytes) -> Answer:
-        return self._repeat(found) if isinstance(found, bytes) else self._commit(found)
+            outcome = yield from self._commit(held)
+        except SerializationFailure as error:
+            conflict = yield partial(self._store_conflict, error)
+            held.end = "conflicted"
+            self.release()
+            return self._repeat(conflict)
+        return self._committed(held, outcome)
 
     # --- the commit ---
 
-    def _commit(self, held: Held) -> Answer:
-        self._held = held
-        self._began = perf_counter()
+    def _commit(self, held: Held) -> Generator[Step, Any, Outcome]:
         transaction, sql = held.transaction, held.opened.sql
         options = Options(
             timeout_ms=self.grant.limits.statement_timeout_ms, allowed=allowed_of(self.grant)
         )
         transaction.check_active()
         if not transaction.transaction.changes_anything:  # whatever it read was true at its version
-            return self._committed(Outcome(None, transaction.version, 0))
+            return Outcome(None, transaction.version, 0)
         check_room(held.opened.quota, COMMIT_LATER)
         answer = (self._name(held.opened.id), self._new_answer(transaction.rows_changed))
         steps = sql.committing(transaction, options, answer, self.request_id)
         self._in_doubt = True
-        outcome, rest = begin(steps)
-        if rest is None:
-            return self._committed(outcome)
-        waiting = call_back(rest, self._settled)
-        if waiting is COMMITTING:
-            return PENDING
-        return self._wait(waiting)
-
-    def _settled(self, outcome: Any) -> None:
-        """Called with the outcome, the error, or the rest of a pending commit."""
-        if isinstance(outcome, Outcome):
-            self.respond(self._committed, outcome)
-        elif isinstance(outcome, Exception):
-            self.respond(self.failed, outcome)
-        else:
-            self.respond(self._wait, outcome)
-
-    def _wait(self, rest: Coroutine[Any, Any, Outcome]) -> Answer:
-        self._rest = rest
-        return self.after(self._outcome(rest), self._decided)
-
-    async def _outcome(self, rest: Coroutine[Any, Any, Outcome]) -> Outcome | bytes:
-        """The outcome of the commit; for a conflict its answer, after storing it."""
-        try:
-            return await rest
-        except SerializationFailure as error:
-            return await self._store_conflict(error)
-
-    def _decided(self, found: Outcome | bytes) -> Answer:
-        if isinstance(found, Outcome):
-            return self._committed(found)
-        assert self._held is not None
-        self._held.end = "conflicted"
-        self.release()
-        return self._repeat(found)
+        return (yield from steps)
 
     async def _store_conflict(self, error: SerializationFailure) -> bytes:
         total_us = self.elapsed_us()
@@ -324,9 +284,7 @@ class CommitCall(TransactionRouteCall):
     def _expires(self) -> float:
         return self.endpoint.service.world.now() + COMMIT_ANSWER_SECONDS
 
-    def _committed(self, outcome: Outcome) -> Answer:
-        held = self._held
-        assert held is not None
+    def _committed(self, held: Held, outcome: Outcome) -> Response:
         affected_rows, name = held.transaction.rows_changed, self._name(held.opened.id)
         held.end = "committed"
         self.release()
@@ -384,7 +342,7 @@ class CommitCall(TransactionRouteCall):
         answer: StoredAnswer | None = outcome.result
         return answer
 
-    def _repeat(self, text: bytes) -> Answer:
+    def _repeat(self, text: bytes) -> Response:
         return self.answer(200, self.headers(), text)
 
     def exec_us(self) -> int:
@@ -392,8 +350,6 @@ class CommitCall(TransactionRouteCall):
 
     def release(self) -> None:
         held, self._held = self._held, None
-        if self._rest is not None:
-            self._rest.close()  # it never began if the client had left
         if held is not None:
             if self._in_doubt and held.end is None:
                 held.end = "closed"

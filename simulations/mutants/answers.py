@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Generator
 from typing import Any, Final
 
 import trio
 
+from qserver.engine.work import Step
 from qserver.errors import OutcomeUnknown, QserverError, RateLimited, SerializationFailure
-from qserver.http1 import PENDING, Answer, Response
+from qserver.http1 import PENDING, Answer, Respond, Response
 from qserver.query.results import Result, TransactionResult
 from qserver.web import calls
 from qserver.web.calls import Call, KeyedCall
-from qserver.web.dataplane import HotCall, QueryCall
+from qserver.web.query_calls import QueryCall
+from qserver.web.statement_calls import StatementCall
 from qserver.web.streams import RowParts
 from simulations.mutants.mutant import Mutant, edited
 
 
 def _answer_whoever_came_last(original: Any) -> Any:
-    last: dict[Any, HotCall] = {}
+    last: dict[Any, Respond] = {}
 
-    def execute(self: HotCall, opened: Any) -> Answer:
-        def settle(outcome: Any) -> None:
-            HotCall.settled(last[self.endpoint], outcome)
-
-        last[self.endpoint] = self
-        self.settled = settle  # type: ignore[method-assign]
-        answer: Answer = original(self, opened)
+    def start(self: Call, respond: Respond) -> Answer:
+        last[self.endpoint] = respond
+        answer: Answer = original(self, lambda answer: last[self.endpoint](answer))
         return answer
 
-    return execute
+    return start
 
 
-def _made_up(call: HotCall, version: int) -> TransactionResult | None:
+def _made_up(call: StatementCall, version: int) -> TransactionResult | None:
     """Return the result of statements that change one row each, if no rows are wanted."""
     if any("RETURNING" in each.sql or "SELECT" in each.sql for each in call._statements):
         return None
@@ -41,36 +39,33 @@ def _made_up(call: HotCall, version: int) -> TransactionResult | None:
 
 
 def _answer_what_was_only_sent(original: Any) -> Any:
-    def execute(self: HotCall, opened: Any) -> Answer:
-        answer: Answer = original(self, opened)
-        snapshot = opened.sql.database.snapshots.take()
-        if answer is PENDING and snapshot is not None:
-            made_up = _made_up(self, snapshot.version)
+    def start(self: Call, respond: Respond) -> Answer:
+        told = [respond]
+        answer: Answer = original(self, lambda answer: told[0](answer))
+        if answer is PENDING and isinstance(self, StatementCall) and self._opened is not None:
+            snapshot = self._opened.sql.database.snapshots.take()
+            made_up = None if snapshot is None else _made_up(self, snapshot.version)
             if made_up is not None:
-                self._respond = lambda answer: False
-                return self.executed(made_up)
+                told[0] = lambda answer: False
+                return self.encode(made_up) or answer
         return answer
 
-    return execute
-
-
-def _note_the_version(original: Any) -> Any:
-    def execute(self: HotCall, opened: Any) -> Answer:
-        snapshot = opened.sql.database.snapshots.take()
-        self.version = 0 if snapshot is None else snapshot.version + 1  # type: ignore[attr-defined]
-        answer: Answer = original(self, opened)
-        return answer
-
-    return execute
+    return start
 
 
 def _answer_success_of_what_is_unknown(original: Any) -> Any:
-    def settled(self: HotCall, outcome: Any) -> None:
-        version: int = self.version  # type: ignore[attr-defined]
-        made_up = _made_up(self, version) if isinstance(outcome, OutcomeUnknown) else None
-        original(self, made_up or outcome)
+    def perform(self: StatementCall) -> Generator[Step, Any, Any]:
+        assert self._opened is not None
+        snapshot = self._opened.sql.database.snapshots.take()
+        made_up = None if snapshot is None else _made_up(self, snapshot.version + 1)
+        try:
+            return (yield from original(self))
+        except OutcomeUnknown:
+            if made_up is None:
+                raise
+            return made_up
 
-    return settled
+    return perform
 
 
 def _tell_what_is_unknown_as_a_conflict(original: Any) -> Any:
@@ -84,10 +79,7 @@ def _tell_what_is_unknown_as_a_conflict(original: Any) -> Any:
 
 
 def _send_again_what_is_unknown(original: Any) -> Any:
-    def settled(self: HotCall, outcome: Any) -> None:
-        if not isinstance(outcome, OutcomeUnknown):
-            original(self, outcome)
-            return
+    def perform(self: StatementCall) -> Generator[Step, Any, Any]:
         opened = self._opened
         assert opened is not None
 
@@ -95,28 +87,24 @@ def _send_again_what_is_unknown(original: Any) -> Any:
             await trio.sleep(1.0)
             return await opened.sql.transaction(self._statements)
 
-        self.respond(self._go_on, again())
+        try:
+            return (yield from original(self))
+        except OutcomeUnknown:
+            return (yield again)
 
-    return settled
+    return perform
 
 
 def _run_what_is_refused(original: Any) -> Any:
-    def admit(self: KeyedCall, grant: Any) -> Answer:
+    def serve(self: KeyedCall) -> Generator[Step, Any, Any]:
         try:
-            answer: Answer = original(self, grant)
-        except RateLimited as error:
-            return self.after(_run_and_refuse(self, error), self.failed)
-        return answer
+            return (yield from original(self))
+        except RateLimited:
+            if isinstance(self.body, bytes):
+                yield from self.run(self.body)
+            raise
 
-    return admit
-
-
-async def _run_and_refuse(call: KeyedCall, error: RateLimited) -> Exception:
-    if isinstance(call.body, bytes):
-        answer = call.run(call.body)
-        if isinstance(answer, Coroutine):
-            await answer
-    return error
+    return serve
 
 
 def _number_by_the_head(original: Any) -> Any:
@@ -139,11 +127,11 @@ MUTANTS: Final = (
         WRITTEN,
         (
             edited(
-                Call.respond,
-                "if not self._respond(answer):",
+                Call._replied,
+                "if not respond(answer)",
                 "if isinstance(answer, Response):\n"
-                "        self._respond(answer)\n"
-                "    if not self._respond(answer):",
+                "        respond(answer)\n"
+                "    if not respond(answer)",
             ),
         ),
     ),
@@ -151,22 +139,19 @@ MUTANTS: Final = (
         "answer_whoever_came_last",
         "what was pending is answered to the last request that had the same head",
         WRITTEN,
-        ((HotCall, "execute", _answer_whoever_came_last),),
+        ((Call, "start", _answer_whoever_came_last),),
     ),
     Mutant(
         "answer_what_was_only_sent",
         "a request is answered with success when its commit was sent",
         ("sql_references", "sql_predicates", "sql_keys"),
-        ((HotCall, "execute", _answer_what_was_only_sent),),
+        ((Call, "start", _answer_what_was_only_sent),),
     ),
     Mutant(
         "answer_success_of_what_is_unknown",
         "a commit that has failed is answered with success",
         ("sql_keys",),
-        (
-            (HotCall, "execute", _note_the_version),
-            (HotCall, "settled", _answer_success_of_what_is_unknown),
-        ),
+        ((StatementCall, "perform", _answer_success_of_what_is_unknown),),
     ),
     Mutant(
         "tell_what_is_unknown_as_a_conflict",
@@ -178,13 +163,13 @@ MUTANTS: Final = (
         "send_again_what_is_unknown",
         "a commit whose outcome is unknown is sent again, applied or not",
         WRITTEN,
-        ((HotCall, "settled", _send_again_what_is_unknown),),
+        ((StatementCall, "perform", _send_again_what_is_unknown),),
     ),
     Mutant(
         "run_what_is_refused",
         "a request that the rate limit refuses is run all the same",
         WRITTEN,
-        ((KeyedCall, "admit", _run_what_is_refused),),
+        ((KeyedCall, "serve", _run_what_is_refused),),
     ),
     Mutant(
         "keep_the_lease_of_who_left",
@@ -192,8 +177,9 @@ MUTANTS: Final = (
         WRITTEN,
         (
             edited(
-                Call._after,
-                "except BaseException:  # it is cancelled\n        self.release()",
+                Call._steps,
+                "except BaseException:  # the client has left, or the server ends\n"
+                "        self.release()",
                 "except BaseException:",
             ),
         ),
@@ -246,7 +232,7 @@ MUTANTS: Final = (
         WRITTEN,
         (
             edited(
-                HotCall.open,
+                StatementCall.use,
                 "options = _changed(options, request, grant)",
                 "options = _changed(options, request, grant)\n"
                 "        endpoint.options = (grant, options)",

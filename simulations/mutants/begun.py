@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from qserver.engine import coordinator, log_writer
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
 from qserver.engine.log_writer import LogWriter
+from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Append, Commit, Failed
 from qserver.engine.work import Step
 from qserver.limits import ROUNDS_UNSYNCED_MAX
-from qserver.query.sql_database import (
-    Options,
-    Result,
-    SqlDatabase,
-    Statement,
-    TransactionDone,
-    TransactionResult,
-    Waiting,
-)
+from qserver.query.sql_database import Result, SqlDatabase, Statement, TransactionResult
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
@@ -41,24 +34,26 @@ def _tell_when_published(original: Any) -> Any:
 
 
 def _tell_of_what_came_to_nothing(original: Any) -> Any:
-    def begin(
-        self: SqlDatabase,
-        statements: Sequence[Statement],
-        options: Options,
-        done: TransactionDone,
-        *others: Any,
-    ) -> Any:
-        def call(outcome: TransactionResult | Exception | Waiting) -> None:
+    def perform(
+        self: SqlDatabase, statements: Sequence[Statement], *others: Any
+    ) -> Generator[Step, Any, Any]:
+        steps = original(self, statements, *others)
+        try:
+            step = next(steps)
+            while not isinstance(step, Reply):
+                step = steps.send((yield step))
+            step = steps.send((yield step))
             snapshot = self.database.snapshots.take()
-            if isinstance(outcome, Coroutine) and snapshot is not None:
-                outcome.close()
-                nothing = Result((), (), [], 1, snapshot.version)
-                outcome = TransactionResult([nothing for _ in statements], snapshot.version, 0)
-            done(outcome)
+            while snapshot is None:
+                step = steps.send((yield step))
+            nothing = Result((), (), [], 1, snapshot.version)
+            return TransactionResult([nothing for _ in statements], snapshot.version, 0)
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()
 
-        return original(self, statements, options, call, *others)
-
-    return begin
+    return perform
 
 
 def _tell_of_what_is_not_durable(original: Any) -> Any:
@@ -143,7 +138,7 @@ MUTANTS: Final = (
         "who began a transaction without waiting is told that it ended well, though it has to be"
         " run again",
         ("sql_keys",),
-        ((SqlDatabase, "begin", _tell_of_what_came_to_nothing),),
+        ((SqlDatabase, "perform", _tell_of_what_came_to_nothing),),
     ),
     Mutant(
         "tell_of_what_is_not_durable",

@@ -8,8 +8,8 @@ from qserver.control.records import Grant
 from qserver.query.described import Described
 from qserver.query.sql_database import Statement
 from qserver.web import named
-from qserver.web.dataplane import TextCall
 from qserver.web.named import Named
+from qserver.web.query_calls import TextCall
 from qserver.web.requests import statement_of
 from qserver.web.shapes import StatementRequest
 from simulations.mutants.mutant import Mutant, edited

@@ -31,7 +31,8 @@ from typing import Any, ClassVar, Final
 import trio
 
 from qserver.engine.gateway import Outcome
-from qserver.engine.work import PENDING
+from qserver.engine.mailbox import Reply
+from qserver.engine.work import Rest, begin, finish, when_replied
 from qserver.errors import (
     CheckViolation,
     ForeignKeyViolation,
@@ -47,7 +48,6 @@ from qserver.query.sql_database import (
     SqlDatabase,
     Statement,
     TransactionResult,
-    Waiting,
 )
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Index, Table
@@ -207,29 +207,31 @@ class SqlWorkload(Workload):
         """Begin the statements without waiting, and wait here for the callback."""
         world = service.world
         ended = trio.Event()
-        outcomes: list[TransactionResult | Exception | Waiting] = []
+        outcomes: list[TransactionResult | Exception | Rest] = []
         left = False
 
-        def done(outcome: TransactionResult | Exception | Waiting) -> None:
+        def done(outcome: TransactionResult | Exception | Rest) -> None:
             self.expect(not outcomes, f"told of one end twice: {outcomes}, {outcome!r}")
-            if left and isinstance(outcome, Coroutine):
+            if left and isinstance(outcome, Rest):
                 outcome.close()
             outcomes.append(outcome)
             ended.set()
 
-        begun = database.begin(statements, options, done)
+        result, rest = begin(database.perform(statements, options))
+        if rest is None:
+            return result  # type: ignore[no-any-return]
+        if not when_replied(rest, done):
+            return await finish(rest)  # type: ignore[no-any-return]
         self.expect(not outcomes, f"told of the end before it was begun: {outcomes}")
-        if begun is not PENDING:
-            return await begun if isinstance(begun, Coroutine) else begun
         world.reach("a transaction was begun without waiting")
         try:
             await ended.wait()
         finally:
             left = True
         outcome = outcomes[0]
-        if isinstance(outcome, Coroutine):
+        if isinstance(outcome, Rest):
             world.reach("a transaction begun without waiting had to wait after all")
-            return await outcome
+            return await finish(outcome)  # type: ignore[no-any-return]
         if isinstance(outcome, OutcomeUnknown):
             world.reach("the outcome of a transaction begun without waiting was unknown")
         if isinstance(outcome, Exception):
@@ -310,17 +312,13 @@ async def _execute(_: Service, database: SqlDatabase, sql: str, parameters: list
 async def _begin_reading(
     service: Service, database: SqlDatabase, sql: str, parameters: list[Any]
 ) -> Result:
-    begun = database.begin((Statement(sql, parameters),), Options(), _never)
-    if isinstance(begun, Coroutine):
-        begun = await begun
-    else:
+    result, rest = begin(database.perform((Statement(sql, parameters),), Options()))
+    if rest is None:
         service.world.reach("a statement was answered without waiting")
-    assert isinstance(begun, TransactionResult)
-    return begun.results[0]
-
-
-def _never(outcome: Any) -> None:
-    raise AssertionError(f"who only reads sends no commit: {outcome!r}")
+    else:
+        assert not isinstance(rest.step, Reply), "who only reads sends no commit"
+        result = await finish(rest)
+    return result.results[0]  # type: ignore[no-any-return]
 
 
 async def _transaction(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from typing import Any
 from weakref import ref
 
@@ -12,7 +12,7 @@ import trio
 
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Work
-from qserver.engine.work import PENDING, WouldYield, begin, call_back, finish, run_at_once
+from qserver.engine.work import Rest, WouldYield, begin, finish, run_at_once, when_replied
 from qserver.errors import QueryCanceled
 from qserver.storage.snapshot import empty_snapshot
 from qserver.storage.transaction import Transaction
@@ -114,16 +114,17 @@ def asking(*replies: Reply[str]) -> Generator[Any, Any, list[str]]:
     return found
 
 
-def called_back(work: Any, done: Callable[[Any], None]) -> Any:
+def called_back(work: Any, done: Callable[[Any], None]) -> Rest | None:
+    """The rest, if nobody will call."""
     _, rest = begin(work)
     assert rest is not None
-    return call_back(rest, done)
+    return None if when_replied(rest, done) else rest
 
 
 async def test_work_that_waits_for_a_reply_goes_on_where_it_is_answered() -> None:
     outcomes: list[Any] = []
     reply = Reply[str]()
-    assert called_back(asking(reply), outcomes.append) is PENDING
+    assert called_back(asking(reply), outcomes.append) is None
     assert outcomes == []
     reply.put("here")
     assert outcomes == [["here"]]
@@ -132,28 +133,28 @@ async def test_work_that_waits_for_a_reply_goes_on_where_it_is_answered() -> Non
 async def test_an_error_in_the_place_of_an_answer_is_raised_in_the_work() -> None:
     outcomes: list[Any] = []
     reply = Reply[str]()
-    assert called_back(asking(reply), outcomes.append) is PENDING
+    assert called_back(asking(reply), outcomes.append) is None
     reply.fail(LookupError("nobody knows"))
     assert [repr(each) for each in outcomes] == ["LookupError('nobody knows')"]
 
 
-async def test_work_that_waits_again_is_given_to_the_callback_as_a_coroutine() -> None:
+async def test_the_callback_is_given_the_rest_of_work_that_waits_again() -> None:
     outcomes: list[Any] = []
     first, second = Reply[str](), Reply[str]()
-    assert called_back(asking(first, second), outcomes.append) is PENDING
+    assert called_back(asking(first, second), outcomes.append) is None
     first.put("one")
     (rest,) = outcomes
-    assert isinstance(rest, Coroutine)
+    assert isinstance(rest, Rest)
     second.put("two")
-    assert await rest == ["one", "two"]
+    assert await finish(rest) == ["one", "two"]
 
 
-async def test_work_that_waits_for_no_reply_is_a_coroutine_and_nobody_is_called() -> None:
+async def test_work_that_waits_for_no_reply_is_left_to_a_task_and_nobody_is_called() -> None:
     steps: list[str] = []
     rest = called_back(noting(steps)(fresh()), steps.append)
-    assert isinstance(rest, Coroutine)
+    assert isinstance(rest, Rest)
     assert steps == ["step 0"]
-    assert await rest == "long"
+    assert await finish(rest) == "long"
     assert steps == ["step 0", "step 1", "closed"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,8 @@ import msgspec
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from qserver.engine.work import PENDING
+from qserver.engine import work
+from qserver.engine.work import Rest, finish, when_replied
 from qserver.errors import QserverError
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import Plan
@@ -20,7 +21,6 @@ from qserver.query.sql_database import (
     SqlDatabase,
     Statement,
     TransactionResult,
-    Waiting,
 )
 from qserver.sql.parameters import Given
 from tests.engine.fakes import HeldLog, Laboratory, opened
@@ -45,14 +45,14 @@ class Ends:
     """What a callback was called with; to be called twice fails the test."""
 
     def __init__(self) -> None:
-        self.told: list[TransactionResult | Exception | Waiting] = []
+        self.told: list[TransactionResult | Exception | Rest] = []
         self._event = trio.Event()
 
-    def __call__(self, outcome: TransactionResult | Exception | Waiting) -> None:
+    def __call__(self, outcome: TransactionResult | Exception | Rest) -> None:
         self.told.append(outcome)
         self._event.set()
 
-    async def wait(self) -> TransactionResult | Exception | Waiting:
+    async def wait(self) -> TransactionResult | Exception | Rest:
         await self._event.wait()
         await wait_all_tasks_blocked()
         return self.outcome
@@ -60,14 +60,14 @@ class Ends:
     async def result(self) -> TransactionResult:
         """What it came to, also where it had to wait."""
         outcome = await self.wait()
-        if isinstance(outcome, Coroutine):
-            return await outcome
+        if isinstance(outcome, Rest):
+            return await finish(outcome)  # type: ignore[no-any-return]
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     @property
-    def outcome(self) -> TransactionResult | Exception | Waiting:
+    def outcome(self) -> TransactionResult | Exception | Rest:
         (outcome,) = self.told
         return outcome
 
@@ -90,15 +90,25 @@ def send(
 ) -> Ends:
     """A request that is begun without a task. What ends or waits there is told as well."""
     ends = Ends()
-    begun: Any
+    begun: TransactionResult | Exception | Rest | None
     try:
-        begun = database.begin(statements, Options(allowed=allowed), ends)
+        begun = begin_nowait(database, statements, Options(allowed=allowed), ends)
     except QserverError as error:
         begun = error
     assert ends.told == [], "nobody is told before the caller goes on"
-    if begun is not PENDING:
+    if begun is not None:
         ends(begun)
     return ends
+
+
+def begin_nowait(
+    database: SqlDatabase, statements: Sequence[Statement], options: Options, ends: Ends
+) -> TransactionResult | Rest | None:
+    """The result, or the rest that a task has to wait for; None if `ends` is told of the end."""
+    result, rest = work.begin(database.perform(statements, options))
+    if rest is None:
+        return result  # type: ignore[no-any-return]
+    return None if when_replied(rest, ends) else rest
 
 
 def begin(database: SqlDatabase, sql: str, given: Given = None) -> Ends:
@@ -109,12 +119,7 @@ async def ended(
     database: SqlDatabase, statements: Sequence[Statement], allowed: Allowed = EVERYTHING
 ) -> TransactionResult:
     """What a request that is begun comes to, however that is told."""
-    ends = Ends()
-    begun = database.begin(statements, Options(allowed=allowed), ends)
-    if begun is PENDING:
-        return await ends.result()
-    assert ends.told == []
-    return await begun if isinstance(begun, Coroutine) else begun
+    return await send(database, statements, allowed).result()
 
 
 async def hits(database: SqlDatabase, counter: int = 0) -> int:

@@ -6,7 +6,7 @@ fails, an actor that dies: each is one call.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 
 import pytest
 import trio
@@ -16,6 +16,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog
 from qserver.durability.port import StoredRecord
+from qserver.engine.work import Rest, finish
 from qserver.errors import OutcomeUnknown, UniqueViolation
 from qserver.query.sql_database import Options, Statement, TransactionResult
 from qserver.sql.parameters import Given
@@ -24,6 +25,7 @@ from tests.query.begun import (
     INCREMENT,
     Ends,
     begin,
+    begin_nowait,
     filled,
     hits,
     in_laboratory,
@@ -138,8 +140,8 @@ async def told_when_durable(sql: str, kept: Given, first: Given, second: Given) 
         writer = begin(database, sql, first)
         await wait_all_tasks_blocked()
         outcome = await begin(database, sql, second).wait()
-        assert isinstance(outcome, Coroutine), "what it saw is no news yet"
-        waiting = Observed(nursery, lambda: outcome)
+        assert isinstance(outcome, Rest), "what it saw is no news yet"
+        waiting = Observed(nursery, lambda: finish(outcome))
         await wait_all_tasks_blocked()
         assert (writer.told, waiting.outcomes) == ([], [])
         log.release()
@@ -353,10 +355,10 @@ async def test_while_a_database_recovers_a_request_waits_for_it() -> None:
         world.kill("log")
         await until_restarted(database.database)
         ends = Ends()
-        begun = database.begin([Statement(INCREMENT, [0])], Options(), ends)
-        assert isinstance(begun, Coroutine)
+        begun = begin_nowait(database, [Statement(INCREMENT, [0])], Options(), ends)
+        assert isinstance(begun, Rest)
         log.fails_read = False
-        assert (await begun).results[0].rows == [(2,)]
+        assert (await finish(begun)).results[0].rows == [(2,)]
         assert ends.told == []
 
 

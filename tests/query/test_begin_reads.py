@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
 import pytest
 
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
-from qserver.engine.work import Pending
+from qserver.engine.work import Rest, finish
 from qserver.errors import Forbidden, QserverError, QueryCanceled
 from qserver.query.permissions import Allowed
 from qserver.query.sql_database import (
@@ -18,11 +15,10 @@ from qserver.query.sql_database import (
     SqlDatabase,
     Statement,
     TransactionResult,
-    Waiting,
 )
 from qserver.sql.parameters import Given
 from tests.engine.fakes import Laboratory
-from tests.query.begun import count_runs, ended, plan_of
+from tests.query.begun import Ends, begin_nowait, count_runs, ended, plan_of
 from tests.sql.databases import opened_sql
 
 ROWS = 5000
@@ -36,14 +32,19 @@ async def filled(database: SqlDatabase) -> None:
     )
 
 
-def never(outcome: Any) -> None:
-    raise AssertionError(f"who only reads sends no commit: {outcome!r}")
-
-
 def begin(
     database: SqlDatabase, sql: str, given: Given = None, options: Options = ANY
-) -> TransactionResult | Pending | Waiting:
-    return database.begin([Statement(sql, given)], options, never)
+) -> TransactionResult | Rest:
+    return begin_all(database, [Statement(sql, given)], options)
+
+
+def begin_all(
+    database: SqlDatabase, statements: list[Statement], options: Options = ANY
+) -> TransactionResult | Rest:
+    ends = Ends()
+    begun = begin_nowait(database, statements, options, ends)
+    assert begun is not None and ends.told == [], "who only reads sends no commit"
+    return begun
 
 
 def read(database: SqlDatabase, sql: str, given: Given = None) -> Result:
@@ -90,7 +91,7 @@ async def test_several_that_only_read_are_answered_from_one_durable_snapshot() -
         for statement in statements:
             await database.execute(statement.sql)
         sent = database.database.statistics()
-        begun = database.begin(statements, Options(), never)
+        begun = begin_all(database, statements)
         assert isinstance(begun, TransactionResult)
         assert [each.rows for each in begun.results] == [[("row 1",)], [("row 2",)]]
         assert {each.version for each in begun.results} == {begun.version}
@@ -160,9 +161,9 @@ async def test_what_takes_long_goes_on_where_it_yielded_and_is_run_once(sql: str
         assert plan.may_yield
         runs = count_runs(plan)
         begun = begin(database, sql)
-        assert isinstance(begun, Coroutine)
+        assert isinstance(begun, Rest)
         assert len(runs) == 1, "it has begun"
-        assert (await begun).results == [expected]
+        assert (await finish(begun)).results == [expected]
         assert len(runs) == 1
 
 
@@ -171,9 +172,9 @@ async def test_what_takes_too_long_ends_at_its_deadline() -> None:
         await database.execute("SELECT count(*) FROM generate_series(1, 10)")
         options = Options(timeout_ms=50)
         begun = begin(database, "SELECT count(*) FROM generate_series(1, 100000000)", None, options)
-        assert isinstance(begun, Coroutine)
+        assert isinstance(begun, Rest)
         with pytest.raises(QueryCanceled):
-            await begun
+            await finish(begun)
 
 
 @pytest.mark.parametrize(
@@ -190,8 +191,8 @@ async def test_of_too_many_rows_the_first_are_given(
     async with opened_sql() as database:
         await filled(database)
         begun = begin(database, "SELECT id FROM t ORDER BY id", None, options)
-        assert isinstance(begun, Coroutine) is (rows > 1000), "a page is enough for a few"
-        done = await begun if isinstance(begun, Coroutine) else begun
+        assert isinstance(begun, Rest) is (rows > 1000), "a page is enough for a few"
+        done = await finish(begun) if isinstance(begun, Rest) else begun
         assert isinstance(done, TransactionResult)
         (result,) = done.results
         assert result.rows == [(at,) for at in range(1, rows + 1)]
@@ -202,7 +203,7 @@ async def test_before_a_database_can_be_read_everything_has_to_wait() -> None:
     world = Laboratory()
     database = SqlDatabase(Database(MemoryLog(), world, shards=1), world)
     begun = begin(database, "SELECT 1")
-    assert isinstance(begun, Coroutine)
+    assert isinstance(begun, Rest)
     begun.close()
 
 
@@ -217,7 +218,7 @@ async def test_numbers_are_drawn_without_a_gap_and_none_twice() -> None:
         for _ in range(200):
             begun = begin(database, "SELECT nextval('s')")
             at_once += isinstance(begun, TransactionResult)
-            result = await begun if isinstance(begun, Coroutine) else begun
+            result = await finish(begun) if isinstance(begun, Rest) else begun
             assert isinstance(result, TransactionResult)
             drawn += [row[0] for row in result.results[0].rows]
         assert drawn == list(range(1, 201))
@@ -228,8 +229,8 @@ async def test_a_sequence_is_set_between_two_runs() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE SEQUENCE s")
         begun = begin(database, "SELECT setval('s', 100)")
-        assert isinstance(begun, Coroutine)
-        assert (await begun).results[0].rows == [(100,)]
+        assert isinstance(begun, Rest)
+        assert (await finish(begun)).results[0].rows == [(100,)]
         assert (await database.execute("SELECT nextval('s')")).rows == [(101,)]
 
 

@@ -1,16 +1,16 @@
 """Writing by `begin`: tried here or run by the coordinator, it comes to the same.
 
-    begin ─┬─ PENDING ─┬─ done(result), when it is durable
-           │           ├─ done(error)
-           │           └─ done(coroutine): it has to wait for something else
-           └─ coroutine: it yielded before its commit was sent
+    begin ─┬─ when_replied ─┬─ done(result), when it is durable
+           │                ├─ done(error)
+           │                └─ done(rest): it has to wait for something else
+           └─ rest: it yielded before its commit was sent
 
 When and how often `done` is called is the matter of `test_begin_ends`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
 from qserver.engine.messages import Commit
-from qserver.engine.work import PENDING
+from qserver.engine.work import Rest, finish
 from qserver.errors import Forbidden, QserverError, TooManyRequests
 from qserver.query.permissions import Allowed
 from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
@@ -31,6 +31,7 @@ from tests.query.begun import (
     SERIAL,
     Ends,
     begin,
+    begin_nowait,
     count_runs,
     ended,
     filled,
@@ -217,12 +218,12 @@ async def test_a_plan_that_yields_is_no_longer_left_to_the_coordinator() -> None
         assert learned == [False, True], "only the one that yielded"
         plan_of(database, sql).may_yield = False
         outcome = await send(database, both).wait()
-        assert isinstance(outcome, Coroutine), "the coordinator could not run it"
-        assert (await outcome).retries == 0, "that is no conflict"
+        assert isinstance(outcome, Rest), "the coordinator could not run it"
+        assert (await finish(outcome)).retries == 0, "that is no conflict"
         assert plan_of(database, sql).may_yield
-        begun = database.begin(both, Options(), Ends())
-        assert isinstance(begun, Coroutine), "it is tried here, and yields"
-        await begun
+        begun = begin_nowait(database, both, Options(), Ends())
+        assert isinstance(begun, Rest), "it is tried here, and yields"
+        await finish(begun)
         assert await hits(database) == 3
         found = await database.execute("SELECT min(n), max(n) FROM many")
         assert found.rows == [(3, 3)]
@@ -239,8 +240,8 @@ async def test_more_than_a_page_of_rows_is_not_for_the_coordinator(rows: str) ->
         assert plan_of(database, sql).may_yield
         plan_of(database, sql).may_yield = False
         outcome = await send(database, [Statement(INCREMENT, [0]), Statement(sql)]).wait()
-        assert isinstance(outcome, Coroutine)
-        assert len((await outcome).results[1].rows) == (22 if rows else 9000)
+        assert isinstance(outcome, Rest)
+        assert len((await finish(outcome)).results[1].rows) == (22 if rows else 9000)
         assert plan_of(database, sql).may_yield
 
 
@@ -257,8 +258,8 @@ async def test_who_yields_because_of_another_statement_is_not_to_blame() -> None
         await known(database, light, [100])
         both = [Statement(heavy), *(Statement(light, [each]) for each in range(200, 220))]
         outcome = await send(database, both).wait()
-        assert isinstance(outcome, Coroutine)
-        await outcome
+        assert isinstance(outcome, Rest)
+        await finish(outcome)
         assert plan_of(database, heavy).may_yield
         assert not plan_of(database, light).may_yield
 
@@ -286,8 +287,8 @@ async def test_before_a_database_can_be_read_everything_has_to_wait() -> None:
     world = Laboratory()
     database = SqlDatabase(Database(MemoryLog(), world, shards=1), world)
     ends = Ends()
-    begun = database.begin([Statement(INCREMENT, [0])], Options(), ends)
-    assert isinstance(begun, Coroutine)
+    begun = begin_nowait(database, [Statement(INCREMENT, [0])], Options(), ends)
+    assert isinstance(begun, Rest)
     begun.close()
     assert ends.told == []
 
@@ -373,8 +374,8 @@ async def test_a_sequence_of_which_none_was_ever_drawn_has_to_wait() -> None:
         sql = "INSERT INTO fresh (n) SELECT hits FROM counters WHERE id = $1 RETURNING id"
         await known(database, sql, [-1])
         outcome = await begin(database, sql, [0]).wait()
-        assert isinstance(outcome, Coroutine)
-        assert (await outcome).results[0].rows == [(1,)]
+        assert isinstance(outcome, Rest)
+        assert (await finish(outcome)).results[0].rows == [(1,)]
         assert (await begin(database, sql, [0]).result()).results[0].rows == [(2,)]
 
 
@@ -385,7 +386,7 @@ async def test_a_number_of_one_that_found_the_mailbox_full_is_the_next_one() -> 
         told: list[Ends] = []
         ends = Ends()
         with pytest.raises(TooManyRequests):
-            while database.begin([Statement(SERIAL, [1])], Options(), ends) is PENDING:
+            while begin_nowait(database, [Statement(SERIAL, [1])], Options(), ends) is None:
                 told.append(ends)
                 ends = Ends()
                 assert len(told) <= 3, "the mailbox is small"

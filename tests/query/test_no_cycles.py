@@ -11,16 +11,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
 import pytest
-import trio
 
-from qserver.engine.work import PENDING
 from qserver.query.sql_database import (
     Options,
     SqlDatabase,
     Statement,
     TransactionResult,
-    Waiting,
 )
+from tests.query.begun import Ends, begin_nowait
 from tests.sql.databases import opened_sql
 
 Way: TypeAlias = Callable[[SqlDatabase, str], Awaitable[None]]
@@ -43,15 +41,9 @@ async def execute(database: SqlDatabase, sql: str) -> None:
 
 
 async def begin(database: SqlDatabase, sql: str) -> None:
-    ended = trio.Event()
-
-    def done(outcome: TransactionResult | Exception | Waiting) -> None:
-        assert isinstance(outcome, TransactionResult), outcome
-        ended.set()
-
-    begun = database.begin([Statement(sql, [1])], Options(), done)
-    if begun is PENDING:
-        await ended.wait()
+    ends = Ends()
+    begun = begin_nowait(database, [Statement(sql, [1])], Options(), ends)
+    assert isinstance(begun or await ends.wait(), TransactionResult)
 
 
 @pytest.mark.usefixtures("no_collector")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.control.plane import CONTROL
+from qserver.engine.mailbox import Reply
+from qserver.engine.work import begin, when_replied
 from qserver.http1 import PENDING, Request, Response
 from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
 from qserver.limits import (
@@ -21,12 +24,12 @@ from qserver.limits import (
     HEADS_KEPT_MAX,
     REQUEST_BODY_BYTES_MAX,
 )
-from qserver.web import dataplane
+from qserver.web import query_calls, statement_calls
 from qserver.web.answers import Encoded, Sliced
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message, _Waiting
-from qserver.web.calls import Endpoint, Rest
-from qserver.web.dataplane import QueryCall
+from qserver.web.calls import Endpoint
+from qserver.web.query_calls import QueryCall
 from tests.web.test_app import KEY, new_app, running
 
 LONG = "select i, repeat('x', 1000) as x from generate_series(1, 100000) s(i)"
@@ -237,21 +240,39 @@ async def test_an_answer_in_parts_ends_when_its_reader_is_gone(accept: bytes) ->
 
 
 async def test_what_goes_on_when_nobody_waits_any_more_is_closed_and_holds_nothing() -> None:
+    call, released = holding_call()
+
+    async def unwanted() -> None:
+        raise AssertionError("nobody wants it")
+
+    def serve() -> Generator[Any, Any, Response]:
+        yield Reply()
+        yield unwanted
+        raise AssertionError("nobody wants it")
+
+    call.serve = serve  # type: ignore[method-assign]
+    _, rest = begin(call._steps())
+    assert rest is not None and isinstance(rest.step, Reply)
+    reply = rest.step
+    assert when_replied(rest, partial(call._replied, lambda answer: False))
+    del rest
+    reply.put(None)
+    assert released == ["database"]
+
+
+def holding_call() -> tuple[QueryCall, list[str]]:
+    """A request that has opened its database, and what it has released."""
     released: list[str] = []
 
     class Opened:
         def release(self) -> None:
             released.append("database")
 
-    async def rest() -> Any:
-        raise AssertionError("nobody wants it")
-
     headers = ((b"authorization", f"Bearer {KEY}".encode()),)
     endpoint = new_app().endpoint(Request("POST", "/v1/query", b"", headers))
-    call = QueryCall(endpoint, b"", None, lambda answer: False)
+    call = QueryCall(endpoint, b"", None)
     call._opened = Opened()  # type: ignore[assignment]
-    call.settled(rest())
-    assert released == ["database"]
+    return call, released
 
 
 @pytest.mark.parametrize("size", [[length(9_000_000)], []])
@@ -301,8 +322,8 @@ async def test_a_long_answer_without_memory_is_refused_unless_it_is_of_what_has_
             pool.take_anyway(pool.most)  # others hold all there is
             return [(encoder, [rows]) for encoder, rows in every], True
 
-        monkeypatch.setattr(dataplane, "sliced", sliced)
-        monkeypatch.setattr(dataplane, "ROWS_ENCODED_AT_ONCE", 0)
+        monkeypatch.setattr(statement_calls, "sliced", sliced)
+        monkeypatch.setattr(query_calls, "ROWS_ENCODED_AT_ONCE", 0)
         server = Server(json.dumps({"sql": sql}).encode())
         await server.ask(app)
         assert server.body["success"] is (code is None)
@@ -313,19 +334,17 @@ async def test_a_long_answer_without_memory_is_refused_unless_it_is_of_what_has_
 
 async def test_an_answer_that_comes_to_a_cancelled_task_gives_back_what_it_holds() -> None:
     """It was taken, so whoever has given it does not release what it holds."""
-    waiting, released = _Waiting(), []
+    waiting = _Waiting()
+    call, released = holding_call()
 
-    class Holding:
-        def release(self) -> None:
-            released.append(True)
-
-    async def never_begun() -> Response:
+    def serve() -> Generator[Any, Any, Response]:
+        yield None
         raise AssertionError("nobody waits for it")
 
+    call.serve = serve  # type: ignore[method-assign]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(waiting.response, PENDING)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-        holding: Any = Holding()
-        assert waiting.respond(Rest(holding, never_begun(), never_begun()))
-    assert released == [True]
+        assert waiting.respond(call.start(waiting.respond))
+    assert released == ["database"]

@@ -19,7 +19,6 @@ from qserver.errors import InvalidRequest
 from qserver.web import bulk, change_feed
 from qserver.web.admission import Admission
 from qserver.web.catalogue import BODILESS, ROUTES
-from qserver.web.hot import HOT
 from qserver.web.json_values import encode_json
 from qserver.web.open_transactions import KINDS
 from qserver.web.route import Route
@@ -30,10 +29,11 @@ from qserver.web.routes.description import DescriptionRoutes
 from qserver.web.routes.history import HistoryRoutes
 from qserver.web.routes.upkeep import UpkeepRoutes
 from qserver.web.service import Service
+from qserver.web.statement_routes import STATEMENT_ROUTES
 
 Handler = Callable[..., Awaitable[Any]]
 
-ELSEWHERE = {*HOT, bulk.PATH, change_feed.PATH}
+ELSEWHERE = {*STATEMENT_ROUTES, bulk.PATH, change_feed.PATH}
 """Paths that have endpoints of their own."""
 
 

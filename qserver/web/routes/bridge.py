@@ -7,6 +7,7 @@ The bridge raises a handler's exception again, so that one place answers all err
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,10 +16,9 @@ from quart_trio import QuartTrio
 
 from qserver.control.records import Grant
 from qserver.errors import RequestTooLarge
-from qserver.http1 import Answer, IncomingBody, Response
 from qserver.limits import ANONYMOUS_BODY_BYTES_MAX
 from qserver.web.admission import Admission
-from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.route import Route
 from qserver.web.statuses import Pairs
 
@@ -82,31 +82,33 @@ def _scope(admission: Admission) -> dict[str, Any]:
 
 
 class RouteCall(KeyedCall):
-    _admission: Admission
     endpoint: RouteEndpoint
 
-    def begin(self) -> Answer:
-        if not self.endpoint.route.anonymous:
-            return super().begin()
+    @property
+    def reads_body(self) -> bool:  # type: ignore[override]
+        return self.endpoint.route.method != "GET"
+
+    def serve(self) -> Serving:
+        return self._serve_anybody() if self.endpoint.route.anonymous else super().serve()
+
+    def _serve_anybody(self) -> Serving:
         body, most = self.body, ANONYMOUS_BODY_BYTES_MAX
-        is_read = self.endpoint.route.method != "GET"
-        if not isinstance(body, bytes):
-            return self.after(self._whole(body, most), self.run) if is_read else self.run(b"")
-        if len(body) > most and is_read:
+        if not self.reads_body:
+            body = b""
+        elif not isinstance(body, bytes):
+            body = yield partial(self.whole, body, most)
+        elif len(body) > most:
             raise RequestTooLarge(f"the body is larger than {most} bytes")
-        return self.run(body)
+        return (yield from self.run(body))
 
     def limit(self, grant: Grant) -> None:
         if not self.endpoint.route.for_statement_keys:
             super().limit(grant)
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        return self.run(b"") if self.endpoint.route.method == "GET" else super().read(body, most)
-
-    def run(self, body: bytes) -> Answer:
+    def run(self, body: bytes) -> Serving:
         endpoint = self.endpoint
         grant = None if endpoint.route.anonymous else self.grant
-        self._admission = Admission(
+        admission = Admission(
             endpoint.request,
             endpoint.headers,
             self.client,
@@ -115,10 +117,8 @@ class RouteCall(KeyedCall):
             [],
             request_id=self.request_id,
         )
-        return self.after(endpoint.bridge.ask(self._admission, body), self._collected)
-
-    def _collected(self, collected: Collected) -> Response:
-        headers = self.headers((*collected.headers, *self._admission.headers_out))
+        collected: Collected = yield partial(endpoint.bridge.ask, admission, body)
+        headers = self.headers((*collected.headers, *admission.headers_out))
         return self.answer(collected.status, headers, collected.body)
 
 

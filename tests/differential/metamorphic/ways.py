@@ -9,18 +9,20 @@ it is, so a relation may run its texts in any way.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Overflow
 from traceback import format_exception
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import trio
 
+from qserver.engine.mailbox import Reply
+from qserver.engine.work import begin, finish
 from qserver.errors import QserverError
 from qserver.query.cursor import END, Cursor
 from qserver.query.planning import Planner, make_plan
 from qserver.query.sequence_values import NeedsSequenceValues
-from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
+from qserver.query.sql_database import Options, SqlDatabase, Statement
 from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
 from qserver.sql.functions.numbers.numeric_math import overflow_error
@@ -274,7 +276,7 @@ class TooSlow(QserverError):
 
 
 def _begun(gateway: SqlDatabase) -> Way:
-    """By `begin`, which gives the rows or the rest of the same run."""
+    """By `begin`, which gives the rows or the rest of the same run, for a task to finish."""
     ordinary = _executed(gateway)
 
     async def way(statements: Sequence[str]) -> Answer:
@@ -283,18 +285,15 @@ def _begun(gateway: SqlDatabase) -> Way:
 
         async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
             options = Options(timeout_ms=SECONDS_MAX * 1000)
-            begun = gateway.begin([Statement(statements[0])], options, _no_commit)
-            outcome = await begun if isinstance(begun, Coroutine) else begun
-            assert isinstance(outcome, TransactionResult), outcome
+            outcome, rest = begin(gateway.perform([Statement(statements[0])], options))
+            if rest is not None:
+                assert not isinstance(rest.step, Reply), "a query sends no commit"
+                outcome = await finish(rest)
             return outcome.results[0].rows, outcome.results[0].types
 
         return await _answered(made)
 
     return way
-
-
-def _no_commit(outcome: Any) -> None:
-    raise AssertionError(f"a query sends no commit: {outcome!r}")
 
 
 def _again(gateway: SqlDatabase) -> Way:
