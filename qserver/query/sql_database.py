@@ -196,21 +196,27 @@ class SqlDatabase:
         limits = max_retries, timeout_ms, None, None
         options = Options(*limits, allowed, max_affected, False, as_of, if_version)
         request = self._environment.request(timeout_ms, allowed, request_id)
-        refused, asked = not_a_query if only_queries else None, (Statement(sql, parameters),)
-        work = self._perform(request, asked, options, _reading_stream, refused=refused)
-        return await run(work)  # type: ignore[no-any-return]
+        asked = (Statement(sql, parameters),)
+        snapshot, found, reads = await run(self._prepare(request, asked, options))
+        if reads:
+            return _reading_stream(found[0], snapshot, request)
+        if only_queries:
+            raise not_a_query()
+        outcome = await run(self._write(request, found, options, snapshot))
+        return stream_of(outcome.results[0], snapshot, request)
 
     async def read(
         self, statement: Statement, options: Options, is_known: Callable[[Basis | None], bool]
     ) -> TransactionResult | None:
         """Run a query; None if its result is known, which `is_known` decides by its basis."""
         request = self._environment.request(options.timeout_ms, options.allowed)
-        work = self._perform(request, (statement,), options, _planned, refused=not_a_query)
-        found, snapshot = await run(work)
+        snapshot, found, reads = await run(self._prepare(request, (statement,), options))
+        if not reads:
+            raise not_a_query()
         request.allowed.check_read()
-        if is_known(basis_of(found, snapshot, options.as_of is not None)):
+        if is_known(basis_of(found[0], snapshot, options.as_of is not None)):
             return None
-        results = await run(read_statements(request, [found], options, snapshot))
+        results = await run(read_statements(request, found, options, snapshot))
         return TransactionResult(results, snapshot.version)
 
     async def live(
@@ -223,16 +229,13 @@ class SqlDatabase:
         allowed: Allowed = EVERYTHING,
     ) -> LiveQuery:
         """Begin a live query. Each run of it may take `timeout_ms`."""
-
-        def open_live(found: Found, snapshot: Snapshot, request: Request) -> LiveQuery:
-            new_plan = partial(self._plan_again, found)
-            return LiveQuery(self._database, found, snapshot, request, lines_of, new_plan)
-
         request = self._environment.request(timeout_ms, allowed)
-        statements = (Statement(sql, parameters),)
-        options = Options(allowed=allowed)
-        work = self._perform(request, statements, options, open_live, refused=not_live)
-        return await run(work)  # type: ignore[no-any-return]
+        asked, options = (Statement(sql, parameters),), Options(allowed=allowed)
+        snapshot, (found,), reads = await run(self._prepare(request, asked, options))
+        if not reads:
+            raise not_live()
+        new_plan = partial(self._plan_again, found)
+        return LiveQuery(self._database, found, snapshot, request, lines_of, new_plan)
 
     async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
         """Check a statement that is stored for later, against the newest durable snapshot."""
@@ -321,32 +324,59 @@ class SqlDatabase:
     # --- a request ---
 
     def _perform(
-        self,
-        request: Request,
-        statements: Sequence[Statement],
-        options: Options,
-        opens: Callable[[Found, Snapshot, Request], Any] | None = None,
-        *,
-        refused: Callable[[], QserverError] | None = None,
-    ) -> Generator[Step, Any, Any]:
-        """Find the plans of statements, then read, or run and commit.
+        self, request: Request, statements: Sequence[Statement], options: Options
+    ) -> Generator[Step, Any, TransactionResult]:
+        """Run statements to their end."""
+        snapshot, found, reads = yield from self._prepare(request, statements, options)
+        if reads:
+            return (yield from self._read(request, found, options, snapshot))
+        return (yield from self._write(request, found, options, snapshot))
 
-        Return the result. For one statement with `opens`, return
-        what that makes of a reading statement, or the stream of a writing one; with `refused`, a
-        writing one is refused.
+    def _prepare(
+        self, request: Request, statements: Sequence[Statement], options: Options
+    ) -> Generator[Step, Any, tuple[Snapshot, list[Found], bool]]:
+        """Take a snapshot and find the plans of statements on it.
+
+        Return also whether the request only reads. A reading one fails here if what it reads has
+        changed since `if_version`; a writing one checks that in its transaction.
         """
-        count = len(statements)
-        if count > TRANSACTION_STATEMENTS_MAX:
+        if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        planner, writer, snapshot = self.planner, self._writer, self.snapshots.take()
+        writer, snapshot = self._writer, self.snapshots.take()
         if options.as_of is not None:
             writer, request.environment = None, replace(request.environment, sequences=None)
             snapshot = yield partial(self._database.snapshot_at, options.as_of, request.deadline)
         elif snapshot is None:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
-        reads, at_once = True, count == 1 or writer is None
+        found = yield from self._find_plans(request, statements, snapshot, writer is None)
+        reads = True
+        for _, _, _, plan in found:
+            if plan is None or plan.writes:
+                reads = False
+        if reads and request.once is not None:
+            raise only_reads()
+        if not options.is_plain:
+            if options.dry_run:
+                reads, request.dry_run = False, True
+            if options.if_version is not None and reads:
+                yield from self._check_reads(options.if_version, found, snapshot, writer)
+        return snapshot, found, reads
+
+    def _find_plans(
+        self,
+        request: Request,
+        statements: Sequence[Statement],
+        snapshot: Snapshot,
+        read_only: bool,
+    ) -> Generator[Step, Any, list[Found]]:
+        """Find or make plans, up to the first statement without one.
+
+        Later statements may depend on what that one defines: they are planned when they run. Of
+        several that may write, so are all that have no plan yet.
+        """
+        planner, at_once = self.planner, read_only or len(statements) == 1
         found: list[Found] = []
         for statement in statements:
             sql, given = statement.sql, statement.parameters
@@ -368,49 +398,47 @@ class SqlDatabase:
                     error.statement = len(found)
                     raise  # of several, earlier ones come first: the body raises it in order
             found.append((sql, given, parameterized, plan))
-            if plan is None:  # later statements may depend on what this one defines
+            if plan is None:
                 rest = statements[len(found) :]
                 found += [(each.sql, each.parameters, None, None) for each in rest]
-                reads = False
                 break
-            if plan.writes:
-                reads = False
-        if reads and request.once is not None:
-            raise only_reads()
-        if not options.is_plain:
-            if options.dry_run:
-                reads, request.dry_run = False, True
-            if options.if_version is not None and reads:
-                yield from self._check_reads(options.if_version, found, snapshot, writer)
-        if reads and opens is not None:
-            return opens(found[0], snapshot, request)
-        if refused is not None:
-            raise refused()
-        if writer is None and not reads:
-            result = yield from run_read_only(planner, request, found, options, snapshot)
-            if opens is not None:
-                return stream_of(result.results[0], snapshot, request)
-            return result
+        return found
+
+    def _read(
+        self, request: Request, found: list[Found], options: Options, snapshot: Snapshot
+    ) -> Generator[Step, Any, TransactionResult]:
+        """Run statements that only read, on a snapshot."""
+        try:
+            while True:
+                try:
+                    results = yield from read_statements(request, found, options, snapshot)
+                    return TransactionResult(results, snapshot.version)
+                except NeedsSequenceValues as needs:
+                    yield partial(request.supply, needs)
+        finally:
+            if request.drawn:
+                request.give_back_unused()
+
+    def _write(
+        self, request: Request, found: list[Found], options: Options, snapshot: Snapshot
+    ) -> Generator[Step, Any, TransactionResult]:
+        """Run statements in a transaction; without a writer, only those that write nothing."""
+        writer = self._writer if options.as_of is None else None
+        if writer is None:
+            return (yield from run_read_only(self.planner, request, found, options, snapshot))
         body: Body = run_statements
         try:
             while True:
                 try:
-                    if reads:
-                        results = yield from read_statements(request, found, options, snapshot)
-                        return TransactionResult(results, snapshot.version)
-                    assert writer is not None
-                    result = yield from self._transact(writer, request, found, options, body)
-                    if opens is not None:
-                        return stream_of(result.results[0], snapshot, request)
-                    return result
+                    return (yield from self._transact(writer, request, found, options, body))
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
                 except NeedsSavepoints:
-                    if count == 1:
+                    if len(found) == 1:
                         raise savepoint_alone() from None
                     body = run_with_savepoints
         except SerializationFailure:
-            if options.if_version is not None and writer is not None:
+            if options.if_version is not None:
                 yield partial(writer.check_kept, options.if_version)
             raise
         finally:
@@ -437,7 +465,7 @@ class SqlDatabase:
         found: list[Found],
         options: Options,
         body: Body,
-    ) -> Generator[Step, Any, Any]:
+    ) -> Generator[Step, Any, TransactionResult]:
         """Run statements in a transaction and commit it, or undo it if it is a dry run."""
         if options.if_version is not None:
             body = partial(run_unchanged, body, options.if_version)
@@ -538,10 +566,6 @@ class SqlDatabase:
 
     def __repr__(self) -> str:
         return f"SQL on {self._database!r}, with {self.planner.cache!r}"
-
-
-def _planned(found: Found, snapshot: Snapshot, _: Request) -> tuple[Found, Snapshot]:
-    return found, snapshot
 
 
 def _are_short(found: list[Found]) -> bool:
