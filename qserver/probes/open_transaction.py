@@ -23,6 +23,7 @@ from qserver.engine.world import World
 from qserver.errors import QserverError
 from qserver.probes.steps import SqlStep, Step, counted, judge
 from qserver.query.cursor import END
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import RequestEnvironment
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.query.statements import StatementRun
@@ -143,7 +144,7 @@ class OpenTransaction:
 
 
 def _result(run: StatementRun, step: SqlStep) -> Generator[None, None, Result]:
-    cursor = run.start(step.sql, step.parameters)
+    cursor = run.start(PreparedStatement(step.sql, step.parameters))
     while cursor.gather() is not END:
         yield
     heading, version = cursor.heading, run.transaction.snapshot.version

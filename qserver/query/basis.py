@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from qserver.errors import FeatureNotSupported
-from qserver.query.body import Found
 from qserver.query.planning import slots_of
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.sql.live import check_live
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import Moment
@@ -20,12 +20,14 @@ from qserver.storage.writes import Moment
 Basis: TypeAlias = tuple[Moment, ...]
 
 
-def basis_of(found: Found, snapshot: Snapshot, is_past: bool = False) -> Basis | None:
+def basis_of(
+    statement: PreparedStatement, snapshot: Snapshot, is_past: bool = False
+) -> Basis | None:
     """Return the basis of a query; None if it depends on more than tables.
 
     An older version never changes, so it is the basis itself.
     """
-    _, given, parameterized, plan = found
+    given, parameterized, plan = statement.given, statement.parameterized, statement.plan
     assert plan is not None and parameterized is not None and not plan.writes
     try:
         check_live(plan.statement, slots_of(plan, parameterized.literals, given))

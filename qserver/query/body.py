@@ -19,8 +19,9 @@ from qserver.errors import QserverError
 from qserver.query.affected import AffectedGuard, diff_of
 from qserver.query.cursor import END, Cursor, StatementSteps
 from qserver.query.idempotency import only_reads
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, slots_of
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Diff, Options, Result
 from qserver.query.sequence_values import NeedsSequenceValues
@@ -28,9 +29,7 @@ from qserver.query.slots import run_heavy
 from qserver.query.statements import Controls, StatementRun
 from qserver.query.system_tables import SystemReader
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
-from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
-from qserver.sql.parameters import Given
 from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -38,12 +37,9 @@ from qserver.storage.transaction import Transaction
 COST_BETWEEN_PAUSES = 128
 """What statements of a request may cost (see `StatementRun.cost`) before others may run."""
 
-Found: TypeAlias = tuple[str, Given, Parameterized | None, Plan | None]
-"""A statement with its parameters, and what is known of it before it runs."""
-
 
 def read_statements(
-    request: Request, statements: list[Found], options: Options, snapshot: Snapshot
+    request: Request, statements: list[PreparedStatement], options: Options, snapshot: Snapshot
 ) -> Generator[Step, Any, list[Result]]:
     """Return the results of all statements; each has a plan that only reads."""
     now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
@@ -71,7 +67,7 @@ def read_statements(
 def run_statements(
     planner: Planner,
     request: Request,
-    statements: list[Found],
+    statements: list[PreparedStatement],
     options: Options,
     transaction: Transaction,
     controls: Controls | None = None,
@@ -87,7 +83,7 @@ def run_statements(
     results = [] if results is None else results
     most = 0
     """The work of the heaviest statement since others last ran; `heaviest` is its plan."""
-    heaviest: Plan | None = None
+    heaviest: CachedPlan | None = None
     guard = None if options.max_affected is None else AffectedGuard(run, options.max_affected)
     index = 0
     try:
@@ -95,9 +91,9 @@ def run_statements(
             if transaction.marks is not None:
                 transaction.mark()
             try:
-                cursor = run.start(*statement)
+                cursor = run.start(statement)
             except NotShort:
-                cursor = yield from start_slowly(run, *statement)
+                cursor = yield from start_slowly(run, statement)
             before = context.work
             step = cursor.gather(None, max_rows, cut_rows)
             if step is END:
@@ -132,14 +128,15 @@ def run_statements(
 
 
 Body: TypeAlias = Callable[
-    [Planner, Request, list[Found], Options, Transaction], Generator[Step, Any, list[Result]]
+    [Planner, Request, list[PreparedStatement], Options, Transaction],
+    Generator[Step, Any, list[Result]],
 ]
 
 
 def run_and_undo(
     planner: Planner,
     request: Request,
-    statements: list[Found],
+    statements: list[PreparedStatement],
     options: Options,
     transaction: Transaction,
     body: Body = run_statements,
@@ -155,17 +152,20 @@ def run_and_undo(
     return results, diff
 
 
-def _blame(heaviest: Plan | None) -> None:
+def _blame(heaviest: CachedPlan | None) -> None:
     """Keep the heaviest plan away from the coordinator: the statements together were not short."""
     if heaviest is not None:
         heaviest.may_yield = True
 
 
 def open_reading(
-    statement: Found, base: Snapshot | Transaction, request: Request, context: RequestContext
+    statement: PreparedStatement,
+    base: Snapshot | Transaction,
+    request: Request,
+    context: RequestContext,
 ) -> Cursor:
     """Begin a statement that only reads. A transaction is for its footprint."""
-    sql, given, parameterized, plan = statement
+    given, parameterized, plan = statement.given, statement.parameterized, statement.plan
     assert plan is not None and parameterized is not None and not plan.writes
     request.allowed.check_read()
     reader: Snapshot | Transaction | SystemReader = base
@@ -177,29 +177,26 @@ def open_reading(
         steps = run_heavy(plan, parameterized.literals, given, context, run)
     else:
         steps = plan.compiled.run(reader, slots_of(plan, parameterized.literals, given), context)
-    return Cursor(steps, context, sql, plan)
+    return Cursor(steps, context, statement.sql, plan)
 
 
-def _run_plan(plan: Plan, reader: Any, context: RequestContext, slots: Any) -> StatementSteps:
+def _run_plan(plan: CachedPlan, reader: Any, context: RequestContext, slots: Any) -> StatementSteps:
     return plan.compiled.run(reader, slots, context)
 
 
-def start_slowly(
-    run: StatementRun,
-    sql: str,
-    given: Given,
-    parameterized: Parameterized | None,
-    plan: Plan | None,
-) -> Generator[Step, Any, Cursor]:
+def start_slowly(run: StatementRun, statement: PreparedStatement) -> Generator[Step, Any, Cursor]:
     """Begin a statement that takes long to prepare; other tasks run meanwhile."""
-    planner = run.planner
+    planner, sql, given = run.planner, statement.sql, statement.given
+    parameterized = statement.parameterized
+    if parameterized is None:
+        try:
+            parameterized = planner.parameterize(sql, given)
+        except NotShort:
+            parameterized = yield partial(planner.parameterize_long, sql)
+        statement = PreparedStatement(sql, given, parameterized, statement.plan)
     try:
-        parameterized = parameterized or planner.parameterize(sql, given)
-    except NotShort:
-        parameterized = yield partial(planner.parameterize_long, sql)
-    try:
-        return run.start(sql, given, parameterized, plan)
+        return run.start(statement)
     except NotShort:
         catalog, snapshot = run.transaction.catalog, run.transaction.snapshot
     made = yield partial(planner.prepare, sql, parameterized, catalog, snapshot, given)
-    return run.start(sql, given, parameterized, prepared=made)
+    return run.start(statement, made)

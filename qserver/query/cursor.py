@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.errors import ProgramLimitExceeded, QserverError
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import locate
 from qserver.query.results import Result
 from qserver.sql.execution import Context, Rows, out_of_memory, row_bytes
@@ -41,7 +41,7 @@ END: Final = End.END
 
 
 class Heading(msgspec.Struct, frozen=True):
-    """The columns of a statement that has no plan; see `Plan` for the others."""
+    """The columns of a statement that has no plan; see `CachedPlan` for the others."""
 
     columns: tuple[str, ...] = ()
     types: tuple[SqlType, ...] = ()
@@ -62,7 +62,7 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     """From a plan's compiled function, or of the statement itself."""
     context: Context
     sql: str = ""
-    heading: Plan | Heading = NO_ROWS
+    heading: CachedPlan | Heading = NO_ROWS
     rows: Rows = []
     affected_rows: int = 0
     truncated: bool = False
@@ -70,8 +70,8 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     """Whether it is part of a transaction: then its rows must be checked before the commit."""
 
     @property
-    def plan(self) -> Plan | None:
-        return self.heading if isinstance(self.heading, Plan) else None
+    def plan(self) -> CachedPlan | None:
+        return self.heading if isinstance(self.heading, CachedPlan) else None
 
     def step(self, sent: Any = None) -> Any:
         """Go on for one page at most; its rows are not kept."""

@@ -18,7 +18,7 @@ import msgspec
 
 from qserver.errors import FeatureNotSupported, ProtocolViolation, QserverError
 from qserver.query.catalog_names import CatalogNames
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, make_plan, nodes_of
 from qserver.sql import ast
 from qserver.sql.binder import Literals, bind
@@ -59,7 +59,7 @@ async def describe(planner: Planner, sql: str, snapshot: Snapshot) -> Described:
 def _described(
     sql: str, snapshot: Snapshot, rules: tuple[Rule, ...], budget: StepBudget
 ) -> Described:
-    def planned(parsed: Parsed) -> Plan:
+    def planned(parsed: Parsed) -> CachedPlan:
         fixed = Literals(parsed.literals, fixed=True)
         catalog = snapshot.catalog
         return make_plan(parsed.statement, fixed, catalog, snapshot, rules=rules, budget=budget)

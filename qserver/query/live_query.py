@@ -19,15 +19,17 @@ from contextlib import aclosing
 from typing import TypeAlias
 
 import trio
+from msgspec.structs import replace
 
 from qserver.engine.work import before as before_deadline
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import FeatureNotSupported
-from qserver.query.body import Found, open_reading
+from qserver.query.body import open_reading
 from qserver.query.cursor import END
 from qserver.query.kept_result import KeptResult, Line, changes_of
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import slots_of
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_port import ReadableDatabase
@@ -62,19 +64,19 @@ class LiveQuery:
     def __init__(
         self,
         database: ReadableDatabase,
-        found: Found,
+        statement: PreparedStatement,
         snapshot: Snapshot,
         request: Request,
-        lines_of: Callable[[Plan], Lines],
-        new_plan: Callable[[Snapshot, float], Awaitable[Plan]],
+        lines_of: Callable[[CachedPlan], Lines],
+        new_plan: Callable[[Snapshot, float], Awaitable[CachedPlan]],
     ) -> None:
         """`lines_of` makes the encoder of rows; `new_plan` plans the statement again."""
-        _, given, parameterized, plan = found
+        given, parameterized, plan = statement.given, statement.parameterized, statement.plan
         assert plan is not None and parameterized is not None
         slots = () if is_heavy(given) else slots_of(plan, parameterized.literals, given)
         check_live(plan.statement, slots)
         self._database = database
-        self._found = found
+        self._statement = statement
         self._plan = plan
         self._scan = linear_scan(plan.statement)
         self._environment, self._timeout_ms = request.environment, request.timeout_ms
@@ -88,7 +90,7 @@ class LiveQuery:
         self._kept = None if self._scan is not None else KeptResult(request.environment.pool)
         reader = self._reader
         self.rows = RowStream(
-            lambda: open_reading(found, reader, request, RequestContext(request, reader)),
+            lambda: open_reading(statement, reader, request, RequestContext(request, reader)),
             request,
             snapshot.version,
         )
@@ -153,8 +155,7 @@ class LiveQuery:
                 table=redefined,
             )
         self._plan, self._scan = plan, None if self._kept else linear_scan(plan.statement)
-        sql, given, parameterized, _ = self._found
-        self._found = (sql, given, parameterized, plan)
+        self._statement = replace(self._statement, plan=plan)
 
     # --- the rows that changed ---
 
@@ -241,7 +242,7 @@ class LiveQuery:
             found = (table.entries(index, row) for row in entries.values() if row is not None)
             reader.writes[index.id] = dict(found)
         lines: list[Line] = []
-        await self._run(reader, request, lines.extend, self._found)
+        await self._run(reader, request, lines.extend, self._statement)
         return lines
 
     # --- whole results ---
@@ -252,7 +253,7 @@ class LiveQuery:
         result = KeptResult(request.environment.pool)
         try:
             reader = FootprintReader(now)
-            await self._run(reader, request, result.add, self._found)
+            await self._run(reader, request, result.add, self._statement)
         except BaseException:
             result.release()
             raise
@@ -265,18 +266,16 @@ class LiveQuery:
             before.release()
 
     async def _compare(
-        self, plan: Plan, base: Snapshot, now: Snapshot, request: Request
+        self, plan: CachedPlan, base: Snapshot, now: Snapshot, request: Request
     ) -> AsyncGenerator[Changes, None]:
         """Compare the results on two snapshots, for a linear query, which keeps no result."""
-        sql, given, parameterized, _ = self._found
         before = KeptResult(request.environment.pool)
         result = KeptResult(request.environment.pool)
         try:
-            await self._run(
-                FootprintReader(base), request, before.add, (sql, given, parameterized, plan)
-            )
+            planned = replace(self._statement, plan=plan)
+            await self._run(FootprintReader(base), request, before.add, planned)
             reader = FootprintReader(now)
-            await self._run(reader, request, result.add, self._found)
+            await self._run(reader, request, result.add, self._statement)
             self._arm(reader.footprint.settled(), now)
             for changes in changes_of(before.counts, result.counts):
                 yield changes
@@ -289,11 +288,11 @@ class LiveQuery:
         reader: Transaction,
         request: Request,
         take: Callable[[list[Line]], None],
-        found: Found,
+        statement: PreparedStatement,
     ) -> None:
         """Run the query; a short one does not yield."""
         context = RequestContext(request, reader)
-        cursor = open_reading(found, reader, request, context)
+        cursor = open_reading(statement, reader, request, context)
         pages = 0
         try:
             while (page := cursor.step()) is not END:

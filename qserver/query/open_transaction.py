@@ -36,10 +36,11 @@ from qserver.limits import (
     TRANSACTION_STATEMENTS_MAX,
 )
 from qserver.query.affected import diff_of
-from qserver.query.body import Found, run_statements, start_slowly
+from qserver.query.body import run_statements, start_slowly
 from qserver.query.cursor import Cursor, StatementSteps
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.planning import Planner
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Diff, Options, Result, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
@@ -144,15 +145,15 @@ class OpenTransaction:
         step: StepTransaction,
     ) -> Generator[Step, Any, TransactionResult]:
         request.dry_run = options.dry_run
-        found: list[Found] = [
-            (each.sql, each.parameters, each.parameterized, None) for each in statements
+        asked = [
+            PreparedStatement(each.sql, each.parameters, each.parameterized) for each in statements
         ]
         results: list[Result] = []
         listed = ListedSavepoints(self._stepped, step, results)
         controls: Controls = partial(self._control, not options.dry_run)
         if len(statements) > 1 and not options.dry_run:
             controls = listed.perform
-        body = run_statements(planner, request, found, options, step, controls, results)
+        body = run_statements(planner, request, asked, options, step, controls, results)
         diff: Diff | None = None
         try:
             _, rest = begin(body)
@@ -269,12 +270,13 @@ class OpenTransaction:
             outcome = yield from self.perform(planner, request, [statement], options)
             return stream_of(outcome.results[0], step.snapshot, request)
         self.statements += 1
+        sql, given = statement.sql, statement.parameters
 
         def new_cursor() -> Cursor:
             step.begin_again()
             step.mark()
             again = StatementRun(planner, step, request)
-            return again.start(statement.sql, statement.parameters, plan=plan)
+            return again.start(PreparedStatement(sql, given, None, plan))
 
         try:
             return StepStream(self, step, new_cursor, request)
@@ -296,7 +298,7 @@ class OpenTransaction:
                     sql, parameterized, transaction.catalog, transaction.snapshot, given
                 ).plan
         except NotShort:
-            cursor = yield from start_slowly(run, sql, given, None, None)
+            cursor = yield from start_slowly(run, PreparedStatement(sql, given))
             cursor.close()
             plan = cursor.plan
         return None if plan is None or plan.writes else plan

@@ -2,7 +2,7 @@
 
     fingerprint ──► CachedPlans ─┬─ literals: the plan may depend on their values
                                  ├─ undecided parameters: it depends on the types of their values
-                                 └─ those values and types ──► Plan
+                                 └─ those values and types ──► CachedPlan
 
 A plan is good for the very definitions that it was made from: it remembers them by name, and holds
 while the catalog has the same objects under those names. One `is` shows that the catalog is the one
@@ -57,7 +57,7 @@ class PlanCacheStatistics(msgspec.Struct, frozen=True):
     """Approximate memory of the plans."""
 
 
-class Plan:
+class CachedPlan:
     """A compiled statement, the definitions it was made from, and the columns of its result."""
 
     __slots__ = (
@@ -161,14 +161,14 @@ class CachedPlans:
         self.in_fingerprint: frozenset[int] = frozenset()
         self.values_of: Callable[[Sequence[Any]], Any] = _no_values
         """Returns those of a statement's literals that belong to the fingerprint."""
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, CachedPlan] = {}
 
     def key(self, literals: Sequence[Any], given: Given) -> Any:
         """Return what tells the plans of the fingerprint apart."""
         values = self.values_of(literals)
         return (values, types_of(given, self.undecided)) if self.undecided else values
 
-    def add(self, plan: Plan, literals: Sequence[Any], given: Given) -> None:
+    def add(self, plan: CachedPlan, literals: Sequence[Any], given: Given) -> None:
         in_fingerprint, undecided = (
             plan.in_fingerprint | self.in_fingerprint,
             plan.undecided.union(self.undecided),
@@ -247,7 +247,7 @@ class PlanCache:
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given = None,
-    ) -> Plan | None:
+    ) -> CachedPlan | None:
         kept = self._fingerprints.get(fingerprint)
         if kept is None:
             self._misses += 1
@@ -269,7 +269,7 @@ class PlanCache:
         return None
 
     def keep(
-        self, fingerprint: Any, literals: Sequence[Any], plan: Plan, given: Given = None
+        self, fingerprint: Any, literals: Sequence[Any], plan: CachedPlan, given: Given = None
     ) -> None:
         """Keep a plan, unless it would take too much of the memory for plans."""
         if plan.size > self._bytes_most // PLANS_LARGE_MIN:

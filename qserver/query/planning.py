@@ -27,7 +27,7 @@ from qserver.errors import (
 )
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
-from qserver.query.plan_cache import KeptPlans, Plan, PlanCache
+from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCache
 from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.parsed import parsed_expression
@@ -82,8 +82,8 @@ class Prepared(msgspec.Struct, frozen=True):
     """
 
     parsed: Parsed
-    plan: Plan | None = None
-    inner: Plan | QserverError | None = None
+    plan: CachedPlan | None = None
+    inner: CachedPlan | QserverError | None = None
 
 
 class Planner:
@@ -137,7 +137,7 @@ class Planner:
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given = None,
-    ) -> Plan | None:
+    ) -> CachedPlan | None:
         return self.cache.find(
             (parameterized.fingerprint, parameterized.kinds),
             parameterized.literals,
@@ -256,15 +256,15 @@ class Planner:
         snapshot: Snapshot,
         declared: Mapping[int | str, SqlType] | None,
         given: Given,
-    ) -> Plan:
+    ) -> CachedPlan:
         """Make a plan for part of a definition that takes long to plan; do not keep it."""
 
-        def work(check: Check) -> Plan:
+        def work(check: Check) -> CachedPlan:
             budget = StepBudget.watched(STEPS_BETWEEN_LOOKS, check)
             rules = self.rules
             return make_plan(statement, literals, catalog, snapshot, declared, given, rules, budget)
 
-        plan: Plan = await self._compute(work)
+        plan: CachedPlan = await self._compute(work)
         return plan
 
     def plan_of(
@@ -274,7 +274,7 @@ class Planner:
         types: Sequence[SqlType],
         catalog: Catalog,
         snapshot: Snapshot,
-    ) -> Plan:
+    ) -> CachedPlan:
         """Return a plan for a statement of the engine's own, kept under a name."""
         plan = self.cache.find(name, (), catalog, snapshot)
         if plan is None:
@@ -284,7 +284,7 @@ class Planner:
         return plan
 
 
-def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
+def slots_of(plan: CachedPlan, literals: Sequence[Any], given: Given) -> Any:
     """Return what compiled code gets of one execution: literals by index, parameters by name."""
     if plan.parameters is not None:
         return plan.parameters.slots(literals, given)
@@ -368,7 +368,7 @@ def make_plan(
     given: Given = None,
     rules: tuple[Rule, ...] = RULES,
     budget: StepBudget | None = None,
-) -> Plan:
+) -> CachedPlan:
     """Bind, optimize and compile a statement.
 
     `declared` has the types of parameters, if they are known; otherwise they are inferred from
@@ -391,7 +391,7 @@ def make_plan(
     nodes = sum(1 for _ in everything(optimized))
     if changes and names.system_tables:
         _refuse_system_tables(optimized)
-    return Plan(
+    return CachedPlan(
         compiled,
         optimized,
         catalog,

@@ -12,8 +12,9 @@ import msgspec
 
 from qserver.engine.work import Step
 from qserver.errors import ReadOnlyTransaction
-from qserver.query.body import Found, run_statements
+from qserver.query.body import run_statements
 from qserver.query.planning import Planner
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.refusals import cannot_write, hint_of
 from qserver.query.request import Request
 from qserver.query.results import Options, TransactionResult
@@ -25,15 +26,15 @@ from qserver.storage.transaction import Transaction
 def run_read_only(
     planner: Planner,
     request: Request,
-    found: list[Found],
+    statements: list[PreparedStatement],
     options: Options,
     snapshot: Snapshot,
 ) -> Generator[Step, Any, TransactionResult]:
     """Return the results of statements; raise ReadOnlyTransaction if one of them writes."""
-    if any(plan is not None and plan.writes for *_, plan in found):
-        raise cannot_write(found, options)
+    if any(each.plan is not None and each.plan.writes for each in statements):
+        raise cannot_write(statements, options)
     request.allowed = msgspec.structs.replace(request.allowed, read_only=True)
-    steps = run_statements(planner, request, found, options, Transaction(snapshot))
+    steps = run_statements(planner, request, statements, options, Transaction(snapshot))
     answer: Any = None
     try:
         while True:
@@ -42,7 +43,7 @@ def run_read_only(
     except StopIteration as ended:
         return TransactionResult(ended.value, snapshot.version)
     except NeedsSavepoints:
-        raise cannot_write(found, options) from None
+        raise cannot_write(statements, options) from None
     except ReadOnlyTransaction as error:
         error.hint = error.hint or hint_of(options)
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qserver.errors import InvalidRequest, MethodNotAllowed, ReadOnlyTransaction
-from qserver.query.body import Found
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.results import Options
 
 
@@ -19,14 +19,14 @@ def not_live() -> InvalidRequest:
     return InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
 
 
-def cannot_write(found: list[Found], options: Options) -> ReadOnlyTransaction:
+def cannot_write(statements: list[PreparedStatement], options: Options) -> ReadOnlyTransaction:
     what = "this database can only be read here"
     if options.as_of is not None:
         what = "what was can only be read"
     error = ReadOnlyTransaction(f"the statement writes, and {what}", hint=hint_of(options))
-    writes = (plan is None or plan.writes for _, _, _, plan in found)
+    writes = (each.plan is None or each.plan.writes for each in statements)
     error.statement = list(writes).index(True)
-    word = found[error.statement][0].split(maxsplit=1)[0].upper()
+    word = statements[error.statement].sql.split(maxsplit=1)[0].upper()
     if word in ("SAVEPOINT", "ROLLBACK", "RELEASE"):
         error.message = f"{word} is for statements that write, and what was can only be read"
     return error

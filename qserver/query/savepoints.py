@@ -25,9 +25,10 @@ from qserver.errors import (
     ProgramLimitExceeded,
 )
 from qserver.limits import SAVEPOINTS_MAX
-from qserver.query.body import Found, run_statements
+from qserver.query.body import run_statements
 from qserver.query.cursor import StatementSteps
 from qserver.query.planning import Planner
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Options, Result
 from qserver.query.transaction_control import command_of
@@ -122,7 +123,7 @@ class ListedSavepoints:
 def run_with_savepoints(
     planner: Planner,
     request: Request,
-    statements: list[Found],
+    statements: list[PreparedStatement],
     options: Options,
     transaction: Transaction,
 ) -> Generator[Step, Any, list[Result]]:

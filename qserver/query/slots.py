@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from qserver.query.cursor import StatementSteps
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import slots_of
 from qserver.sql.execution import Context
 from qserver.sql.parameter_steps import is_heavy
@@ -15,7 +15,7 @@ from qserver.sql.parameters import Given
 
 
 def slots_in_steps(
-    plan: Plan, literals: Sequence[Any], given: Given, context: Context
+    plan: CachedPlan, literals: Sequence[Any], given: Given, context: Context
 ) -> Generator[None, None, Any]:
     """Call `slots_of`; for heavy values, yield in between and check the deadline."""
     if plan.parameters is None or not is_heavy(given):
@@ -24,7 +24,7 @@ def slots_in_steps(
 
 
 def run_heavy(
-    plan: Plan,
+    plan: CachedPlan,
     literals: Sequence[Any],
     given: Given,
     context: Context,

@@ -49,7 +49,6 @@ from qserver.query.basis import Basis, basis_of
 from qserver.query.body import (
     COST_BETWEEN_PAUSES,
     Body,
-    Found,
     open_reading,
     read_statements,
     run_and_undo,
@@ -61,8 +60,9 @@ from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
+from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.read_only import run_read_only
 from qserver.query.refusals import not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
@@ -224,7 +224,7 @@ class SqlDatabase:
         sql: str,
         parameters: Given = None,
         *,
-        lines_of: Callable[[Plan], Lines],
+        lines_of: Callable[[CachedPlan], Lines],
         timeout_ms: float | None = None,
         allowed: Allowed = EVERYTHING,
     ) -> LiveQuery:
@@ -334,7 +334,7 @@ class SqlDatabase:
 
     def _prepare(
         self, request: Request, statements: Sequence[Statement], options: Options
-    ) -> Generator[Step, Any, tuple[Snapshot, list[Found], bool]]:
+    ) -> Generator[Step, Any, tuple[Snapshot, list[PreparedStatement], bool]]:
         """Take a snapshot and find the plans of statements on it.
 
         Return also whether the request only reads. A reading one fails here if what it reads has
@@ -352,7 +352,8 @@ class SqlDatabase:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
         found = yield from self._find_plans(request, statements, snapshot, writer is None)
         reads = True
-        for _, _, _, plan in found:
+        for each in found:
+            plan = each.plan
             if plan is None or plan.writes:
                 reads = False
         if reads and request.once is not None:
@@ -370,14 +371,14 @@ class SqlDatabase:
         statements: Sequence[Statement],
         snapshot: Snapshot,
         read_only: bool,
-    ) -> Generator[Step, Any, list[Found]]:
+    ) -> Generator[Step, Any, list[PreparedStatement]]:
         """Find or make plans, up to the first statement without one.
 
         Later statements may depend on what that one defines: they are planned when they run. Of
         several that may write, so are all that have no plan yet.
         """
         planner, at_once = self.planner, read_only or len(statements) == 1
-        found: list[Found] = []
+        found: list[PreparedStatement] = []
         for statement in statements:
             sql, given = statement.sql, statement.parameters
             parameterized = plan = None
@@ -397,15 +398,15 @@ class SqlDatabase:
                 if at_once:
                     error.statement = len(found)
                     raise  # of several, earlier ones come first: the body raises it in order
-            found.append((sql, given, parameterized, plan))
+            found.append(PreparedStatement(sql, given, parameterized, plan))
             if plan is None:
                 rest = statements[len(found) :]
-                found += [(each.sql, each.parameters, None, None) for each in rest]
+                found += [PreparedStatement(each.sql, each.parameters) for each in rest]
                 break
         return found
 
     def _read(
-        self, request: Request, found: list[Found], options: Options, snapshot: Snapshot
+        self, request: Request, found: list[PreparedStatement], options: Options, snapshot: Snapshot
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements that only read, on a snapshot."""
         try:
@@ -420,7 +421,7 @@ class SqlDatabase:
                 request.give_back_unused()
 
     def _write(
-        self, request: Request, found: list[Found], options: Options, snapshot: Snapshot
+        self, request: Request, found: list[PreparedStatement], options: Options, snapshot: Snapshot
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements in a transaction; without a writer, only those that write nothing."""
         writer = self._writer if options.as_of is None else None
@@ -447,7 +448,10 @@ class SqlDatabase:
 
     @staticmethod
     def _check_reads(
-        version: int, found: list[Found], snapshot: Snapshot, writer: WritableDatabase | None
+        version: int,
+        found: list[PreparedStatement],
+        snapshot: Snapshot,
+        writer: WritableDatabase | None,
     ) -> Generator[Step, Any, None]:
         """Raise SerializationFailure, with its cause, if what is read has changed since."""
         try:
@@ -462,7 +466,7 @@ class SqlDatabase:
         self,
         writer: WritableDatabase,
         request: Request,
-        found: list[Found],
+        found: list[PreparedStatement],
         options: Options,
         body: Body,
     ) -> Generator[Step, Any, TransactionResult]:
@@ -537,7 +541,7 @@ class SqlDatabase:
         snapshot: Snapshot,
         deadline: float,
         given: Given,
-    ) -> Generator[Step, Any, Plan | None]:
+    ) -> Generator[Step, Any, CachedPlan | None]:
         """Return a plan for a statement that can be run on a snapshot; for any other, None."""
         planner, catalog = self.planner, snapshot.catalog
         try:
@@ -551,9 +555,11 @@ class SqlDatabase:
         )
         return made.plan
 
-    async def _plan_again(self, found: Found, snapshot: Snapshot, deadline: float) -> Plan:
+    async def _plan_again(
+        self, statement: PreparedStatement, snapshot: Snapshot, deadline: float
+    ) -> CachedPlan:
         """Return a new plan for a query whose plan a change of definitions invalidated."""
-        sql, given, parameterized, _ = found
+        sql, given, parameterized = statement.sql, statement.given, statement.parameterized
         assert parameterized is not None
         plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)
         if plan is None:
@@ -568,20 +574,23 @@ class SqlDatabase:
         return f"SQL on {self._database!r}, with {self.planner.cache!r}"
 
 
-def _are_short(found: list[Found]) -> bool:
+def _are_short(found: list[PreparedStatement]) -> bool:
     """Return whether all statements have a plan and no plan has ever yielded."""
     if len(found) > COST_BETWEEN_PAUSES:
         return False
-    for _, given, _, plan in found:
-        if plan is None or plan.may_yield or plan.system_tables or is_heavy(given):
+    for each in found:
+        plan = each.plan
+        if plan is None or plan.may_yield or plan.system_tables or is_heavy(each.given):
             return False
     return True
 
 
-def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowStream:
+def _reading_stream(
+    statement: PreparedStatement, snapshot: Snapshot, request: Request
+) -> RowStream:
     """Return a stream of the rows of a reading statement, as they are found."""
     return RowStream(
-        lambda: open_reading(found, snapshot, request, RequestContext(request, snapshot)),
+        lambda: open_reading(statement, snapshot, request, RequestContext(request, snapshot)),
         request,
         snapshot.version,
     )

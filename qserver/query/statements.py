@@ -23,7 +23,7 @@ from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
 from qserver.query.described import view_text
 from qserver.query.foreign_keys import check_foreign_key, enforce
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import (
     Planner,
     Prepared,
@@ -31,6 +31,7 @@ from qserver.query.planning import (
     slots_of,
     statement_inside,
 )
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.slots import run_heavy, slots_in_steps
 from qserver.query.system_tables import SystemReader
@@ -41,7 +42,6 @@ from qserver.sql.binder import Literals
 from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
 from qserver.sql.explain import explain
-from qserver.sql.fingerprint import Parameterized
 from qserver.sql.live import explain_live
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
@@ -101,21 +101,14 @@ class StatementRun:
         self.affected_besides = 0
         """Rows that changed and are not in `affected_rows` of a statement: by foreign keys."""
 
-    def start(
-        self,
-        text: str,
-        given: Given,
-        parameterized: Parameterized | None = None,
-        plan: Plan | None = None,
-        prepared: Prepared | None = None,
-    ) -> Cursor:
+    def start(self, statement: PreparedStatement, prepared: Prepared | None = None) -> Cursor:
         """Begin a statement; raise here whatever is wrong with it as a whole.
 
-        A caller that has parameterized the text passes `parameterized`, one that has found a plan
-        passes `plan`, which is used if the catalog is still the same. NotShort: the statement takes
-        long to prepare, so the caller prepares it elsewhere and passes `prepared`.
+        NotShort: the statement takes long to prepare, so the caller prepares it elsewhere and
+        passes `prepared`.
         """
-        parameterized = parameterized or self.planner.parameterize(text, given)
+        text, given, plan = statement.sql, statement.given, statement.plan
+        parameterized = statement.parameterized or self.planner.parameterize(text, given)
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         if plan is None or plan.catalog is not catalog:
             plan = None if prepared else self.planner.find(parameterized, catalog, snapshot, given)
@@ -139,7 +132,7 @@ class StatementRun:
             steps = self.run_plan(plan, slots_of(plan, parameterized.literals, given))
         return Cursor(steps, self.context, text, plan, commits=True)
 
-    def _check_allowed(self, plan: Plan, runs: bool = True) -> None:
+    def _check_allowed(self, plan: CachedPlan, runs: bool = True) -> None:
         if plan.writes:
             self.allowed.check_write(runs)
             if runs:
@@ -179,7 +172,7 @@ class StatementRun:
             transaction.definitions += (Definitions(text, names, rewritten),)
         return affected
 
-    def _depend_on(self, plan: Plan) -> None:
+    def _depend_on(self, plan: CachedPlan) -> None:
         """Add the names of a plan to the footprint."""
         transaction = self.transaction
         if transaction.catalog is transaction.snapshot.catalog:
@@ -188,7 +181,7 @@ class StatementRun:
             for name in plan.names:
                 transaction.find_definition(name)
 
-    def run_plan(self, plan: Plan, slots: Any) -> StatementSteps:
+    def run_plan(self, plan: CachedPlan, slots: Any) -> StatementSteps:
         transaction = self.transaction
         self._depend_on(plan)
         reader = SystemReader(transaction) if plan.system_tables else transaction
@@ -244,7 +237,7 @@ class StatementRun:
         literals: Sequence[Any],
         declared: Mapping[int | str, SqlType] | None = NO_PARAMETERS,
         given: Given = None,
-    ) -> Generator[Step, Any, Plan]:
+    ) -> Generator[Step, Any, CachedPlan]:
         """Return a plan for what a definition computes, made elsewhere if it takes long."""
         plan = yield from self._made(statement, literals, declared, given)
         self._depend_on(plan)
@@ -256,7 +249,7 @@ class StatementRun:
         literals: Sequence[Any],
         declared: Mapping[int | str, SqlType] | None,
         given: Given,
-    ) -> Generator[Step, Any, Plan]:
+    ) -> Generator[Step, Any, CachedPlan]:
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         made = self._prepared
         if made is not None and statement is statement_inside(made.parsed.statement):
@@ -271,7 +264,7 @@ class StatementRun:
             return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, budget)
         except NotShort:
             fixed = Literals(literals, fixed=True)
-            plan: Plan = yield partial(
+            plan: CachedPlan = yield partial(
                 self.planner.make_long, statement, fixed, catalog, snapshot, declared, given
             )
         return plan
@@ -369,7 +362,9 @@ class StatementRun:
         yield [(line,) for line in lines]
         return affected
 
-    def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, tuple[list[str], int]]:
+    def _analyzed(
+        self, plan: CachedPlan, slots: Any
+    ) -> Generator[None, None, tuple[list[str], int]]:
         """Run the plan; return lines with the numbers of rows that it gave and changed, and the
         latter."""
         rows = loaded = 0

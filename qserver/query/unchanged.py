@@ -12,8 +12,9 @@ from typing import Any
 
 from qserver.engine.work import Step
 from qserver.errors import InvalidRequest, SerializationFailure
-from qserver.query.body import Body, Found
+from qserver.query.body import Body
 from qserver.query.planning import Planner
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Options, Result
 from qserver.storage.conflict import Conflict
@@ -23,10 +24,11 @@ from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.schema import Table
 
 
-def check_reads(version: int, found: Iterable[Found], snapshot: Snapshot) -> None:
+def check_reads(version: int, statements: Iterable[PreparedStatement], snapshot: Snapshot) -> None:
     """Raise if a table that these plans read has changed since the version."""
     _check_exists(version, snapshot)
-    for index, (_, _, _, plan) in enumerate(found):
+    for index, statement in enumerate(statements):
+        plan = statement.plan
         assert plan is not None, "statements that only read have plans"
         for definition in plan.names.values():
             if isinstance(definition, Table):
@@ -38,7 +40,7 @@ def run_unchanged(
     version: int,
     planner: Planner,
     request: Request,
-    statements: list[Found],
+    statements: list[PreparedStatement],
     options: Options,
     transaction: Transaction,
 ) -> Generator[Step, Any, list[Result]]:

@@ -35,7 +35,7 @@ from typing import IO, Final
 
 import trio
 
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.sql.fingerprint import MARK, Parameterized
 
 BEAT_SECONDS: Final = 0.25
@@ -176,7 +176,9 @@ def fingerprint_of(frame: FrameType | None) -> str:
     """The fingerprint of the statement that a stack executes."""
     while frame is not None:
         for value in list(frame.f_locals.values()):
-            fingerprint = value.fingerprint if isinstance(value, Parameterized | Plan) else None
+            fingerprint = (
+                value.fingerprint if isinstance(value, Parameterized | CachedPlan) else None
+            )
             if isinstance(fingerprint, tuple) and fingerprint:
                 fingerprint = fingerprint[0]
             if isinstance(fingerprint, str):

@@ -8,9 +8,9 @@ from typing import Any, Final
 import trio
 
 from qserver.query import foreign_keys, sql_database, statements
-from qserver.query.body import Found
 from qserver.query.cursor import Cursor
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
@@ -24,14 +24,14 @@ from simulations.mutants.mutant import Mutant
 
 
 def _keep_plans_of_old_definitions(original: Any) -> Any:
-    def holds_in(self: Plan, catalog: Catalog) -> bool:
+    def holds_in(self: CachedPlan, catalog: Catalog) -> bool:
         return all(catalog.find(name) is not None for name in self.names)
 
     return holds_in
 
 
 def _depend_on_no_definition(original: Any) -> Any:
-    def run_plan(self: StatementRun, plan: Plan, slots: Any) -> Any:
+    def run_plan(self: StatementRun, plan: CachedPlan, slots: Any) -> Any:
         kept = dict(self.transaction.names_seen)
         steps = original(self, plan, slots)
         self.transaction.names_seen = kept
@@ -110,24 +110,29 @@ def _check_without_footprint(original: Any) -> Any:
 
 
 def _read_the_newest(original: Any) -> Any:
-    def begin(self: SqlDatabase, *arguments: Any) -> Any:
+    def prepare(self: SqlDatabase, *arguments: Any) -> Generator[Any, Any, Any]:
         database: Any = self.database
         generation = database._generation
         if generation is None:
-            return original(self, *arguments)
+            return (yield from original(self, *arguments))
+        steps = original(self, *arguments)
         database.snapshots.take = lambda *_, **__: generation.versions.newest
         try:
-            return original(self, *arguments)
+            next(steps)
+        except StopIteration as end:
+            return end.value
         finally:
             del database.snapshots.take
+        steps.close()
+        return (yield from original(self, *arguments))
 
-    return begin
+    return prepare
 
 
 def _read_what_moves(original: Any) -> Any:
-    def open_reading(found: Found, snapshot: Snapshot, *rest: Any) -> Cursor:
+    def open_reading(statement: PreparedStatement, snapshot: Snapshot, *rest: Any) -> Cursor:
         moving = Transaction(snapshot)
-        cursor: Cursor = original(found, moving, *rest)
+        cursor: Cursor = original(statement, moving, *rest)
         context: Any = cursor.context
         context.moving = moving
         return cursor
@@ -158,7 +163,7 @@ MUTANTS: Final = (
         "keep_plans_of_old_definitions",
         "a plan is kept although a table that it was made from was redefined",
         ("sql_definitions",),
-        ((Plan, "holds_in", _keep_plans_of_old_definitions),),
+        ((CachedPlan, "holds_in", _keep_plans_of_old_definitions),),
     ),
     Mutant(
         "depend_on_no_definition",
@@ -222,7 +227,7 @@ MUTANTS: Final = (
         "begin_from_the_newest",
         "what is answered without waiting comes from a snapshot that is not durable",
         ("sql_bank", "sql_keys"),
-        ((SqlDatabase, "begin", _read_the_newest),),
+        ((SqlDatabase, "_prepare", _read_the_newest),),
     ),
     Mutant(
         "stream_what_is_newer",

@@ -12,7 +12,8 @@ from qserver.engine.coordinator import Coordinator
 from qserver.engine.messages import Answer, Append, Commit, Committed
 from qserver.query import foreign_keys, plan_cache, statements
 from qserver.query.cursor import Cursor
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.statements import StatementRun
 from qserver.sql.codegen import change_printer
 from qserver.storage import transaction
@@ -135,7 +136,7 @@ def _log_rows_without_definitions(original: Any) -> Any:
 
 
 def _hold_by_number(original: Any) -> Any:
-    def holds_in(self: Plan, catalog: Catalog) -> bool:
+    def holds_in(self: CachedPlan, catalog: Catalog) -> bool:
         for name, definition in self.names.items():
             found = catalog.find(name)
             if found is None or getattr(found, "id", found) != getattr(definition, "id", None):
@@ -146,19 +147,13 @@ def _hold_by_number(original: Any) -> Any:
 
 
 def _use_what_was_found(original: Any) -> Any:
-    def start(
-        self: StatementRun,
-        text: str,
-        given: Any,
-        parameterized: Any = None,
-        plan: Plan | None = None,
-        **options: Any,
-    ) -> Cursor:
+    def start(self: StatementRun, statement: PreparedStatement, *prepared: Any) -> Cursor:
+        plan = statement.plan
         if plan is not None:
             catalog = self.transaction.catalog
             if all(catalog.find(name) is not None for name in plan.names):
                 plan.catalog = catalog
-        cursor: Cursor = original(self, text, given, parameterized, plan, **options)
+        cursor: Cursor = original(self, statement, *prepared)
         return cursor
 
     return start
@@ -226,7 +221,7 @@ MUTANTS: Final = (
         "hold_a_plan_by_the_number",
         "a plan is kept while the tables that it was made from have the same numbers",
         ("sql_migrations", "sql_definitions"),
-        ((plan_cache.Plan, "holds_in", _hold_by_number),),
+        ((plan_cache.CachedPlan, "holds_in", _hold_by_number),),
     ),
     Mutant(
         "use_the_plan_that_was_found",

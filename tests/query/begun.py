@@ -15,7 +15,7 @@ from qserver.engine import work
 from qserver.engine.work import Rest, finish, when_replied
 from qserver.errors import QserverError
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.sql_database import (
     Options,
     SqlDatabase,
@@ -127,7 +127,7 @@ async def hits(database: SqlDatabase, counter: int = 0) -> int:
     return result.rows[0][0]  # type: ignore[no-any-return]
 
 
-def plan_of(database: SqlDatabase, sql: str) -> Plan:
+def plan_of(database: SqlDatabase, sql: str) -> CachedPlan:
     """The plan that is kept for a text without pinned literals."""
     parameterized = database.planner.parameterize(sql, None)
     kept = database.planner.cache._fingerprints[parameterized.fingerprint, parameterized.kinds]
@@ -135,7 +135,7 @@ def plan_of(database: SqlDatabase, sql: str) -> Plan:
     return plan
 
 
-def count_runs(plan: Plan) -> list[None]:
+def count_runs(plan: CachedPlan) -> list[None]:
     """Grows by one whenever the plan is run."""
     runs: list[None] = []
     run = plan.compiled.run

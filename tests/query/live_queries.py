@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from qserver.query.live_query import LiveQuery
-from qserver.query.plan_cache import Plan
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.execution import Rows
 from qserver.sql.parameters import Given
@@ -16,7 +16,7 @@ def lines(rows: Rows) -> list[bytes]:
     return [encode(row) for row in rows]
 
 
-def lines_of(_: Plan) -> object:
+def lines_of(_: CachedPlan) -> object:
     return lines
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from qserver.limits import PARAMETERS_MAX, PLANS_KEPT_BYTES_MAX, PLANS_OF_FINGERPRINT_MAX
-from qserver.query.plan_cache import PLANS_LARGE_MIN, KeptPlans, Plan, PlanCache
+from qserver.query.plan_cache import PLANS_LARGE_MIN, CachedPlan, KeptPlans, PlanCache
 from qserver.sql.execution import Compiled, Context, Run
 from qserver.sql.plan import OneRow, OutputColumn, Select
 from qserver.storage.snapshot import Snapshot
@@ -29,8 +29,8 @@ COMPILED = Compiled((OutputColumn("a", INTEGER),), run, False, "", ())
 
 def plan_for(
     snapshot: Snapshot, in_fingerprint: Iterable[int] = (), tables: Iterable[Table] = (PLAIN,)
-) -> Plan:
-    return Plan(
+) -> CachedPlan:
+    return CachedPlan(
         COMPILED,
         Select(OneRow(), 0, COMPILED.columns),
         snapshot.catalog,

@@ -20,8 +20,8 @@ from qserver.errors import (
     TooManyAffected,
     UndefinedTable,
 )
-from qserver.query.body import Found
 from qserver.query.open_transaction import OpenTransaction
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.savepoints import run_with_savepoints
 from qserver.query.sql_database import Options, SqlDatabase, Statement
 from qserver.storage.conflict import Conflict
@@ -179,7 +179,7 @@ async def test_what_was_read_before_a_rollback_still_counts() -> None:
             "INSERT INTO t VALUES (10, 0)",
         )
         transaction = Transaction(await sql.database.wait_durable_snapshot())
-        found: list[Found] = [(text, None, None, None) for text in texts]
+        found = [PreparedStatement(text, None) for text in texts]
         request = sql._environment.request()
         taken(run_with_savepoints(sql.planner, request, found, Options(), transaction))
         (tree,) = transaction.writes

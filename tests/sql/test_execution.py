@@ -9,6 +9,7 @@ import pytest
 from qserver.errors import OutOfMemory, QueryCanceled
 from qserver.limits import ROW_ID_BLOCK
 from qserver.query.cursor import END
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
@@ -30,7 +31,7 @@ def begun(database: SqlDatabase, sql: str) -> tuple[Transaction, StatementRun, A
     assert snapshot is not None
     transaction = Transaction(snapshot)
     run = StatementRun(database.planner, transaction, database._environment.request())
-    return transaction, run, iter(run.start(sql, None).step, END)
+    return transaction, run, iter(run.start(PreparedStatement(sql, None)).step, END)
 
 
 def read_by(database: SqlDatabase, sql: str) -> Transaction:

@@ -18,6 +18,7 @@ from random import Random
 
 from qserver.errors import QserverError
 from qserver.query.cursor import END
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
@@ -112,7 +113,7 @@ class Replicas:
     def _written(self) -> StatementRun:
         run = new_run(self.databases["partial"])
         for sql in self._late:
-            cursor = run.start(sql, None)
+            cursor = run.start(PreparedStatement(sql, None))
             while cursor.gather() is not END:
                 pass
         return run

@@ -21,6 +21,7 @@ from qserver.engine.work import begin, finish
 from qserver.errors import QserverError
 from qserver.query.cursor import END, Cursor
 from qserver.query.planning import Planner, make_plan
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_database import Options, SqlDatabase, Statement
 from qserver.query.statements import StatementRun
@@ -252,7 +253,7 @@ async def _last_of(
             deadline = trio.current_time() + SECONDS_MAX
             try:
                 for sql in statements:
-                    cursor = run.start(sql, None)
+                    cursor = run.start(PreparedStatement(sql, None))
                     rows, types = _all_rows(cursor, deadline), cursor.heading.types
             except NeedsSequenceValues as needs:
                 await needs.supply()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from qserver.query.cursor import END
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.storage.page import Key
@@ -77,7 +78,7 @@ def undone(database: SqlDatabase, texts: list[str]) -> str:
     run = StatementRun(database.planner, Transaction(snapshot), database._environment.request())
     found: list[Any] = []
     for text in texts:
-        found = [page for page in iter(run.start(text, None).step, END) if page]
+        found = [page for page in iter(run.start(PreparedStatement(text, None)).step, END) if page]
     return repr(found)
 
 

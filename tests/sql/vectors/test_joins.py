@@ -9,6 +9,7 @@ import pytest
 from qserver.errors import OutOfMemory
 from qserver.query.cursor import END
 from qserver.query.planning import Planner
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.sql.optimizer import RULES
@@ -150,7 +151,9 @@ async def test_both_sides_count_as_read_as_in_row_code() -> None:
             for each in (database, by_rows(database)):
                 transaction = Transaction(snapshot)
                 run = StatementRun(each.planner, transaction, each._environment.request())
-                assert [page for page in iter(run.start(sql, None).step, END) if page]
+                assert [
+                    page for page in iter(run.start(PreparedStatement(sql, None)).step, END) if page
+                ]
                 read.append(range_of(transaction))
             assert read[0] == read[1]
             assert len(read[0]) == 2

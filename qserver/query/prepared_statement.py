@@ -1,0 +1,19 @@
+"""A statement on its way into a run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qserver.query.plan_cache import CachedPlan
+from qserver.sql.fingerprint import Parameterized
+from qserver.sql.parameters import Given
+
+
+class PreparedStatement(msgspec.Struct, eq=False):
+    """A statement with its parameters, and what is known of it before it runs."""
+
+    sql: str
+    given: Given
+    parameterized: Parameterized | None = None
+    plan: CachedPlan | None = None
+    """Used if the catalog is still the one that it was made for."""
