@@ -38,6 +38,12 @@ def read_query_string(query: bytes, known: Collection[str]) -> dict[str, str]:
     return given
 
 
+def names_in(query: bytes) -> list[str]:
+    """The names of all parameters, of a query string that may have anything in it."""
+    parts = (part.partition(b"=")[0] for part in query.split(b"&"))
+    return [unquote_to_bytes(name.replace(b"+", b" ")).decode("latin-1") for name in parts]
+
+
 def whole_number(name: str, text: str, least: int = -BIGINT_MAX, most: int = BIGINT_MAX) -> int:
     """A parameter that is a whole number, from `least` to `most`."""
     if _WHOLE.fullmatch(text) is None or len(text.lstrip("-")) > _DIGITS_MAX:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl
 
 from msgspec.structs import fields
 
@@ -17,6 +16,7 @@ from qserver.web.idempotent_calls import (
     IdempotentTransactionCall,
 )
 from qserver.web.query_calls import QueryCall, TextCall
+from qserver.web.query_strings import names_in
 from qserver.web.rows import RowEncoders
 from qserver.web.shapes import QueryRequest, TransactionRequest
 from qserver.web.statement_calls import StatementEndpoint
@@ -53,8 +53,7 @@ _OPTIONS: Final = frozenset(
 
 def _misplaced(request: Request) -> str | None:
     """The first parameter of the query string that is an option of statements."""
-    given = parse_qsl(request.query.decode("latin-1"), keep_blank_values=True)
-    return next((name for name, _ in given if name in _OPTIONS), None)
+    return next((name for name in names_in(request.query) if name in _OPTIONS), None)
 
 
 class QueryEndpoint(PostEndpoint):
