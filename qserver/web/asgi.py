@@ -77,7 +77,8 @@ class AsgiApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            with suppress(trio.BusyResourceError):  # hypercorn closes the connection just now
+                await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await live(self.application.running, receive, send)
         else:
@@ -308,8 +309,8 @@ class PartsSender:
                         await trio.lowlevel.checkpoint()
                 await self._send_body(b"")
                 nursery.cancel_scope.cancel()
-        except* OSError:
-            pass  # from `send`: the client is gone
+        except* (OSError, trio.BusyResourceError):
+            pass  # from `send`: the client is gone, or hypercorn closes the connection just now
         except* (AnswerCut, ClientGone):
             pass  # without its last message, the server ends the connection
         except* trio.Cancelled:

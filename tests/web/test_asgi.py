@@ -239,6 +239,27 @@ async def test_an_answer_in_parts_ends_when_its_reader_is_gone(accept: bytes) ->
         assert [each.users for each in used] == [0]
 
 
+class ClosingServer(Server):
+    """Closes the connection while an answer is sent, as hypercorn does if its client leaves."""
+
+    async def send(self, message: Message) -> None:
+        await super().send(message)
+        if message.get("body"):
+            raise trio.BusyResourceError("another task is currently sending data")
+
+
+@pytest.mark.parametrize("accept", [b"*/*", b"text/event-stream"])
+async def test_a_connection_that_closes_while_its_answer_is_sent_is_no_error(accept: bytes) -> None:
+    app = new_app()
+    async with running(app):
+        server = ClosingServer(b'{"sql": "select 1"}')
+        await server.ask(app, (b"accept", accept))
+        assert any(each.get("body") for each in server.sent)
+        await wait_all_tasks_blocked()
+        used = [each for each in app.service.databases.statistics() if each.id != CONTROL]
+        assert [each.users for each in used] == [0]
+
+
 async def test_what_goes_on_when_nobody_waits_any_more_is_closed_and_holds_nothing() -> None:
     call, released = holding_call()
 
