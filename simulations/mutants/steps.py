@@ -140,7 +140,7 @@ MUTANTS: Final = (
         (
             edited(
                 CommitCall.run,
-                "return self.after(self._answered_before(), self._repeat)",
+                "return self._repeat((yield self._answered_before))",
                 "raise",
             ),
         ),
