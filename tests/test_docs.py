@@ -200,7 +200,7 @@ def test_what_is_wrong_in_a_page_is_found() -> None:
     assert unknown_commands(commands) == ["make tea", "make sense", "python -m nobody.there"]
     files = "`sql/lexer.py` `lexer.py` `engine/lexer.py` `qserver/nobody.py` `qserver/syntax/`"
     assert unknown_names(files) == ["engine/lexer.py", "qserver/nobody.py", "qserver/syntax/"]
-    names = "`Gateway.transact` `Gateway.prepare` `work.call_back` `work.Gateway` `two words`"
+    names = "`Gateway.transact` `Gateway.prepare` `work.when_replied` `work.Gateway` `two words`"
     assert unknown_names(names) == ["Gateway.prepare", "work.Gateway"]
     assert unknown_names("`Incarnation` `_before_nothing` `Reply`") == [
         "Incarnation",

@@ -172,7 +172,8 @@ class SqlDatabase:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
         options = Options(*limits, allowed, max_affected, dry_run, as_of, if_version)
-        return await run(self.perform(statements, options, request_id, once))  # type: ignore[no-any-return]
+        done: TransactionResult = await run(self.perform(statements, options, request_id, once))
+        return done
 
     async def stream(
         self,
@@ -295,7 +296,8 @@ class SqlDatabase:
         self, transaction: OpenTransaction, statements: Sequence[Statement], options: Options
     ) -> TransactionResult:
         """Run statements as a step of an open transaction."""
-        return await run(self.perform_inside(transaction, statements, options))  # type: ignore[no-any-return]
+        done: TransactionResult = await run(self.perform_inside(transaction, statements, options))
+        return done
 
     async def stream_inside(
         self, transaction: OpenTransaction, statement: Statement, options: Options
