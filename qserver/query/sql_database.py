@@ -33,7 +33,6 @@ from qserver.engine.work import Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
     ProgramLimitExceeded,
-    QserverError,
     ReadOnlyTransaction,
     RequestInProgress,
     SerializationFailure,
@@ -61,8 +60,9 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCacheStatistics
-from qserver.query.planning import Planner, Prepared
+from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
+from qserver.query.preparing import find_plans, make_plans, new_plan
 from qserver.query.read_only import run_read_only
 from qserver.query.refusals import not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
@@ -75,10 +75,8 @@ from qserver.query.storage_quota import UNBOUNDED, StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql.execution import BYTES_UNNOTICED_MAX
-from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
-from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -328,11 +326,20 @@ class SqlDatabase:
     def _perform(
         self, request: Request, statements: Sequence[Statement], options: Options
     ) -> Generator[Step, Any, TransactionResult]:
-        """Run statements to their end."""
+        """Run statements to their end: on a snapshot if they only read, else in a transaction."""
         snapshot, found, reads = yield from self._prepare(request, statements, options)
-        if reads:
-            return (yield from self._read(request, found, options, snapshot))
-        return (yield from self._write(request, found, options, snapshot))
+        if not reads:
+            return (yield from self._write(request, found, options, snapshot))
+        try:
+            while True:
+                try:
+                    results = yield from read_statements(request, found, options, snapshot)
+                    return TransactionResult(results, snapshot.version)
+                except NeedsSequenceValues as needs:
+                    yield partial(request.supply, needs)
+        finally:
+            if request.drawn:
+                request.give_back_unused()
 
     def _prepare(
         self, request: Request, statements: Sequence[Statement], options: Options
@@ -352,7 +359,10 @@ class SqlDatabase:
             snapshot = yield partial(self._database.snapshot_at, options.as_of, request.deadline)
         elif snapshot is None:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
-        found = yield from self._find_plans(request, statements, snapshot, writer is None)
+        found = find_plans(self.planner, statements, snapshot)
+        if len(found) < len(statements) or found[-1].plan is None:
+            steps = make_plans(self.planner, request, statements, found, snapshot, writer is None)
+            yield from steps
         reads = True
         for each in found:
             plan = each.plan
@@ -366,61 +376,6 @@ class SqlDatabase:
             if options.if_version is not None and reads:
                 yield from self._check_reads(options.if_version, found, snapshot, writer)
         return snapshot, found, reads
-
-    def _find_plans(
-        self,
-        request: Request,
-        statements: Sequence[Statement],
-        snapshot: Snapshot,
-        read_only: bool,
-    ) -> Generator[Step, Any, list[PreparedStatement]]:
-        """Find or make plans, up to the first statement without one.
-
-        Later statements may depend on what that one defines: they are planned when they run. Of
-        several that may write, so are all that have no plan yet.
-        """
-        planner, at_once = self.planner, read_only or len(statements) == 1
-        found: list[PreparedStatement] = []
-        for statement in statements:
-            sql, given = statement.sql, statement.parameters
-            parameterized = plan = None
-            try:
-                try:
-                    parameterized = planner.parameterize(sql, given)
-                except NotShort:
-                    parameterized = yield partial(
-                        before, request.deadline, planner.parameterize_long, sql
-                    )
-                plan = planner.find(parameterized, snapshot.catalog, snapshot, given)
-                if plan is None and at_once:
-                    plan = yield from self._new_plan(
-                        sql, parameterized, snapshot, request.deadline, given
-                    )
-            except QserverError as error:
-                if at_once:
-                    error.statement = len(found)
-                    raise  # of several, earlier ones come first: the body raises it in order
-            found.append(PreparedStatement(sql, given, parameterized, plan))
-            if plan is None:
-                rest = statements[len(found) :]
-                found += [PreparedStatement(each.sql, each.parameters) for each in rest]
-                break
-        return found
-
-    def _read(
-        self, request: Request, found: list[PreparedStatement], options: Options, snapshot: Snapshot
-    ) -> Generator[Step, Any, TransactionResult]:
-        """Run statements that only read, on a snapshot."""
-        try:
-            while True:
-                try:
-                    results = yield from read_statements(request, found, options, snapshot)
-                    return TransactionResult(results, snapshot.version)
-                except NeedsSequenceValues as needs:
-                    yield partial(request.supply, needs)
-        finally:
-            if request.drawn:
-                request.give_back_unused()
 
     def _write(
         self, request: Request, found: list[PreparedStatement], options: Options, snapshot: Snapshot
@@ -536,27 +491,6 @@ class SqlDatabase:
         expires = self._environment.now() + ANSWER_STORED_SECONDS
         return StoredAnswer(fingerprint, expires, head, tail)
 
-    def _new_plan(
-        self,
-        sql: str,
-        parameterized: Parameterized,
-        snapshot: Snapshot,
-        deadline: float,
-        given: Given,
-    ) -> Generator[Step, Any, CachedPlan | None]:
-        """Return a plan for a statement that can be run on a snapshot; for any other, None."""
-        planner, catalog = self.planner, snapshot.catalog
-        try:
-            return planner.prepare_nowait(
-                sql, parameterized, catalog, snapshot, given, to_read=True
-            ).plan
-        except NotShort:
-            prepare = partial(planner.prepare, to_read=True)
-        made: Prepared = yield partial(
-            before, deadline, prepare, sql, parameterized, catalog, snapshot, given
-        )
-        return made.plan
-
     async def _plan_again(
         self, statement: PreparedStatement, snapshot: Snapshot, deadline: float
     ) -> CachedPlan:
@@ -565,7 +499,7 @@ class SqlDatabase:
         assert parameterized is not None
         plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)
         if plan is None:
-            plan = await run(self._new_plan(sql, parameterized, snapshot, deadline, given))
+            plan = await run(new_plan(self.planner, sql, parameterized, snapshot, deadline, given))
         assert plan is not None, "it is a query"
         return plan
 

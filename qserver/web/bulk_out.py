@@ -61,12 +61,13 @@ class RowsOutCall(ReadCall):
         fields = typed_fields({name: given[name] for name in given if name not in _OF_TEXT})
         request = query_request(b"", _encode({**fields, "sql": "-"}))
         self._statements = (Statement(request.sql, request.params),)
-        yield from self.use(request)
+        if not self.use_nowait(request):
+            yield from self.use()
         assert self._opened is not None
         snapshot = self._opened.sql.snapshots.take()
         sql = self._text(None if snapshot is None else snapshot.catalog)
         self._statements = (Statement(sql, request.params),)
-        return (yield from self.stream())
+        return (yield from self._open_stream())
 
     def _text(self, catalog: Catalog | None) -> str:
         given = self._given

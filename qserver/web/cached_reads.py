@@ -79,9 +79,9 @@ class ReadCall(QueryCall):
             return super().encode(outcome)
         return self.answer(304, super().headers((self._tag_pair(), CACHED)), b"")
 
-    def stream(self) -> Serving:
+    def _open_stream(self) -> Serving:
         self._only_read()
-        return super().stream()
+        return super()._open_stream()
 
     def _only_read(self) -> None:
         allowed = Allowed(self._options.allowed.read, read_only=True)

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from qserver.control.records import Grant
 from qserver.control.shares import Share
 from qserver.engine.turns import OWNER
-from qserver.engine.work import Rest, Step, begin, finish, when_replied
+from qserver.engine.work import Rest, Step, finish, when_replied
 from qserver.errors import Forbidden, QserverError, RequestTooLarge
 from qserver.http1 import (
     PENDING,
@@ -38,6 +38,7 @@ from qserver.http1 import (
     request_id_of,
 )
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
+from qserver.query.cursor import END
 from qserver.web.answers import error_body, error_event
 from qserver.web.compression import Compression, compressed_parts
 from qserver.web.parts import AnswerParts
@@ -132,6 +133,8 @@ class Call(ABC):
     """The rate limit headers of the answer."""
     _entered: Share | None = None
     """The share that counts the request as under way."""
+    response: Response
+    """The answer, when there is one."""
 
     def __init__(self, endpoint: Endpoint, body: bytes | IncomingBody, client: Client) -> None:
         self.started = perf_counter()
@@ -143,9 +146,14 @@ class Call(ABC):
 
     def start(self, respond: Respond) -> Answer:
         """Serve the request as far as that goes without waiting."""
-        response, rest = begin(self._steps())
-        if rest is None:
-            return response  # type: ignore[no-any-return]
+        try:
+            steps = self.serve()
+            step = next(steps, END)  # most end here, and catching a StopIteration takes long
+        except Exception as error:
+            return self.failed(error)
+        if step is END:
+            return self.response
+        rest = Rest(steps, step)
         if when_replied(rest, partial(self._replied, respond)):
             return PENDING
         return self._finish(rest)
@@ -154,10 +162,24 @@ class Call(ABC):
     def serve(self) -> Serving:
         """The request, from its head to its answer."""
 
-    def _steps(self) -> Serving:
-        """Serve the request, and answer its errors."""
+    def _replied(self, respond: Respond, outcome: Response | Exception | Rest) -> None:
+        """Called when the reply that the request waited for has continued it."""
+        answer: Answer
+        if isinstance(outcome, Rest):
+            answer = self._finish(outcome)
+        else:
+            answer = self.failed(outcome) if isinstance(outcome, Exception) else outcome
+        if not respond(answer) and isinstance(answer, Coroutine):
+            answer.close()
+
+    async def _finish(self, rest: Rest) -> Response:
+        """Serve the rest in a task.
+
+        If it is closed before it starts, nothing refers to the rest any more, and that ends, too.
+        """
+        self.enter(self.share())
         try:
-            return (yield from self.serve())
+            return await finish(rest)  # type: ignore[no-any-return]
         except BodyRefused as refused:
             if refused.status == STATUSES[RequestTooLarge]:
                 hint = "Send it in several requests."
@@ -171,25 +193,6 @@ class Call(ABC):
             raise
         except Exception as error:
             return self.failed(error)
-        except BaseException:  # the client has left, or the server ends
-            self.release()
-            self.count(CLIENT_LEFT)
-            raise
-
-    def _replied(self, respond: Respond, outcome: Response | Rest) -> None:
-        """Called when the reply that the request waited for has continued it."""
-        answer = self._finish(outcome) if isinstance(outcome, Rest) else outcome
-        if not respond(answer) and isinstance(answer, Coroutine):
-            answer.close()
-
-    async def _finish(self, rest: Rest) -> Response:
-        """Serve the rest in a task.
-
-        If it is closed before it starts, nothing refers to the rest any more, and that ends, too.
-        """
-        self.enter(self.share())
-        try:
-            return await finish(rest)  # type: ignore[no-any-return]
         finally:
             assert self._entered is not None
             self._entered.connections -= 1
@@ -213,8 +216,11 @@ class Call(ABC):
             seconds = perf_counter() - self.started
         endpoint.metrics.count(status, seconds)
         if len(body) > endpoint.plain_bytes_max:
-            return self._compressed(status, headers, body)
-        return Response(status, headers, body, self.request_id)
+            response = self._compressed(status, headers, body)
+        else:
+            response = Response(status, headers, body, self.request_id)
+        self.response = response
+        return response
 
     def answer_in_parts(self, headers: Headers, parts: Parts, *, live: bool = False) -> Response:
         """An answer that is made while it is sent. A reader of a `live` one waits for each part."""
@@ -222,8 +228,10 @@ class Call(ABC):
         parts = self._counted(parts)
         if compression is None or (live and not compression.required):
             farewell = error_event(stopping(), self.request_id) if live else b""
-            return Response(200, headers, parts, self.request_id, farewell)
-        return self._compressed(200, headers, parts)
+            self.response = Response(200, headers, parts, self.request_id, farewell)
+        else:
+            self.response = self._compressed(200, headers, parts)
+        return self.response
 
     def _counted(self, parts: Parts) -> Parts:
         """Count the answer as under way until its end."""
@@ -315,15 +323,20 @@ class KeyedCall(Call):
         grant = None
         if token is not None and service.state is not STARTING:
             grant = service.plane.grant_nowait(token)
-        if grant is None:
-            yield self._authenticate
-        else:
-            self.grant = grant
-        self.admit()
-        body = self.body
-        if not isinstance(body, bytes):
-            body = (yield from self.read(body)) if self.reads_body else b""
-        return (yield from self.run(body))
+        try:
+            if grant is None:
+                yield self._authenticate
+            else:
+                self.grant = grant
+            self.admit()
+            body = self.body
+            if not isinstance(body, bytes):
+                body = (yield from self.read(body)) if self.reads_body else b""
+            return (yield from self.run(body))
+        except GeneratorExit:  # the client has left, or the server ends
+            self.release()
+            self.count(CLIENT_LEFT)
+            raise
 
     async def _authenticate(self) -> None:
         self.grant = await self.endpoint.service.authenticate(self.endpoint.headers)

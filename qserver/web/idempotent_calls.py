@@ -23,6 +23,7 @@ from qserver.web.idempotency import (
 )
 from qserver.web.query_calls import QueryCall, TextCall
 from qserver.web.rows import RowEncoder
+from qserver.web.shapes import QueryRequest
 from qserver.web.statement_calls import StatementCall
 from qserver.web.transaction_calls import TransactionCall
 
@@ -48,7 +49,7 @@ class IdempotentCall(StatementCall):
         self._once = Once(name, self._fingerprint, ANSWER_STORED_SECONDS, self.render)
         return super().perform()
 
-    def stream(self) -> Serving:
+    def stream(self, request: QueryRequest) -> Serving:
         raise no_key_for_streams()
 
     live = stream

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from qserver.control.records import Grant
 from qserver.control.tiers import Limits
@@ -40,6 +40,8 @@ from qserver.web.shapes import QueryRequest
 from qserver.web.statement_calls import StatementCall, defaults
 from qserver.web.streams import EventStream, RowParts, begun
 
+DecodeLong: TypeAlias = Callable[[bytes, bytes, Limits], Coroutine[Any, Any, QueryRequest]]
+
 
 class QueryCall(StatementCall):
     options_from = 4
@@ -49,39 +51,37 @@ class QueryCall(StatementCall):
     only_queries: ClassVar = False
     """Whether statements that are no queries are refused."""
     decode: Callable[[bytes, bytes], QueryRequest] = staticmethod(query_request)
-    decode_long: Callable[[bytes, bytes, Limits], Coroutine[Any, Any, QueryRequest]] | None = (
-        staticmethod(read_query_request)
-    )
+    decode_long: DecodeLong | None = staticmethod(read_query_request)
 
     def limit(self, grant: Grant) -> None:
         self._named = named = Named(grant)
         self.decode, self.decode_long = named.query, named.read_query
 
     def run(self, body: bytes) -> Serving:
-        content_type = self.endpoint.content_type
         if len(body) > BODY_BYTES_SHORT and self.decode_long is not None:
-            request = yield partial(self.decode_long, content_type, body, self.grant.limits)
-        else:
-            request = self.decode(content_type, body)
+            return self._run_long(self.decode_long, body)
+        return self.answered(self.decode(self.endpoint.content_type, body))
+
+    def _run_long(self, decode: DecodeLong, body: bytes) -> Serving:
+        content_type, limits = self.endpoint.content_type, self.grant.limits
+        request = yield partial(decode, content_type, body, limits)
+        return (yield from self.answered(request))
+
+    def answered(self, request: QueryRequest) -> Serving:
+        """Answer as the client wants it: with all rows, with a stream of them, or live."""
         sql = request.sql
         self._statements = (Statement(sql, request.params),)
-        serve = self._way_of(request, sql)
-        yield from self.use(request)
-        return (yield from serve())
-
-    def _way_of(self, request: QueryRequest, sql: str) -> Callable[[], Serving]:
-        """How the client wants to be answered."""
         form, hinted = self.endpoint.form, "/*+" in sql
         if request.live or request.every_ms is not None or (hinted and is_live(sql)):
             self._every_seconds = checked_live(request, form)
-            return self.live
+            return self.live(request)
         if form is not None or (hinted and wants_stream(sql)):
             if request.dry_run:
                 raise InvalidRequest(
                     "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
                 )
-            return self.stream
-        return self.execute
+            return self.stream(request)
+        return self.execute(request)
 
     def encode(self, outcome: TransactionResult) -> Response | None:
         (result,) = outcome.results
@@ -118,11 +118,16 @@ class QueryCall(StatementCall):
         tail = query_tail(outcome, encoder, self.elapsed(), self._ended - self._began)
         yield from tail_in_parts(tail, outcome.diff)
 
-    def stream(self) -> Serving:
+    def stream(self, request: QueryRequest) -> Serving:
         """Start a statement whose rows are sent as they are computed.
 
         In an open transaction, its next use waits for the end of the stream.
         """
+        if not self.use_nowait(request):
+            yield from self.use()
+        return (yield from self._open_stream())
+
+    def _open_stream(self) -> Serving:
         (statement,), options, held = self._statements, self._options, self._held
         if held is not None:
             sql, inside = held.opened.sql, held.transaction
@@ -159,8 +164,10 @@ class QueryCall(StatementCall):
         rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known, pool, most)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
 
-    def live(self) -> Serving:
+    def live(self, request: QueryRequest) -> Serving:
         """Start a live query."""
+        if not self.use_nowait(request):
+            yield from self.use()
         if self._held is not None:
             raise InvalidRequest(
                 "a live query cannot be part of an open transaction: that sees one version for ever"

@@ -10,7 +10,7 @@ A known statement with a known key waits only for the log. The kinds are in `que
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
 from functools import partial
 from math import inf
 from time import perf_counter
@@ -106,14 +106,15 @@ class StatementCall(KeyedCall):
     _ended = 0.0
     _database_id = ""
     """The database that it uses, or has used."""
+    _waits_for: Callable[[], Awaitable[Held | OpenDatabase]]
     _named: Named | None = None
     """Set if the grant allows named statements only."""
 
-    def use(self, request: QueryRequest | TransactionRequest) -> Generator[Step, Any, None]:
-        """Find what the request runs in.
+    def use_nowait(self, request: QueryRequest | TransactionRequest) -> bool:
+        """Find what the request runs in; False if that has to be waited for, see `use`.
 
-        That is the open transaction that it is part of, or the database that the request, the
-        header or the key names.
+        It is the open transaction that the request is part of, or the database that the request,
+        the header or the key names.
         """
         endpoint, grant = self.endpoint, self.grant
         if self._named is not None:
@@ -128,19 +129,25 @@ class StatementCall(KeyedCall):
             is_inside = is_inside or request.transaction is not None
         self._options = options
         if is_inside:
-            yield from self._use_transaction(request)
-            return
+            return self._use_transaction(request)
         name = endpoint.database if request.database is None else request.database
-        plane = endpoint.service.plane
-        opened = plane.database_nowait(grant, name)
+        opened = endpoint.service.plane.database_nowait(grant, name)
         if opened is None:
-            opened = yield partial(plane.database, grant, name)
+            self._waits_for = partial(endpoint.service.plane.database, grant, name)
+            return False
         self._opened, self._database_id = opened, opened.id
+        return True
 
-    def _use_transaction(
-        self, request: QueryRequest | TransactionRequest
-    ) -> Generator[Step, Any, None]:
-        """Use the open transaction that the request names, when it is free."""
+    def use(self) -> Generator[Step, Any, None]:
+        """Wait until the database is open, or the open transaction is free."""
+        found = yield self._waits_for
+        if isinstance(found, Held):
+            self._held, self._database_id = found, found.opened.id
+        else:
+            self._opened, self._database_id = found, found.id
+
+    def _use_transaction(self, request: QueryRequest | TransactionRequest) -> bool:
+        """Use the open transaction that the request names, if it is free."""
         endpoint, grant = self.endpoint, self.grant
         name = named_transaction(endpoint.transaction, request.transaction)
         if endpoint.idempotency_key is not None:
@@ -160,11 +167,15 @@ class StatementCall(KeyedCall):
             self._options = msgspec.structs.replace(self._options, allowed=allowed)
         if not held.use_nowait():
             deadline = trio.current_time() + (self._options.timeout_ms or inf) / 1000
-            yield partial(held.use, deadline)
+            self._waits_for = partial(held.use, deadline)
+            return False
         self._held, self._database_id = held, held.opened.id
+        return True
 
-    def execute(self) -> Serving:
+    def execute(self, request: QueryRequest | TransactionRequest) -> Serving:
         """Run the statements, and answer with all their rows."""
+        if not self.use_nowait(request):
+            yield from self.use()
         self._began = perf_counter()
         outcome = yield from self.perform()
         self._ended = perf_counter()

@@ -57,8 +57,7 @@ class TransactionCall(StatementCall):
         self._on_branch = request.branch
         if request.branch:
             self._check_branch(request)
-        yield from self.use(request)
-        return (yield from self.execute())
+        return (yield from self.execute(request))
 
     def _check_branch(self, request: TransactionRequest) -> None:
         endpoint = self.endpoint

@@ -177,10 +177,10 @@ MUTANTS: Final = (
         WRITTEN,
         (
             edited(
-                Call._steps,
-                "except BaseException:  # the client has left, or the server ends\n"
+                KeyedCall.serve,
+                "except GeneratorExit:  # the client has left, or the server ends\n"
                 "        self.release()",
-                "except BaseException:",
+                "except GeneratorExit:",
             ),
         ),
     ),
@@ -232,7 +232,7 @@ MUTANTS: Final = (
         WRITTEN,
         (
             edited(
-                StatementCall.use,
+                StatementCall.use_nowait,
                 "options = _changed(options, request, grant)",
                 "options = _changed(options, request, grant)\n"
                 "        endpoint.options = (grant, options)",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,9 +12,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.control.plane import CONTROL
-from qserver.engine.mailbox import Reply
-from qserver.engine.work import begin, when_replied
-from qserver.http1 import PENDING, Request, Response
+from qserver.engine.work import Rest, begin
+from qserver.http1 import PENDING, Request
 from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
 from qserver.limits import (
     BODY_PROGRESS_BYTES_MIN,
@@ -262,23 +260,15 @@ async def test_a_connection_that_closes_while_its_answer_is_sent_is_no_error(acc
 
 async def test_what_goes_on_when_nobody_waits_any_more_is_closed_and_holds_nothing() -> None:
     call, released = holding_call()
-
-    async def unwanted() -> None:
-        raise AssertionError("nobody wants it")
-
-    def serve() -> Generator[Any, Any, Response]:
-        yield Reply()
-        yield unwanted
-        raise AssertionError("nobody wants it")
-
-    call.serve = serve  # type: ignore[method-assign]
-    _, rest = begin(call._steps())
-    assert rest is not None and isinstance(rest.step, Reply)
-    reply = rest.step
-    assert when_replied(rest, partial(call._replied, lambda answer: False))
-    del rest
-    reply.put(None)
+    call._replied(lambda answer: False, the_rest(call))
     assert released == ["database"]
+
+
+def the_rest(call: QueryCall) -> Rest:
+    """What a task has to wait for: the service has not started yet."""
+    _, rest = begin(call.serve())
+    assert rest is not None
+    return rest
 
 
 def holding_call() -> tuple[QueryCall, list[str]]:
@@ -357,12 +347,6 @@ async def test_an_answer_that_comes_to_a_cancelled_task_gives_back_what_it_holds
     """It was taken, so whoever has given it does not release what it holds."""
     waiting = _Waiting()
     call, released = holding_call()
-
-    def serve() -> Generator[Any, Any, Response]:
-        yield None
-        raise AssertionError("nobody waits for it")
-
-    call.serve = serve  # type: ignore[method-assign]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(waiting.response, PENDING)
         await wait_all_tasks_blocked()

@@ -1,0 +1,109 @@
+"""Plans for the statements of a request: those that are kept, and then new ones.
+
+find_plans ─► all are kept: the common case, which waits for nothing
+           └► make_plans ─► new_plan ─► in a thread, if planning takes long
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import Any
+
+from qserver.engine.work import Step, before
+from qserver.errors import QserverError
+from qserver.query.plan_cache import CachedPlan
+from qserver.query.planning import Planner, Prepared
+from qserver.query.prepared_statement import PreparedStatement
+from qserver.query.request import Request
+from qserver.query.results import Statement
+from qserver.sql.fingerprint import Parameterized
+from qserver.sql.parameters import Given
+from qserver.sql.step_budget import NotShort
+from qserver.storage.snapshot import Snapshot
+
+
+def find_plans(
+    planner: Planner, statements: Sequence[Statement], snapshot: Snapshot
+) -> list[PreparedStatement]:
+    """Find the plans that are kept, up to the first statement that has none."""
+    catalog = snapshot.catalog
+    found: list[PreparedStatement] = []
+    for statement in statements:
+        sql, given = statement.sql, statement.parameters
+        try:
+            parameterized = planner.parameterize(sql, given)
+        except (NotShort, QserverError):
+            break
+        plan = planner.find(parameterized, catalog, snapshot, given)
+        found.append(PreparedStatement(sql, given, parameterized, plan))
+        if plan is None:
+            break
+    return found
+
+
+def make_plans(
+    planner: Planner,
+    request: Request,
+    statements: Sequence[Statement],
+    found: list[PreparedStatement],
+    snapshot: Snapshot,
+    read_only: bool,
+) -> Generator[Step, Any, None]:
+    """Go on where `find_plans` has ended, up to the first statement without a plan.
+
+    Later statements may depend on what that one defines: they are planned when they run. Of
+    several that may write, so are all that have no plan yet.
+    """
+    at_once = read_only or len(statements) == 1
+    last = found.pop() if found and found[-1].plan is None else None
+    for statement in statements[len(found) :]:
+        sql, given = statement.sql, statement.parameters
+        parameterized = plan = None
+        try:
+            if last is not None:
+                parameterized, last = last.parameterized, None
+            else:
+                try:
+                    parameterized = planner.parameterize(sql, given)
+                except NotShort:
+                    parameterized = yield partial(
+                        before, request.deadline, planner.parameterize_long, sql
+                    )
+                plan = planner.find(parameterized, snapshot.catalog, snapshot, given)
+            if plan is None and at_once:
+                assert parameterized is not None
+                plan = yield from new_plan(
+                    planner, sql, parameterized, snapshot, request.deadline, given
+                )
+        except QserverError as error:
+            if at_once:
+                error.statement = len(found)
+                raise  # of several, earlier ones come first: the body raises it in order
+        found.append(PreparedStatement(sql, given, parameterized, plan))
+        if plan is None:
+            rest = statements[len(found) :]
+            found += [PreparedStatement(each.sql, each.parameters) for each in rest]
+            break
+
+
+def new_plan(
+    planner: Planner,
+    sql: str,
+    parameterized: Parameterized,
+    snapshot: Snapshot,
+    deadline: float,
+    given: Given,
+) -> Generator[Step, Any, CachedPlan | None]:
+    """Return a plan for a statement that can be run on a snapshot; for any other, None."""
+    catalog = snapshot.catalog
+    try:
+        return planner.prepare_nowait(
+            sql, parameterized, catalog, snapshot, given, to_read=True
+        ).plan
+    except NotShort:
+        prepare = partial(planner.prepare, to_read=True)
+    made: Prepared = yield partial(
+        before, deadline, prepare, sql, parameterized, catalog, snapshot, given
+    )
+    return made.plan
