@@ -39,7 +39,7 @@ from qserver.durability.recovery import SHARE_OF_REPLAY, BoundedReplay
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.version_list import VersionEntry, list_versions
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import HistoryTooOld, InvalidRequest, OutOfMemory
+from qserver.errors import DatabaseUnavailable, HistoryTooOld, InvalidRequest, OutOfMemory
 from qserver.limits import HISTORY_SNAPSHOTS_MAX
 from qserver.storage.snapshot import Lease, Snapshot, empty_snapshot
 
@@ -291,7 +291,8 @@ class History:
         if begin is None:
             return None
         rebuilt = self._rebuilt_of(begin)
-        assert rebuilt is not None, "it has a lease of ours"
+        if rebuilt is None:  # it has a lease of ours, so `close` has come while it was loaded
+            raise DatabaseUnavailable("the database is closed")
         made = await self._replayed(begin, rebuilt.pages, segment.log, version)
         self._rebuilt += made is not None
         return made

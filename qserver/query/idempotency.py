@@ -73,12 +73,12 @@ def run_once(
     return answer
 
 
-def check_room(quota: StorageQuota, instead: str = WITHOUT_KEY) -> None:
-    """Raise DiskFull if no answer may be stored; its hint says what to do `instead`."""
+def check_room(quota: StorageQuota) -> None:
+    """Raise DiskFull if no answer may be stored."""
     try:
         quota.check()
     except DiskFull as full:
-        full.hint = f"{instead} {full.hint or ''}".strip()
+        full.hint = f"{WITHOUT_KEY} {full.hint or ''}".strip()
         raise
 
 

@@ -325,10 +325,12 @@ class KeyedCall(Call):
             grant = service.plane.grant_nowait(token)
         try:
             if grant is None:
-                yield self._authenticate
+                self.grant = yield partial(service.authenticate, endpoint.headers)
+                self.admit()
+                self.enter(self.grant.share)
             else:
                 self.grant = grant
-            self.admit()
+                self.admit()
             body = self.body
             if not isinstance(body, bytes):
                 body = (yield from self.read(body)) if self.reads_body else b""
@@ -337,10 +339,6 @@ class KeyedCall(Call):
             self.release()
             self.count(CLIENT_LEFT)
             raise
-
-    async def _authenticate(self) -> None:
-        self.grant = await self.endpoint.service.authenticate(self.endpoint.headers)
-        self.enter(self.grant.share)
 
     def admit(self) -> None:
         """Charge the organization's rate limit, and limit the request to what its key allows."""
@@ -375,7 +373,8 @@ class KeyedCall(Call):
         self.started = perf_counter()
         endpoint = self.endpoint
         if endpoint.service.plane.grant_nowait(endpoint.token or "") is not self.grant:
-            yield self._authenticate
+            self.grant = yield partial(endpoint.service.authenticate, endpoint.headers)
+            self.enter(self.grant.share)
             if self.grant.statements is not None:
                 self.limit(self.grant)
         return whole  # type: ignore[no-any-return]

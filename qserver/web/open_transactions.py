@@ -46,7 +46,6 @@ from qserver.limits import (
     CONTROL_SECONDS_MAX,
     RETRIES_DEFAULT,
 )
-from qserver.query.idempotency import check_room
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Options
 from qserver.web import shapes
@@ -67,10 +66,6 @@ from qserver.web.requests import (
 from qserver.web.route import Route
 from qserver.web.service import allowed_of
 
-COMMIT_LATER: Final = (
-    "The answer of a commit needs room, too: commit again when there is some. What removes rows"
-    " works as a request of its own."
-)
 _open_decoder: Final = decoder_of(shapes.OpenRequest)
 
 
@@ -248,7 +243,6 @@ class CommitCall(TransactionRouteCall):
         transaction.check_active()
         if not transaction.transaction.changes_anything:  # whatever it read was true at its version
             return Outcome(None, transaction.version, 0)
-        check_room(held.opened.quota, COMMIT_LATER)
         answer = (self._name(held.opened.id), self._new_answer(transaction.rows_changed))
         steps = sql.committing(transaction, options, answer, self.request_id)
         self._in_doubt = True

@@ -61,10 +61,10 @@ class Kepts:
         saved.confirm(made)
 
     async def pin(self, log: Log, name: str, version: int = 4) -> KeptCheckpoint:
-        """Pin a checkpoint, and nothing else."""
+        """Pin a checkpoint for a branch that borrows, and nothing else."""
         kepts = [decode_outline(each, outline) for each, outline in await log.load_outlines()]
         for kept in kepts:
-            kept.names = [name] if kept.version == version else []
+            kept.names = kept.lent = [name] if kept.version == version else []
             parts = CheckpointParts(encode_outline(kept))
             await log.change_checkpoints([], [(kept.version, parts)])
         return next(kept for kept in kepts if kept.names)

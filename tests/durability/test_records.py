@@ -26,7 +26,7 @@ from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain, changes_to_plain
 from qserver.storage.pieces import at_once
 from qserver.storage.transaction import Definitions
-from qserver.storage.writes import Writes
+from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
 from qserver.values.schema import Column, Table, define_table
 from qserver.values.types import (
@@ -205,7 +205,8 @@ def test_a_record_of_many_entries_is_cut_and_read_as_a_whole() -> None:
     definitions = [Definitions("create table t (a integer)", ["t"])]
     whole = LogRecord(FORMAT, 7, 1.5, 9, [], (4, 5), {"t": None}, ["r1"], definitions)
     record = decode_record(taken(encode_record_in_pieces(whole, writes, {3}))[1])
-    assert (record.format, len(record.trees)) == (FORMAT_CUT, 8)
+    assert record.format == FORMAT_CUT
+    assert len(record.trees) > 1 + 5000 / CHANGES_AT_ONCE
     assert at_once(writes_of(record)) == writes
     read = msgspec.structs.replace(record, format=FORMAT, trees=[])
     assert msgspec.structs.astuple(read) == msgspec.structs.astuple(whole)

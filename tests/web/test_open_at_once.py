@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from qserver.errors import DiskFull
 from tests.http1.serving import Answer, Client
 from tests.web.served import USES_UNTIL_KNOWN, Way, filled, message, query, serving
 
@@ -55,31 +54,3 @@ async def test_each_request_is_told_and_logged_by_its_own_ids() -> None:
             assert shown.status == 404 and name in json.loads(shown.body)["error"]["message"]
         wrong = await client.ask(message("POST", f"/v1/transaction/{names[0]}/comit"))
         assert wrong.status == 404 and names[0] in wrong.body.decode()
-
-
-async def test_a_commit_waits_for_room_for_its_answer() -> None:
-    """The transaction stays as it is; one that changed nothing stores nothing, and ends."""
-    async with serving() as served, await served.client() as client:
-        await filled(client)
-        writing, reading = await opened(client), await opened(client)
-        delete = query("delete from t where id = 1", X_Transaction=writing)
-        assert json.loads((await client.ask(delete)).body)["affected_rows"] == 1
-        (used,) = [
-            each for each in served.service.plane.databases.all_open() if each.id != "control"
-        ]
-        used.quota.full = DiskFull("there is no room")
-        for _ in range(2):
-            refused = await client.ask(message("POST", f"/v1/transaction/{writing}/commit"))
-            error = json.loads(refused.body)["error"]
-            assert error["code"] == "53100" and "request of its own" in error["hint"]
-        assert (
-            await client.ask(message("POST", f"/v1/transaction/{reading}/commit"))
-        ).status == 200
-        alone = await client.ask(query("delete from t where id = 2"))
-        assert json.loads(alone.body)["affected_rows"] == 1
-        used.quota.full = None
-        committed = await client.ask(message("POST", f"/v1/transaction/{writing}/commit"))
-        assert json.loads(committed.body)["affected_rows"] == 1
-        used.quota.full = DiskFull("there is no room")
-        again = await client.ask(message("POST", f"/v1/transaction/{writing}/commit"))
-        assert again.body == committed.body, "what is stored is sent"
