@@ -2,7 +2,8 @@
 
 A request touches the tables that its statements name, those that foreign keys lead to, and those
 whose definitions it changes. A touched table counts as a whole: it becomes part of the footprint,
-so that a change before the commit makes the request run again, and be refused.
+so that a change before the commit makes the request run again, and be refused. So does the catalog:
+a definition that was changed and changed back is equal to the one that was read, and has changed.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def run_unchanged(
             raise _changed(table, version, snapshot.version + 1, index)
         _check(table, version, snapshot, index)
         transaction.ranges.append(ScannedRange(table.id, None, None, None))
+    transaction.whole_catalog_seen = True
     return results
 
 

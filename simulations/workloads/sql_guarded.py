@@ -27,6 +27,7 @@ from typing import Any, Final
 import trio
 
 from qserver.engine.gateway import Outcome
+from qserver.engine.work import run
 from qserver.errors import (
     HistoryTooOld,
     IdempotencyMismatch,
@@ -192,7 +193,7 @@ class SqlGuarded(SqlWorkload):
         """Use a name for something new, and send that again while its answer is kept."""
         self._using.add(name)
         world, use = service.world, next(self._uses)
-        sent = self._spent[use] = []
+        self._spent[use] = []
         statements = [Statement(SPEND, [name, use])]
         if self.is_long():
             statements.insert(0, PAUSE)
@@ -204,7 +205,6 @@ class SqlGuarded(SqlWorkload):
             if attempt == 1 and self.chance.random() < 0.5:  # just before its answer expires
                 await trio.sleep(self.chance.uniform(0.4, 0.95) * KEPT_SECONDS)
             began = world.true_time()
-            sent.append(began)
             done = await self._send_once(service, name, use, statements)
             if isinstance(done, IdempotencyMismatch):
                 known = self._answered.get(name)
@@ -225,15 +225,15 @@ class SqlGuarded(SqlWorkload):
         async def send(database: SqlDatabase) -> Outcome:
             self._hint(database)
             once = Once(b"name %d" % name, b"use %d" % use, KEPT_SECONDS, _rendered)
-            done = await database.transaction(
-                statements, max_retries=self.profile.max_retries, once=once
-            )
+            steps = database.perform(statements, Options(self.profile.max_retries), once=once)
+            self._spent[use].append(service.world.true_time())  # it has looked at the clock
+            done: TransactionResult = await run(steps)
             return Outcome(done, done.version)
 
-        done: TransactionResult | QserverError = await self._sent(
+        answer: TransactionResult | QserverError = await self._sent(
             service.ask_sql(send), service, None, (IdempotencyMismatch,)
         )
-        return done
+        return answer
 
     @staticmethod
     def _on_time(service: Service) -> bool:
@@ -258,7 +258,7 @@ class SqlGuarded(SqlWorkload):
             apart = max(sent) - min(sent) >= KEPT_SECONDS
             self.expect(
                 number == 1 or apart or not self._on_time(service),
-                f"use {use} is there {number} times, sent at {sent}",
+                f"use {use} is there {number} times, begun at {sent}",
             )
 
     def _judge(self, service: Service, request: Guarded, version: int, returned: Any) -> None:

@@ -15,6 +15,7 @@ How long history is kept changes now and then. Each version has to follow from t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -281,9 +282,10 @@ class SqlHistory(SqlWorkload):
     async def _streamed(self, front: Front, as_of: AsOf, sql: Sequence[str]) -> TransactionResult:
         stream = await front.sql.stream(sql[0], as_of=as_of)
         rows: list[Any] = []
-        async for page in stream:
-            rows += page
-            await self._dawdle()
+        async with aclosing(stream):  # also if the client is gone
+            async for page in stream:
+                rows += page
+                await self._dawdle()
         result = Result(stream.columns, stream.types, rows, 0, stream.version)
         return TransactionResult([result], stream.version)
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing
 from typing import Any, ClassVar, Final
 
 import trio
@@ -296,9 +297,10 @@ class SqlWorkload(Workload):
     ) -> Result:
         stream = await database.stream(sql, parameters)
         rows: list[Any] = []
-        async for page in stream:
-            rows += page
-            await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
+        async with aclosing(stream):  # also if the client is gone
+            async for page in stream:
+                rows += page
+                await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
         snapshot = database.database.snapshots.take()
         if snapshot is not None and snapshot.version > stream.version and len(rows) > 1:
             service.world.reach("a stream went on while others committed")

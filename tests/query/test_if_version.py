@@ -154,12 +154,21 @@ PLAIN = Options()
 CONCURRENT = [sql for sql, touched in TOUCHED.items() if "log" in touched]
 LONG = "insert into alone select i from generate_series(1000, 4000) as i"
 """A statement that lets others run."""
-OTHER = "insert into log values (88, 'other')"
+OTHERS: Mapping[str, tuple[str, ...]] = {
+    "rows": ("insert into log values (88, 'other')",),
+    "definition": ("alter table log alter entry set default 'x'",),
+    "definition and back": (
+        "alter table log alter entry set default 'x'",
+        "alter table log alter entry drop default",
+    ),
+    "a definition that stays the same": ("alter table log alter entry drop default",),
+}
 
 
-@pytest.mark.parametrize("sql", sampled(tuple(CONCURRENT), 15))
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("sql", sampled(tuple(CONCURRENT), 8))
 async def test_a_change_while_the_request_runs_comes_before_it_and_stops_it_or_comes_later(
-    sql: str,
+    sql: str, other: str
 ) -> None:
     """Whatever the order, the request is as if it had run alone on its version."""
     async with opened_sql(shards=2) as database:
@@ -175,14 +184,15 @@ async def test_a_change_while_the_request_runs_comes_before_it_and_stops_it_or_c
             except SerializationFailure as error:
                 outcomes.append(error)
 
-        async def other() -> None:
+        async def change() -> None:
             await trio.lowlevel.checkpoint()
-            changed.append((await database.execute(OTHER)).version)
+            for each in OTHERS[other]:
+                changed.append((await database.execute(each)).version)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(guarded)
-            nursery.start_soon(other)
-        (outcome,), (version,) = outcomes, changed
+            nursery.start_soon(change)
+        (outcome,), version = outcomes, changed[0]
         if isinstance(outcome, SerializationFailure):
             assert table_of(outcome) == "log"
             assert not outcome.retryable
