@@ -325,40 +325,41 @@ class Keys:
             if scopes is not None and key.statements is not None:
                 raise InvalidRequest("a key with statements has no scopes")
             names = await self._names(grant)
-            of_key = None if key.statements is None else read_statements(key.statements)
-            must_bind = key.bound if bound is None else bound
-            if must_bind is not None:
-                must_bind = checked_must_bind(of_key if found is None else found, must_bind)
             changed = msgspec.structs.replace(
                 key,
                 name=name or key.name,
                 scopes=key.scopes if wanted is None else wanted,
                 databases=key.databases if databases is None else _ids_of(names, databases),
                 statements=key.statements if found is None else stored(found),
-                bound=must_bind,
+                bound=_must_bind(key, found, bound),
             )
             _check_narrower(key, changed)
             if not changed.opens_everything:
                 await self._check_not_last(key)
-            update = Statement(
-                "update keys set name = $2, scopes = $3, databases = $4, statements = $5,"
-                " bound = $6 where id = $1",
-                [
-                    key.id,
-                    changed.name,
-                    changed.scopes,
-                    changed.databases,
-                    changed.statements,
-                    changed.bound,
-                ],
-            )
-            before = of_key or {}
-            lost = frozenset() if found is None else lost_parameters(before, found)
-            ends = await self._ends_of_sessions(key, lost)
-            await self._store.write(update, *ends)
-            if found is not None and lacks_one_of(found, before):
-                self._ended(key.id)
+            await self._store_changed(key, changed, found)
         return self._record(changed, names)
+
+    async def _store_changed(self, key: Key, changed: Key, found: Statements | None) -> None:
+        """Store a changed key, with its new statements, and end what they leave without a
+        parameter or a statement."""
+        update = Statement(
+            "update keys set name = $2, scopes = $3, databases = $4, statements = $5,"
+            " bound = $6 where id = $1",
+            [
+                key.id,
+                changed.name,
+                changed.scopes,
+                changed.databases,
+                changed.statements,
+                changed.bound,
+            ],
+        )
+        before = _statements_of(key) or {}
+        lost = frozenset() if found is None else lost_parameters(before, found)
+        ends = await self._ends_of_sessions(key, lost)
+        await self._store.write(update, *ends)
+        if found is not None and lacks_one_of(found, before):
+            self._ended(key.id)
 
     async def _ends_of_sessions(self, key: Key, lost: frozenset[str]) -> list[Statement]:
         """Return what ends the sessions that bind a parameter which a statement has lost."""
@@ -488,6 +489,20 @@ def _check_covered(grant: Grant, key: Key) -> None:
             "that key may do more than this one",
             hint="Use a key that has all its scopes and databases.",
         )
+
+
+def _statements_of(key: Key) -> Statements | None:
+    return None if key.statements is None else read_statements(key.statements)
+
+
+def _must_bind(
+    key: Key, found: Statements | None, bound: Sequence[str] | None
+) -> tuple[str, ...] | None:
+    """The parameters that sessions have to bind: as given, or as they were, if they still can."""
+    wanted = key.bound if bound is None else bound
+    if wanted is None:
+        return None
+    return checked_must_bind(_statements_of(key) if found is None else found, wanted)
 
 
 def _check_narrower(key: Key, changed: Key) -> None:

@@ -81,9 +81,7 @@ def run_statements(
     run = StatementRun(planner, transaction, request, controls)
     version, context, began = transaction.snapshot.version, run.context, now()
     results = [] if results is None else results
-    most = 0
-    """The work of the heaviest statement since others last ran; `heaviest` is its plan."""
-    heaviest: CachedPlan | None = None
+    most, heaviest = 0, None  # the work of the heaviest statement since others last ran, its plan
     guard = None if options.max_affected is None else AffectedGuard(run, options.max_affected)
     index = 0
     try:

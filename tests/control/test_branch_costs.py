@@ -17,7 +17,7 @@ from qserver.durability.sqlite import SqliteLog
 from qserver.engine.checkpointer import Checkpointer
 from qserver.errors import LogFailed
 from tests.control.planes import Opened, opened_plane
-from tests.known_work import measured
+from tests.known_work import counted
 
 TABLE = "create table t (id integer primary key, n integer, text text)"
 FILL = "insert into t select n, n, repeat('x', 80) from generate_series({}, {}) n"
@@ -123,7 +123,7 @@ async def test_branches_do_not_repeat_the_log_of_their_parent(
 async def test_a_branch_takes_no_longer_after_more_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In calls and bytes of all logs, and in the loop's work: the least of three."""
+    """In calls and bytes of all logs, and in calls of the loop's thread: the least of three."""
     monkeypatch.setattr(Branches, "shorten_log", lambda *_: None)
     folder = CountingFolder(tmp_path)
     async with opened_plane(folder, cache=PageCache(16 << 30)) as opened:
@@ -137,13 +137,13 @@ async def test_a_branch_takes_no_longer_after_more_commits(
             tries = []
             for number in range(3):
                 folder.calls = folder.bytes = 0
-                with measured() as taken:
+                with counted() as found:
                     await opened.plane.records.create(opened.grant, f"{name}{number}", Origin(name))
-                tries.append((taken.steps, folder.calls, folder.bytes))
+                tries.append((found.calls, folder.calls, folder.bytes))
             took[name] = [min(each) for each in zip(*tries, strict=True)]
-        for few, many in zip(took["few"], took["many"], strict=True):
-            assert many < 1.5 * few
-        assert took["many"][1] == took["few"][1]
+        (few, *few_of_logs), (many, *many_of_logs) = took["few"], took["many"]
+        assert many < few + 60_000 / 10, "a few calls for each unsaved page, none for each row"
+        assert many_of_logs[0] == few_of_logs[0] and many_of_logs[1] < 1.5 * few_of_logs[1]
 
 
 async def test_files_are_made_and_removed_beside_the_event_loop(

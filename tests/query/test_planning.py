@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from cProfile import Profile
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.parser import parse
 from qserver.web.computing import compute_in_threads
 from tests.engine.passes import counted_passes
-from tests.known_work import Heart
+from tests.known_work import Heart, counted
 from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 
@@ -67,10 +66,9 @@ PATTERNS = {
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """How many functions are called meanwhile, those in C included."""
-    profile = Profile()
-    profile.runcall(work)
-    return sum(each.callcount for each in profile.getstats())
+    with counted() as found:
+        work()
+    return found.calls
 
 
 @pytest.mark.parametrize("name", sampled(tuple(PATTERNS), 6))

@@ -74,17 +74,11 @@ def window_values(
         _check_offset(call, "ending", call.frame.end, end_offset)
     context.charge_memory(len(rows), 2 + len(call.order_by) + len(call.arguments))
     result: list[Any] = [None] * len(rows)
-    partitions: dict[Any, list[int]] = {}
     of_partitions, of_orders, of_arguments = made
     held = context.held
     keys = yield from mapped(context, partition, rows, is_made=of_partitions)
     held = context.held - held
-    for number, part_of in enumerate(keys):
-        partitions.setdefault(part_of, []).append(number)
-        context.work += 1 + size_of(part_of) // BYTES_OF_STEP
-        if context.work > STEPS_BETWEEN_PAUSES:
-            yield from yield_check(context)
-    for numbers in partitions.values():
+    for numbers in (yield from _partitioned(context, keys)):
         members = yield from picked(context, rows, numbers)
         ordered_from = context.held
         orders = yield from mapped(context, order, members, is_made=of_orders)
@@ -109,16 +103,34 @@ def window_values(
             steps,
         )
         values = yield from part.values()
-        for at, value in zip(in_order, values, strict=True):
-            result[numbers[at]] = value
-            context.work += 1
-            if context.work > 4 * STEPS_BETWEEN_PAUSES:
-                yield from yield_check(context)
+        yield from _put(context, result, (numbers[at] for at in in_order), values)
         for used in (orders, part.arguments, part.raw, part.keys):
             context.let_go(used)
         context.free_bytes(order_bytes)
     context.free_bytes(held)
     return result
+
+
+def _partitioned(context: Context, keys: Sequence[Any]) -> Steps:
+    """Return the numbers of the rows of each partition."""
+    partitions: dict[Any, list[int]] = {}
+    for number, part_of in enumerate(keys):
+        partitions.setdefault(part_of, []).append(number)
+        context.work += 1 + size_of(part_of) // BYTES_OF_STEP
+        if context.work > STEPS_BETWEEN_PAUSES:
+            yield from yield_check(context)
+    return partitions.values()
+
+
+def _put(
+    context: Context, result: list[Any], places: Iterable[int], values: Sequence[Any]
+) -> Steps:
+    """Put each value into its place of the result."""
+    for place, value in zip(places, values, strict=True):
+        result[place] = value
+        context.work += 1
+        if context.work > 4 * STEPS_BETWEEN_PAUSES:
+            yield from yield_check(context)
 
 
 def mapped(
