@@ -7,11 +7,15 @@
 
 Answers are by route, and for statements by their text. An answer whose body is a list of pieces is
 sent piece by piece, each as one chunk; a function among the pieces is called when its turn comes.
+
+A client may hang up at any moment: some tests are about that. Whatever else goes wrong in a handler
+is raised when the server is left.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,6 +49,21 @@ class Answer:
 Answering = Answer | Callable[[Received], Answer]
 
 
+class _Server(ThreadingHTTPServer):
+    """Keeps what handlers raise, instead of printing it in the midst of whatever test runs then."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self.failures: list[Exception] = []
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        error = sys.exception()
+        if isinstance(error, Exception) and not isinstance(error, ConnectionError):
+            self.failures.append(error)
+
+
 class FakeServer:
     """Knows the key `KEY` and what it was told to answer; everything else is an error."""
 
@@ -52,8 +71,7 @@ class FakeServer:
         self.requests: list[Received] = []
         self._statements: dict[str, Answering] = {}
         self._routes: dict[tuple[str, str], Answering] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
         )
@@ -70,6 +88,8 @@ class FakeServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+        if self._server.failures:
+            raise ExceptionGroup("while the server answered", self._server.failures)
 
     def answer(self, sql: str, answering: Answering) -> None:
         self._statements[sql] = answering
@@ -196,5 +216,4 @@ def _send(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
         handler.end_headers()
         handler.wfile.write(content)
     except OSError:
-        # The client has hung up: some tests are about that.
         handler.close_connection = True
