@@ -223,6 +223,7 @@ def _note_published(world: SimulatedWorld, snapshot: Snapshot) -> None:
             f"version {snapshot.version} is of {snapshot.time}, the one before of {before.time}"
         )
         world.unexpected.append(problem)
+    world.last_published = max(world.last_published, snapshot.version)
     if world.two_publish:
         world.published.pop(snapshot.version, None)  # either process's may be recovered
     else:

@@ -88,6 +88,8 @@ class SimulatedWorld:
         self.newest: Snapshot | None = None
         self.published: dict[int, Published] = {}
         """What the last published snapshot of each version said, of any process."""
+        self.last_published = 0
+        """The highest version that was published, by any process."""
         self.shelf = Shelf()
         """Where the pages of the one database are."""
         self.cache: FickleCache | None = None

@@ -411,8 +411,8 @@ class SqlHistory(SqlWorkload):
         published = service.world.published
         if version + 1 in published:
             return service.kept.must_have(published[version + 1].time)
-        # Two processes may have made the next one.
-        return version >= max(self.newest, *published)
+        # Two processes may have made the next one, so what it said is not known.
+        return version >= max(self.newest, service.world.last_published)
 
     def _judge_age(
         self, service: Service, version: int, asked: float, newest: int, changes: int

@@ -7,6 +7,7 @@ import trio
 
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
+from qserver.errors import HistoryTooOld
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 from simulations.determinism import run_repeatably
@@ -14,6 +15,7 @@ from simulations.disk import Disk
 from simulations.faults import Faults, make_profile
 from simulations.service import Service
 from simulations.trace import Trace
+from simulations.workloads.sql_history import SqlHistory
 from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.sql_workload import tree_problems
 from simulations.world import SimulatedWorld
@@ -77,3 +79,29 @@ def test_nobody_waits_for_a_process_that_crashed_twice_at_once() -> None:
         return service.crashes
 
     assert run_repeatably(1, main, virtual_seconds_max=10.0, steps_max=100_000) == 1
+
+
+@pytest.mark.parametrize("another", [True, False])
+def test_a_refused_version_was_the_newest_only_if_no_process_has_made_another(
+    another: bool,
+) -> None:
+    """A version that two processes may have made counts, though its contents are not known."""
+
+    async def main() -> tuple[int, list[str]]:
+        world = calm_world()
+        workload = SqlHistory(1, world.profile)
+        async with trio.open_nursery() as nursery:
+            service = Service(world, Disk(world, nursery))
+            nursery.start_soon(service.run)
+            await workload.setup(service)
+            service.keep_history(0.0)
+            world.two_publish = True
+            if another:
+                await workload.must(service, "UPDATE meta SET width = 0")
+            newest, changes = workload.newest, service.kept.changes
+            workload._judge_refusal(service, newest, HistoryTooOld("old"), newest, changes)
+            nursery.cancel_scope.cancel()
+        return newest, workload.problems
+
+    newest, problems = run_repeatably(1, main, virtual_seconds_max=10.0, steps_max=100_000)
+    assert problems == ([] if another else [f"{newest} is kept, and refused"])
