@@ -9,10 +9,10 @@ at the source and import nothing, so a module that does not run is judged all th
     http1                                errors and limits alone
     probes, workloads, control           -+
     query                                 |  clock, chance, files and threads
-    sql | engine                          |  come in as arguments
-        | durability                      |
-        | storage                         |
-    values                                |  values, sql, storage: pure, they do not wait either
+    sql               | engine            |  come in as arguments
+    lexing, functions | durability        |
+                      | storage           |  pure, they do not wait either: values,
+    values                                |  lexing, functions, sql, storage
     errors, limits                       -+
 
 A room imports itself and what stands below it, never beside it: that is `MAY_IMPORT`.
@@ -23,9 +23,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Final
 
+ROOT: Final = Path(__file__).parent.parent
 LINES_MAX: Final = 600
 COLUMNS_MAX: Final = 100
 
@@ -33,7 +35,8 @@ COLUMNS_MAX: Final = 100
 # names (its version). Nothing but the cli may import `benchmarks`.
 _GROUND: Final = frozenset({"errors", "limits"})
 _ENGINE: Final = _GROUND | {"values", "storage", "durability"}
-_QUERY: Final = _ENGINE | {"sql", "engine"}
+_SQL: Final = _GROUND | {"values", "lexing", "functions"}
+_QUERY: Final = _ENGINE | _SQL | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
 _WEB: Final = _CONTROL | {"qserver", "config", "control", "http1", "probes", "workloads"}
 _ALL: Final = _WEB | {"web", "client", "cli", "benchmarks"}
@@ -43,7 +46,9 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "limits": frozenset(),
     "config": _GROUND,
     "values": _GROUND,
-    "sql": _GROUND | {"values"},
+    "lexing": _GROUND | {"values"},
+    "functions": _GROUND | {"values"},
+    "sql": _SQL,
     "storage": _GROUND | {"values"},
     "durability": _GROUND | {"values", "storage"},
     "engine": _ENGINE,
@@ -58,7 +63,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "benchmarks": _ALL,
     "__main__": frozenset({"cli"}),
 }
-PURE: Final = frozenset({"values", "sql", "storage"})
+PURE: Final = frozenset({"values", "lexing", "functions", "sql", "storage"})
 BELOW_WEB: Final = PURE | {"errors", "limits", "durability", "engine", "query", "probes", "control"}
 
 # The world outside: what a simulation could not repeat. Modules count when they are imported,
@@ -90,7 +95,7 @@ HARMLESS: Final = frozenset({"uuid.UUID"})
 # The places where the world comes in, each with what it may touch. Keep this short.
 WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/sql/parser.py": frozenset({"pathlib"}),  # the cached tables of the grammar
-    "qserver/sql/functions/regex/time_limit.py": frozenset({"time"}),
+    "qserver/functions/regex/time_limit.py": frozenset({"time"}),
     "qserver/durability/restoring.py": frozenset({"pathlib"}),
     "qserver/durability/branch_files.py": frozenset({"pathlib"}),
     "qserver/durability/check.py": frozenset({"pathlib"}),
@@ -232,6 +237,25 @@ def imports_follow_the_table(module: Module) -> Iterator[str]:
             yield module.at(imported.line, f"{room} may not import {imported.name}")
 
 
+@cache
+def door_names() -> frozenset[str]:
+    """What `sql` shows of itself."""
+    tree = ast.parse((ROOT / "qserver/sql/__init__.py").read_text(encoding="utf-8"))
+    shown = next(
+        value for each in tree.body for name, value in _assigned(each) if name == "__all__"
+    )
+    return frozenset(ast.literal_eval(shown))
+
+
+def sql_is_entered_by_its_door(module: Module) -> Iterator[str]:
+    if module.room in (None, "sql"):
+        return
+    for imported in module.imports:
+        name = imported.name.removeprefix("qserver.sql.")
+        if name != imported.name and name not in door_names():
+            yield module.at(imported.line, f"{imported.name} is not what sql/__init__.py shows")
+
+
 def circles(modules: Iterable[Module]) -> set[frozenset[str]]:
     """Groups of files of which each leads to all others by imports, those for types included."""
     known = {module.name: module for module in modules}
@@ -367,6 +391,7 @@ def names_say_something(module: Module) -> Iterator[str]:
 Rule = Callable[[Module], Iterator[str]]
 RULES: Final[tuple[Rule, ...]] = (
     imports_follow_the_table,
+    sql_is_entered_by_its_door,
     product_does_not_know_its_tests,
     world_comes_in_as_an_argument,
     pure_rooms_do_not_wait,

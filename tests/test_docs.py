@@ -26,9 +26,9 @@ from qserver.control.records import SCOPES
 from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import PageCache
 from qserver.engine import messages
+from qserver.functions import all_functions
 from qserver.http1 import Counters
 from qserver.query import system_tables
-from qserver.sql.functions import all_functions
 from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.catalogue import ROUTES
 from qserver.web.exposition import server_text
@@ -198,7 +198,7 @@ def test_what_is_wrong_in_a_page_is_found() -> None:
     assert broken_links("README.md", links) == ["nowhere.md", "docs/glossary.md#nothing"]
     commands = "`make test` `make sense`\n```console\n$ make tea\n$ python -m nobody.there\n```\n"
     assert unknown_commands(commands) == ["make tea", "make sense", "python -m nobody.there"]
-    files = "`sql/lexer.py` `lexer.py` `engine/lexer.py` `qserver/nobody.py` `qserver/syntax/`"
+    files = "`lexing/lexer.py` `lexer.py` `engine/lexer.py` `qserver/nobody.py` `qserver/syntax/`"
     assert unknown_names(files) == ["engine/lexer.py", "qserver/nobody.py", "qserver/syntax/"]
     names = "`Gateway.transact` `Gateway.prepare` `work.when_replied` `work.Gateway` `two words`"
     assert unknown_names(names) == ["Gateway.prepare", "work.Gateway"]

@@ -84,6 +84,24 @@ def test_an_import_that_the_table_allows_is_left_alone(path: str, source: str) -
     assert complaints(house_rules.imports_follow_the_table, path, source) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "is_by_the_door"),
+    [
+        ("from qserver.sql import parse, ast", True),
+        ("from qserver import sql", True),
+        ("from qserver.sql.parser import parse", False),
+        ("from qserver.sql import parser", False),
+        ("import qserver.sql.parser", False),
+        (f"{TYPES_ONLY}    from qserver.sql.plan import Plan", False),
+    ],
+)
+def test_sql_is_entered_by_its_door_alone(source: str, is_by_the_door: bool) -> None:
+    rule = house_rules.sql_is_entered_by_its_door
+    assert (complaints(rule, "qserver/query/cursor.py", source) == []) is is_by_the_door
+    assert complaints(rule, "qserver/sql/binder/scope.py", source) == []
+    assert complaints(rule, "simulations/world.py", source) == []
+
+
 def test_files_import_each_other_only_where_the_list_says_so() -> None:
     assert house_rules.circles(modules_of_the_tree()) == house_rules.CIRCLES
 

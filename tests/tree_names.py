@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from qserver.sql.functions import all_functions
+from qserver.functions import all_functions
 from tests.house_rules import nodes_of
 
 ROOT = Path(__file__).parent.parent

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from qserver.errors import ProgramLimitExceeded
+from qserver.lexing.lexer import BLOCK_COMMENT, LINE_COMMENT, OPEN, QUOTED, SPACE, STRING, WORD
 from qserver.limits import STATEMENT_BYTES_MAX
-from qserver.sql.lexer import BLOCK_COMMENT, LINE_COMMENT, OPEN, QUOTED, SPACE, STRING, WORD
 
 _BLANK: Final = rf"{SPACE}++|{LINE_COMMENT}|{BLOCK_COMMENT}"
 _PIECE: Final = re.compile(

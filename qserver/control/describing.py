@@ -18,7 +18,7 @@ from qserver.errors import (
     QserverError,
     QueryCanceled,
 )
-from qserver.query.described import Described
+from qserver.sql import Described
 
 
 async def described(

@@ -20,7 +20,7 @@ from msgspec.structs import force_setattr
 
 from qserver.control.shares import Share
 from qserver.control.tiers import Limits
-from qserver.query.described import Described
+from qserver.sql import Described
 
 ADMIN: Final = "admin"
 SCOPES: Final = ("data:read", "data:write", "schema", "databases", "keys", ADMIN)

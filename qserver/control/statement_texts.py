@@ -25,8 +25,7 @@ from qserver.limits import (
     STATEMENTS_OF_KEY_BYTES_MAX,
     STATEMENTS_OF_KEY_MAX,
 )
-from qserver.query.described import Described
-from qserver.sql.parameters import json_of
+from qserver.sql import Described, json_of
 
 Statements = Mapping[str, Described]
 

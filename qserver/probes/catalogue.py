@@ -17,10 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from qserver import limits
+from qserver.functions.all_functions import AGGREGATES, FUNCTIONS, TABLE_FUNCTIONS
+from qserver.functions.registry import Aggregate, Function, TableFunction
+from qserver.functions.signatures import Signature, is_variadic
 from qserver.probes.matrix import PATH
-from qserver.sql.functions.all_functions import AGGREGATES, FUNCTIONS, TABLE_FUNCTIONS
-from qserver.sql.functions.registry import Aggregate, Function, TableFunction
-from qserver.sql.functions.signatures import Signature, is_variadic
 
 
 class Limit(msgspec.Struct, frozen=True):

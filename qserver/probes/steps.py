@@ -20,7 +20,7 @@ import msgspec
 
 from qserver.errors import QserverError
 from qserver.query.sql_database import Result
-from qserver.sql.parameters import Given
+from qserver.sql import Given
 from qserver.values.text_output import shown
 from qserver.values.types import SqlType
 

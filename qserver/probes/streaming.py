@@ -8,7 +8,7 @@ from typing import Final
 
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 from qserver.storage.changes import Change
 
 CATEGORY: Final = "streaming"

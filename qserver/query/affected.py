@@ -9,11 +9,11 @@ from collections.abc import Generator
 
 from qserver.engine.work import Step
 from qserver.errors import ProgramLimitExceeded, TooManyAffected
+from qserver.functions.context import Context
 from qserver.limits import ANSWER_ROWS_MAX
 from qserver.query.cursor import Cursor
 from qserver.query.results import Diff, Options, Redefinition
 from qserver.query.statements import StatementRun
-from qserver.sql.execution import Context
 from qserver.storage.changes import net_changes, redefined
 from qserver.storage.page import Value
 from qserver.storage.transaction import Transaction

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from qserver.errors import FeatureNotSupported
 from qserver.query.planning import slots_of
 from qserver.query.prepared_statement import PreparedStatement
-from qserver.sql.live import check_live
+from qserver.sql import check_live
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import Moment
 

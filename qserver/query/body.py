@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from qserver.engine.work import Step
 from qserver.errors import QserverError
+from qserver.functions.context import STEPS_BETWEEN_PAUSES
 from qserver.query.affected import AffectedGuard, diff_of
 from qserver.query.cursor import END, Cursor, StatementSteps
 from qserver.query.idempotency import only_reads
@@ -28,9 +29,7 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
 from qserver.query.statements import Controls, StatementRun
 from qserver.query.system_tables import SystemReader
-from qserver.sql.execution import STEPS_BETWEEN_PAUSES
-from qserver.sql.parameter_steps import is_heavy
-from qserver.sql.step_budget import NotShort
+from qserver.sql import NotShort, is_heavy
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 

@@ -34,13 +34,13 @@ from qserver.errors import (
     WithCheckOptionViolation,
     WrongObjectType,
 )
+from qserver.functions.text.quoting import quoted
+from qserver.lexing.fingerprint import Parameterized, parameterize
+from qserver.lexing.value_rows import Row
 from qserver.query.bulk_values import column_of
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Options, Statement
 from qserver.query.sql_database import SqlDatabase
-from qserver.sql.binder.star_texts import quoted
-from qserver.sql.fingerprint import Parameterized, parameterize
-from qserver.sql.value_rows import Row
 from qserver.storage.catalog import Catalog
 from qserver.values.relations import Definition
 from qserver.values.schema import Table, catalog_key

@@ -18,10 +18,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from qserver.errors import CharacterNotInRepertoire, InvalidTextRepresentation
+from qserver.functions.costs import refuse_steps
+from qserver.lexing.value_rows import Row, kind_of
 from qserver.limits import STEPS_AT_ONCE_MAX
-from qserver.sql.functions.costs import refuse_steps
-from qserver.sql.parameters import json_of
-from qserver.sql.value_rows import Row, kind_of
+from qserver.sql import json_of
 from qserver.values.types import Kind, SqlType
 
 Writer = Callable[[Any], str]

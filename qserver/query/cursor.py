@@ -21,11 +21,11 @@ from typing import Any, Final
 import msgspec
 
 from qserver.errors import ProgramLimitExceeded, QserverError
+from qserver.functions.context import Context, out_of_memory, row_bytes
+from qserver.functions.numbers.numeric_math import overflow_error
 from qserver.query.plan_cache import CachedPlan
-from qserver.query.planning import locate
 from qserver.query.results import Result
-from qserver.sql.execution import Context, Rows, out_of_memory, row_bytes
-from qserver.sql.functions.numbers.numeric_math import overflow_error
+from qserver.sql import Rows, locate
 from qserver.values.sizes import check_rows, size_of_rows
 from qserver.values.types import SqlType
 

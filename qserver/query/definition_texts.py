@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any, Final
 
 from qserver.engine.sequence_states import state_of
+from qserver.functions.text.quoting import quote_identifier, quote_literal
 from qserver.query.system_rows import (
     SystemTable,
     index_parts,
@@ -26,7 +27,6 @@ from qserver.query.system_rows import (
     tables_of,
     views_of,
 )
-from qserver.sql.functions.text.quoting import quote_identifier, quote_literal
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import Check, ForeignKey

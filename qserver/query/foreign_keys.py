@@ -19,9 +19,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
-from qserver.sql import ast
-from qserver.sql.ddl.constraints import referenced_index
-from qserver.sql.execution import Rows
+from qserver.sql import Rows, ast, referenced_index
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.casts import cast_function
 from qserver.values.constraints import ForeignKey

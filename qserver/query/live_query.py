@@ -33,10 +33,7 @@ from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_port import ReadableDatabase
-from qserver.sql.execution import Rows
-from qserver.sql.live import check_live, linear_scan
-from qserver.sql.parameter_steps import is_heavy
-from qserver.sql.plan import Scan
+from qserver.sql import Rows, Scan, check_live, is_heavy, linear_scan
 from qserver.storage.btree import EntryChange
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import differs

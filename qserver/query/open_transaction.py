@@ -49,10 +49,7 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import WritableDatabase
 from qserver.query.statements import Controls, StatementRun
 from qserver.query.transaction_control import command_of
-from qserver.sql import ast
-from qserver.sql.execution import Rows
-from qserver.sql.parser import parse
-from qserver.sql.step_budget import NotShort
+from qserver.sql import NotShort, Rows, ast, parse
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from zlib import crc32
 
+from qserver.functions.text.quoting import quote_identifier
 from qserver.query.system_rows import (
     DATABASE,
     OWNER,
@@ -22,7 +23,6 @@ from qserver.query.system_rows import (
     views_of,
     visible,
 )
-from qserver.sql.functions.text.quoting import quote_identifier
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration

@@ -28,10 +28,9 @@ from weakref import WeakSet
 
 import msgspec
 
+from qserver.functions.context import row_bytes
 from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_FINGERPRINT_MAX
-from qserver.sql.execution import Compiled, row_bytes
-from qserver.sql.parameters import Given, ParameterList, types_of
-from qserver.sql.plan import Change, Select
+from qserver.sql import CompiledPlan, Given, types_of
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.relations import Definition
@@ -86,38 +85,26 @@ class CachedPlan:
 
     def __init__(
         self,
-        compiled: Compiled,
-        statement: Select | Change,
+        made: CompiledPlan,
         catalog: Catalog,
         names: dict[str, Definition],
-        *,
-        system_tables: bool,
-        parameters: ParameterList | None,
-        in_fingerprint: frozenset[int],
-        undecided: frozenset[int | str] = frozenset(),
         sizes: dict[int, int],
-        writes: bool,
-        grows: bool = False,
-        watched: bool = False,
-        size: int = 0,
+        *,
+        system_tables: bool = False,
     ) -> None:
-        self.compiled = compiled
-        self.statement = statement
+        self.compiled = compiled = made.compiled
+        self.statement = made.plan
+        self.parameters = made.parameters
+        self.in_fingerprint = made.in_fingerprint
+        self.undecided = made.undecided
+        self.size = made.size
+        self.writes = made.writes
+        self.grows = made.grows
+        self.watched = made.watched
         self.catalog = catalog
         self.names = names
-        self.system_tables = system_tables
-        self.parameters = parameters
-        self.in_fingerprint = in_fingerprint
-        self.undecided = undecided
-        """Parameters whose values decided their types."""
         self.sizes = sizes
-        self.size = size
-        """Approximate bytes in memory."""
-        self.writes = writes
-        self.grows = grows
-        """Whether it may store rows that were not there."""
-        self.watched = watched
-        """Whether it changes tables whose foreign keys must be enforced."""
+        self.system_tables = system_tables
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
         self.long_columns = compiled.long_columns

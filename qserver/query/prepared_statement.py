@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from qserver.lexing.fingerprint import Parameterized
 from qserver.query.plan_cache import CachedPlan
-from qserver.sql.fingerprint import Parameterized
-from qserver.sql.parameters import Given
+from qserver.sql import Given
 
 
 class PreparedStatement(msgspec.Struct, eq=False):

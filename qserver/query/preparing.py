@@ -12,14 +12,13 @@ from typing import Any
 
 from qserver.engine.work import Step, before
 from qserver.errors import QserverError
+from qserver.lexing.fingerprint import Parameterized
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, Prepared
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Statement
-from qserver.sql.fingerprint import Parameterized
-from qserver.sql.parameters import Given
-from qserver.sql.step_budget import NotShort
+from qserver.sql import Given, NotShort
 from qserver.storage.snapshot import Snapshot
 
 

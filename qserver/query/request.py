@@ -22,6 +22,7 @@ from qserver.engine.sequences import Sequences
 from qserver.engine.work import FOREVER, before, timed_out
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import QserverError
+from qserver.functions.context import Context
 from qserver.limits import (
     STATEMENT_MEMORY_BYTES_MAX,
     TRANSACTION_MEMORY_BYTES_MAX,
@@ -32,7 +33,6 @@ from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
 from qserver.query.storage_quota import UNBOUNDED, StorageQuota
-from qserver.sql.execution import Context
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 

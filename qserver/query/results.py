@@ -8,11 +8,10 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from qserver.engine.history import AsOf
+from qserver.lexing.fingerprint import Parameterized
 from qserver.limits import RETRIES_DEFAULT
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.sql.execution import Rows
-from qserver.sql.fingerprint import Parameterized
-from qserver.sql.parameters import Given
+from qserver.sql import Given, Rows
 from qserver.storage.catalog import Catalog
 from qserver.storage.changes import Changes
 from qserver.values.types import SqlType

@@ -17,7 +17,7 @@ from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Result
 from qserver.query.sequence_values import NeedsSequenceValues
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 from qserver.storage.snapshot import Snapshot
 
 

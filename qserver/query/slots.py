@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from qserver.functions.context import Context
 from qserver.query.cursor import StatementSteps
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import slots_of
-from qserver.sql.execution import Context
-from qserver.sql.parameter_steps import is_heavy
-from qserver.sql.parameter_steps import slots_in_steps as heavy_slots
-from qserver.sql.parameters import Given
+from qserver.sql import Given, is_heavy
+from qserver.sql import slots_in_steps as heavy_slots
 
 
 def slots_in_steps(

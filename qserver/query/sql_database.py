@@ -37,6 +37,7 @@ from qserver.errors import (
     RequestInProgress,
     SerializationFailure,
 )
+from qserver.functions.context import BYTES_UNNOTICED_MAX
 from qserver.limits import (
     ANSWER_STORED_SECONDS,
     RETRIES_DEFAULT,
@@ -53,7 +54,6 @@ from qserver.query.body import (
     run_and_undo,
     run_statements,
 )
-from qserver.query.described import Described, describe
 from qserver.query.idempotency import answered, only_reads, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
@@ -74,9 +74,7 @@ from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.query.storage_quota import UNBOUNDED, StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
-from qserver.sql.execution import BYTES_UNNOTICED_MAX
-from qserver.sql.parameter_steps import is_heavy
-from qserver.sql.parameters import Given
+from qserver.sql import Described, Given, is_heavy
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -242,7 +240,7 @@ class SqlDatabase:
         snapshot = self.snapshots.take()
         if snapshot is None:
             snapshot = await self._database.wait_durable_snapshot(deadline)
-        described: Described = await before(deadline, describe, self.planner, sql, snapshot)
+        described: Described = await before(deadline, self.planner.describe, sql, snapshot)
         return described
 
     # --- open transactions ---

@@ -21,7 +21,6 @@ from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
-from qserver.query.described import view_text
 from qserver.query.foreign_keys import check_foreign_key, enforce
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import (
@@ -29,7 +28,6 @@ from qserver.query.planning import (
     Prepared,
     make_plan,
     slots_of,
-    statement_inside,
 )
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
@@ -37,17 +35,25 @@ from qserver.query.slots import run_heavy, slots_in_steps
 from qserver.query.system_tables import SystemReader
 from qserver.query.transaction_control import NeedsSavepoints, command_of
 from qserver.query.variables import set_variable, show_variable
-from qserver.sql import ast
-from qserver.sql.binder import Literals
-from qserver.sql.ddl import DEFINITIONS, perform
-from qserver.sql.ddl.port import Work
-from qserver.sql.explain import explain
-from qserver.sql.live import explain_live
-from qserver.sql.parameter_steps import is_heavy
-from qserver.sql.parameters import Given
-from qserver.sql.parser import Parsed, parse, parse_expression
-from qserver.sql.plan import OutputColumn
-from qserver.sql.step_budget import NotShort, StepBudget
+from qserver.sql import (
+    DEFINITIONS,
+    Given,
+    Literals,
+    NotShort,
+    OutputColumn,
+    Parsed,
+    StepBudget,
+    Work,
+    ast,
+    explain,
+    explain_live,
+    is_heavy,
+    parse,
+    parse_expression,
+    perform,
+    statement_inside,
+    view_text,
+)
 from qserver.storage.transaction import Definitions, Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
@@ -298,12 +304,12 @@ class StatementRun:
         return self.run_plan(plan, literals)
 
     def view_text(self, text: str) -> Generator[Step, Any, str]:
-        catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
+        names = CatalogNames(self.transaction.catalog, self.transaction.snapshot)
         try:
-            return view_text(text, catalog, snapshot, StepBudget.short(PLANNING_STEPS_MAX))
+            return view_text(text, names, StepBudget.short(PLANNING_STEPS_MAX))
         except NotShort:
             written: str = yield partial(
-                self.planner.elsewhere, lambda budget: view_text(text, catalog, snapshot, budget)
+                self.planner.elsewhere, lambda budget: view_text(text, names, budget)
             )
         return written
 

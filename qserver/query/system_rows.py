@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from qserver.sql.functions.text.quoting import quote_identifier
+from qserver.functions.text.quoting import quote_identifier
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.relations import Definition, Sequence, View

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from qserver.errors import FeatureNotSupported, UndefinedObject
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 
 VARIABLES: Final[Mapping[str, tuple[str, str]]] = {
     "application_name": ("", "Name of the client."),

@@ -9,11 +9,7 @@
          │ optimizer                                                       │
     optimized plan ─ codegen ──────────────────────────────────────────────┘
 
-    fingerprint, value_rows     the statement without its literals, and multi-row VALUES as data
-    lexer, literals,            tokens, and the values of literals
-      string_escapes
-    keywords, ddl_keywords,        from words to the grammar's terminals
-      terminals
+    terminals, ddl_keywords     from words to the grammar's terminals
     grammar.lark, parser,       the LALR(1) grammar and its parser, and the limit on nesting
       depth
     ast, ast_builder            the AST, and its construction from grammar rules
@@ -23,15 +19,73 @@
       join_conditions             hash joins
     optimizer, explain          the optimizer rules, and EXPLAIN
     codegen, execution          from plan to Python source, and the interface of compiled code
-    functions/                  functions and operators by family: aggregates, arrays, datetime,
-                                  json, numbers, regex, text
     ddl                         CREATE, ALTER, DROP
     parameters,                 values that come beside the text
       parameter_steps
+    prepare                     the way from an AST to a compiled plan
+    described, positions        statements that are kept for later; the place of an error
     step_budget                 the budget of planning, in steps
     ports                       what this room needs from the catalog
 
 The room is pure: no waiting, no clock, no randomness, no files. It reads the database through
-ports, and the caller drives the generators that compiled code returns. Start with `fingerprint`,
-then `ast`.
+ports, and the caller drives the generators that compiled code returns. Start with `prepare`,
+then `ast`. Other rooms import what stands below, and nothing else.
 """
+
+from __future__ import annotations
+
+from qserver.sql import ast
+from qserver.sql.binder import Literals
+from qserver.sql.ddl import DEFINITIONS, perform
+from qserver.sql.ddl.constraints import referenced_index
+from qserver.sql.ddl.port import Work
+from qserver.sql.described import Described, describe, view_text
+from qserver.sql.execution import Rows
+from qserver.sql.explain import explain
+from qserver.sql.live import check_live, explain_live, linear_scan
+from qserver.sql.optimizer import RULES, Rule
+from qserver.sql.parameter_steps import is_heavy, slots_in_steps
+from qserver.sql.parameters import Given, json_of, types_of
+from qserver.sql.parser import Parsed, load_grammar, parse, parse_expression
+from qserver.sql.plan import OutputColumn, Scan
+from qserver.sql.positions import locate
+from qserver.sql.prepare import PLANNED, CompiledPlan, only_reads, prepare, statement_inside
+from qserver.sql.step_budget import NotShort, StepBudget
+
+__all__ = [
+    "CompiledPlan",
+    "DEFINITIONS",
+    "Described",
+    "Given",
+    "Literals",
+    "NotShort",
+    "OutputColumn",
+    "PLANNED",
+    "Parsed",
+    "RULES",
+    "Rows",
+    "Rule",
+    "Scan",
+    "StepBudget",
+    "Work",
+    "ast",
+    "check_live",
+    "describe",
+    "explain",
+    "explain_live",
+    "is_heavy",
+    "json_of",
+    "linear_scan",
+    "load_grammar",
+    "locate",
+    "only_reads",
+    "parse",
+    "parse_expression",
+    "perform",
+    "prepare",
+    "referenced_index",
+    "slots_in_steps",
+    "statement_inside",
+    "types_of",
+    "view_text",
+]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from qserver.sql.functions.registry import Aggregate, Function
+from qserver.functions.registry import Aggregate, Function
 from qserver.values.types import BOOLEAN, SqlType
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from qserver.functions.registry import Function
 from qserver.sql.expressions import (
     And,
     Apply,
@@ -39,7 +40,6 @@ from qserver.sql.expressions import (
     Or,
     Slot,
 )
-from qserver.sql.functions.registry import Function
 from qserver.sql.plan import CheckedExpression, Values
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything, parts, rewritten

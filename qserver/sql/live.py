@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qserver.errors import FeatureNotSupported
+from qserver.functions.datetime.moments import MomentReader, is_moment_word
 from qserver.sql import expressions, plan
-from qserver.sql.functions.datetime.moments import MomentReader, is_moment_word
 from qserver.sql.plan import Change, Scan, Select
 from qserver.sql.walk import everything, is_plan
 

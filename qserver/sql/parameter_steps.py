@@ -17,10 +17,10 @@ from sys import getsizeof
 from typing import Any, Final
 
 from qserver.errors import ArraySubscriptError
+from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
+from qserver.functions.costs import BYTES_SMALL, cast_cost, refuse_size, refuse_steps
 from qserver.limits import ROW_BYTES_MAX, STEPS_AT_ONCE_MAX
 from qserver.sql.codegen.charges import costly_cast
-from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
-from qserver.sql.functions.costs import BYTES_SMALL, cast_cost, refuse_size, refuse_steps
 from qserver.sql.parameters import (
     Given,
     ParameterList,

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from qserver.functions.registry import TableFunction
 from qserver.sql.expressions import AggregateCall, Expression, SortKey, WindowCall
-from qserver.sql.functions.registry import TableFunction
 from qserver.values.schema import Index, Table
 from qserver.values.types import SqlType
 

@@ -15,15 +15,15 @@ from itertools import islice
 from typing import Any, ClassVar, Final
 
 from qserver.errors import QserverError, SqlSyntaxError
+from qserver.lexing.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
+from qserver.lexing.lexer import Token, check_text, tokenize
+from qserver.lexing.literals import KIND_NAMES, read_literal
+from qserver.lexing.string_escapes import unicode_text
+from qserver.lexing.value_rows import ValuesList, find_rows
 from qserver.limits import IDENTIFIER_BYTES_MAX, PARAMETERS_MAX
 from qserver.sql import ddl_keywords
 from qserver.sql.ast import Literal, Parameter
-from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
-from qserver.sql.lexer import Token, check_text, tokenize
-from qserver.sql.literals import KIND_NAMES, read_literal
 from qserver.sql.step_budget import StepBudget
-from qserver.sql.string_escapes import unicode_text
-from qserver.sql.value_rows import ValuesList, find_rows
 
 _PUNCTUATION: Final = {
     "(": "LPAR",

@@ -10,7 +10,7 @@ from qserver.engine.yielding import yield_to_others
 from qserver.errors import QserverError, SerializationFailure
 from qserver.limits import ANSWER_BYTES_WHOLE, ANSWER_PART_BYTES
 from qserver.query.sql_database import Result, TransactionResult
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 from qserver.storage.conflict import Conflict
 from qserver.storage.page import Key
 from qserver.values.keys import NULL_KEY, TOP, Descending

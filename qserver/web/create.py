@@ -22,7 +22,7 @@ from qserver.durability.folder import lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
 from qserver.http1 import Counters
-from qserver.sql.parser import load_grammar
+from qserver.sql import load_grammar
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication
 from qserver.web.computing import compute_in_threads

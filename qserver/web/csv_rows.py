@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 from qserver.values.text_output import text_function
 from qserver.values.types import Kind, SqlType
 from qserver.web.rows import unique_names

@@ -21,7 +21,7 @@ from qserver.query.kept_result import Line
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 from qserver.web.readers import Reader
 from qserver.web.requests import is_live
 from qserver.web.rows import RowEncoder

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
+from qserver.functions.costs import refuse_size
 from qserver.limits import ROW_BYTES_MAX
-from qserver.sql.functions.costs import refuse_size
 from qserver.values.sizes import size_of
 
 RUN_MEMBERS: Final = 256

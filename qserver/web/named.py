@@ -20,8 +20,8 @@ from msgspec.structs import fields, replace
 from qserver.control.records import Grant
 from qserver.control.tiers import Limits
 from qserver.errors import DataError, Forbidden, InvalidRequest, ProtocolViolation, QserverError
-from qserver.query.described import Described
 from qserver.query.sql_database import Statement
+from qserver.sql import Described
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
     JSON_TYPES,

@@ -25,7 +25,7 @@ from qserver.limits import (
     TRANSACTION_STATEMENTS_MAX,
 )
 from qserver.query.sql_database import Statement
-from qserver.sql.parameters import Given
+from qserver.sql import Given
 from qserver.web.long_bodies import decode_in_steps
 from qserver.web.shapes import NoFields, QueryRequest, StatementRequest, TransactionRequest
 

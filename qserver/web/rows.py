@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.limits import ANSWER_PART_BYTES, PLANS_KEPT_MAX, ROW_BYTES_MAX
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 from qserver.values.sizes import check_rows, is_sized, size_of_rows
 from qserver.values.types import SqlType
 from qserver.web.json_values import converter, encode_json, encode_lines

@@ -21,7 +21,7 @@ from qserver.http1 import AnswerCut
 from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
-from qserver.sql.execution import Rows
+from qserver.sql import Rows
 from qserver.web.answers import TRUNCATED, error_event, error_object
 from qserver.web.csv_rows import CsvEncoder
 from qserver.web.json_values import encode_json

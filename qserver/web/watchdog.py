@@ -35,8 +35,8 @@ from typing import IO, Final
 
 import trio
 
+from qserver.lexing.fingerprint import MARK, Parameterized
 from qserver.query.plan_cache import CachedPlan
-from qserver.sql.fingerprint import MARK, Parameterized
 
 BEAT_SECONDS: Final = 0.25
 STALL_SECONDS: Final = 1.0

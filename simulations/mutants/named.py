@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from qserver.control.records import Grant
-from qserver.query.described import Described
 from qserver.query.sql_database import Statement
+from qserver.sql.described import Described
 from qserver.web import named
 from qserver.web.named import Named
 from qserver.web.query_calls import TextCall

@@ -22,7 +22,7 @@ from qserver.control.records import ADMIN, Grant
 from qserver.control.shares import Shares
 from qserver.control.tiers import TIERS
 from qserver.errors import Unauthorized
-from qserver.query.described import Described
+from qserver.sql.described import Described
 from simulations.world import SimulatedWorld
 
 ORDINARY: Final = "svc_k_ordinary"

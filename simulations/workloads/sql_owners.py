@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from qserver.engine.gateway import Outcome
 from qserver.errors import Forbidden, InvalidRequest, ProtocolViolation, QserverError
-from qserver.query.described import Described
 from qserver.query.sql_database import TransactionResult
+from qserver.sql.described import Described
 from simulations.service import Service
 from simulations.web.front import Front
 from simulations.web.keys import owner_session

@@ -20,8 +20,8 @@ import trio
 from trio.lowlevel import Task, add_instrument, remove_instrument
 
 from qserver.errors import QserverError
+from qserver.functions.all_functions import AGGREGATES
 from qserver.query.sql_database import SqlDatabase
-from qserver.sql.functions.all_functions import AGGREGATES
 
 _MANY: Final = "generate_series(1, 8000) AS s(i)"
 _SOME: Final = "generate_series(1, 3000) AS s(i)"

@@ -19,21 +19,21 @@ from time import thread_time
 from typing import Any, Final
 
 from qserver.errors import QserverError
-from qserver.limits import STEPS_AT_ONCE_MAX
-from qserver.sql.codegen.charges import costly_call, costly_cast, costly_rows, step_cost
-from qserver.sql.codegen.sorting import KEY_COSTS
-from qserver.sql.codegen.window_functions import carrier
-from qserver.sql.execution import Context, CostlyCall
-from qserver.sql.expressions import Column
-from qserver.sql.functions.all_functions import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
-from qserver.sql.functions.costs import Cost, cast_cost
-from qserver.sql.functions.resolve import (
+from qserver.functions.all_functions import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
+from qserver.functions.context import Context, CostlyCall
+from qserver.functions.costs import Cost, cast_cost
+from qserver.functions.resolve import (
     resolve_aggregate,
     resolve_function,
     resolve_operator,
     resolve_table_function,
 )
-from qserver.sql.functions.signatures import PLACEHOLDERS
+from qserver.functions.signatures import PLACEHOLDERS
+from qserver.limits import STEPS_AT_ONCE_MAX
+from qserver.sql.codegen.charges import costly_call, costly_cast, costly_rows, step_cost
+from qserver.sql.codegen.sorting import KEY_COSTS
+from qserver.sql.codegen.window_functions import carrier
+from qserver.sql.expressions import Column
 from qserver.values.casts import cast_function
 from qserver.values.types import (
     BIGINT,

@@ -7,7 +7,7 @@ from random import Random
 import trio
 
 from qserver.engine.collector import settle_collector
-from qserver.sql.functions.all_functions import AGGREGATES
+from qserver.functions.all_functions import AGGREGATES
 from tests.hostile.statement_sweep import VALUES, drawn, loop_steps, measured, statements
 from tests.hostile.test_sweep import SEED, STEPS_MOST, TRIES
 from tests.known_work import step, step_seconds

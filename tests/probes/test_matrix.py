@@ -6,14 +6,14 @@ import pytest
 
 from qserver import limits
 from qserver.errors import QserverError
+from qserver.functions import all_functions as registry
+from qserver.functions.resolve import is_window_function
 from qserver.probes import catalogue, matrix
 from qserver.probes.absent import ABSENT, Absent
 from qserver.probes.catalogue import STATEMENTS, WINDOW_FUNCTIONS
 from qserver.probes.matrix import BY_NAME
 from qserver.probes.steps import TransactionStep
 from qserver.query.scratch import scratch_database
-from qserver.sql.functions import all_functions as registry
-from qserver.sql.functions.resolve import is_window_function
 from qserver.values.types import PSEUDO_KINDS, Kind
 from tests.sql.databases import quiet_world
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from qserver.sql.functions.text import binary
+from qserver.functions.text import binary
 from tests.known_work import WorkClock, step
 from tests.query.bombs import (
     BEAT_STEPS_MAX,

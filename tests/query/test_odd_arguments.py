@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from qserver.errors import QserverError
+from qserver.functions.all_functions import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
 from qserver.query.sql_database import SqlDatabase
-from qserver.sql.functions.all_functions import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
 from tests.sql.databases import opened_sql
 
 CALLS = 1500

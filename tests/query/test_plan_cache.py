@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from qserver.functions.context import Context
 from qserver.limits import PARAMETERS_MAX, PLANS_KEPT_BYTES_MAX, PLANS_OF_FINGERPRINT_MAX
 from qserver.query.plan_cache import PLANS_LARGE_MIN, CachedPlan, KeptPlans, PlanCache
-from qserver.sql.execution import Compiled, Context, Run
+from qserver.sql.execution import Compiled, Run
 from qserver.sql.plan import OneRow, OutputColumn, Select
+from qserver.sql.prepare import CompiledPlan
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Table
@@ -30,16 +32,22 @@ COMPILED = Compiled((OutputColumn("a", INTEGER),), run, False, "", ())
 def plan_for(
     snapshot: Snapshot, in_fingerprint: Iterable[int] = (), tables: Iterable[Table] = (PLAIN,)
 ) -> CachedPlan:
-    return CachedPlan(
+    made = CompiledPlan(
         COMPILED,
         Select(OneRow(), 0, COMPILED.columns),
-        snapshot.catalog,
-        {table.name: table for table in tables},
-        system_tables=False,
         parameters=None,
         in_fingerprint=frozenset(in_fingerprint),
-        sizes={table.id: snapshot.count(table.id) for table in tables},
+        undecided=frozenset(),
+        size=0,
         writes=False,
+        grows=False,
+        watched=False,
+    )
+    return CachedPlan(
+        made,
+        snapshot.catalog,
+        {table.name: table for table in tables},
+        {table.id: snapshot.count(table.id) for table in tables},
     )
 
 

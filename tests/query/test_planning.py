@@ -11,11 +11,11 @@ import trio
 
 from qserver.engine.world import Check, compute_here
 from qserver.errors import QserverError, QueryCanceled
+from qserver.lexing.fingerprint import parameterize
 from qserver.limits import PARAMETERS_MAX, SOURCES_MAX, TARGETS_MAX
 from qserver.query.planning import make_plan
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.sql.binder import Literals
-from qserver.sql.fingerprint import parameterize
 from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.parser import parse
 from qserver.web.computing import compute_in_threads

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import OutOfMemory
+from qserver.functions import context
 from qserver.query.sql_database import SqlDatabase, Statement
-from qserver.sql import execution
 from tests.sql.databases import opened_sql
 
 MOST = 1_000_000
@@ -43,7 +43,7 @@ TOO_MUCH = {
 async def prepare(database: SqlDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     for statement in TABLES:
         await database.execute(statement)
-    monkeypatch.setattr(execution, "TRANSACTION_LONG_BYTES_MAX", MOST)
+    monkeypatch.setattr(context, "TRANSACTION_LONG_BYTES_MAX", MOST)
 
 
 async def test_one_statement_cannot_write_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qserver.errors import QserverError
+from qserver.functions.context import Context
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
 from qserver.query.planning import make_plan
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.binder.literals import Literals
-from qserver.sql.execution import Context
 from qserver.sql.parser import parse
 from qserver.storage.transaction import Transaction
 from tests.sql.databases import NOON, opened_sql

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from qserver.functions.resolve import resolve_operator
 from qserver.sql.expressions import Apply, Column, Expression, Not
-from qserver.sql.functions.resolve import resolve_operator
 from qserver.sql.plan import Filter, OneRow
 from qserver.sql.walk import everything, rebuilt, rewritten, tree_rebuilt
 from qserver.values.types import BOOLEAN, INTEGER

@@ -12,9 +12,9 @@ import trio
 
 from qserver.control.records import Grant
 from qserver.errors import Forbidden, ProgramLimitExceeded
-from qserver.query.described import Described
+from qserver.functions.text.strings import character_of
 from qserver.query.sql_database import Statement
-from qserver.sql.functions.text.strings import character_of
+from qserver.sql.described import Described
 from qserver.web.catalogue import ROUTES
 from qserver.web.named import Named, hide_rows
 from qserver.web.open_transactions import KINDS

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from sys import _getframe
 
-from qserver.sql.fingerprint import parameterize
+from qserver.lexing.fingerprint import parameterize
 from qserver.web.watchdog import EVIDENCE, fingerprint_of
 
 PROGRAM = """
 import re, sys, time, trio
 from pathlib import Path
-from qserver.sql.fingerprint import parameterize
+from qserver.lexing.fingerprint import parameterize
 from qserver.web import watchdog
 
 counted = []

@@ -16,7 +16,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from qserver.cli.shell.commands import COMMANDS
-from qserver.sql.keywords import HEADS, KEYWORDS
+from qserver.lexing.keywords import HEADS, KEYWORDS
 
 _WORD: Final = re.compile(r'[\w$"]*\Z')
 _QUALIFIER: Final = re.compile(r'([\w$"]+)\.\Z')

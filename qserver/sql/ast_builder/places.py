@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from qserver.errors import SqlSyntaxError
+from qserver.lexing.lexer import syntax_error
 from qserver.sql.ast import Call, Node, Operator
-from qserver.sql.lexer import syntax_error
 from qserver.sql.terminals import Source, Terminal
 
 

@@ -21,6 +21,11 @@ from qserver.errors import (
     UndefinedFunction,
     WrongObjectType,
 )
+from qserver.functions.resolve import (
+    ResolvedAggregate,
+    is_ordered_set_aggregate,
+    resolve_aggregate,
+)
 from qserver.sql import ast
 from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_aggregate, refuse_grouping
@@ -36,11 +41,6 @@ from qserver.sql.expressions import (
     Direct,
     Expression,
     SortKey,
-)
-from qserver.sql.functions.resolve import (
-    ResolvedAggregate,
-    is_ordered_set_aggregate,
-    resolve_aggregate,
 )
 from qserver.sql.walk import everything, rewritten
 from qserver.values.types import INTEGER, SqlType

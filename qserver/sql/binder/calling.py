@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import TypeVar
 
 from qserver.errors import QserverError
+from qserver.functions.resolve import Resolved, resolve_function, resolve_operator
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.coercion import implicit, settled, suggested_types, with_blanks
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.expressions import Apply, Expression
-from qserver.sql.functions.resolve import Resolved, resolve_function, resolve_operator
 from qserver.values.types import SqlType
 
 Found = TypeVar("Found")

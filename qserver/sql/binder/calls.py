@@ -23,6 +23,16 @@ from qserver.errors import (
     UndefinedSchema,
     WrongObjectType,
 )
+from qserver.functions.json.json_records import POPULATING
+from qserver.functions.registry import Function
+from qserver.functions.resolve import (
+    is_aggregate,
+    is_function,
+    is_table_function,
+    is_window_function,
+    resolve_function,
+    resolve_operator,
+)
 from qserver.sql import ast
 from qserver.sql.binder.aggregates import bind_aggregate, bind_grouping
 from qserver.sql.binder.calling import function
@@ -37,16 +47,6 @@ from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.variadic import variadic_call
 from qserver.sql.binder.windows import bind_window_call
 from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Expression
-from qserver.sql.functions.json.json_records import POPULATING
-from qserver.sql.functions.registry import Function
-from qserver.sql.functions.resolve import (
-    is_aggregate,
-    is_function,
-    is_table_function,
-    is_window_function,
-    resolve_function,
-    resolve_operator,
-)
 from qserver.values.types import DATETIME_KINDS, DOUBLE, INTEGER, TEXT, Kind, SqlType
 
 _SCHEMAS: Final = ("pg_catalog", "public")

@@ -22,14 +22,14 @@ from qserver.errors import (
     FeatureNotSupported,
     QserverError,
 )
+from qserver.functions.costs import BYTES_SMALL
+from qserver.functions.datetime.moments import MomentReader, is_moment_type, is_moment_word
+from qserver.functions.registry import Function
+from qserver.functions.resolve import common_type
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.expressions import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
-from qserver.sql.functions.costs import BYTES_SMALL
-from qserver.sql.functions.datetime.moments import MomentReader, is_moment_type, is_moment_word
-from qserver.sql.functions.registry import Function
-from qserver.sql.functions.resolve import common_type
 from qserver.values.casts import Cast as CastFunction
 from qserver.values.casts import assignment_function, cast_function, unchanged
 from qserver.values.records import Record

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 from qserver.errors import FeatureNotSupported, UndefinedColumn, WrongObjectType
+from qserver.functions.registry import Function
 from qserver.sql import ast
 from qserver.sql.binder.coercion import settled
 from qserver.sql.binder.names import column_of, named
 from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.expressions import Apply
-from qserver.sql.functions.registry import Function
 from qserver.values.types import TEXT, Kind, SqlType
 
 

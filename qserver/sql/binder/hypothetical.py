@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from qserver.errors import UndefinedFunction
+from qserver.functions.resolve import resolve_aggregate
 from qserver.sql import ast
 from qserver.sql.binder.aggregates import (
     bind_filter,
@@ -25,7 +26,6 @@ from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.rows import compare, conjunction, disjunction
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.expressions import AggregateCall, Case, Constant, Expression, IsNull, SortKey
-from qserver.sql.functions.resolve import resolve_aggregate
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE
 
 HYPOTHETICAL: Final = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})

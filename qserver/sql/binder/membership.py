@@ -15,6 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from qserver.errors import QserverError, WrongObjectType
+from qserver.functions.costs import Cost, cost_of
+from qserver.functions.registry import Function
+from qserver.functions.resolve import common_type, resolve_operator
 from qserver.limits import STEPS_AT_ONCE_MAX
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.coercion import implicit, suggested_types
@@ -23,9 +26,6 @@ from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.rows import compare, conjunction, disjunction
 from qserver.sql.expressions import Apply, Cast, Elements, Expression, InList
 from qserver.sql.folding import is_constant
-from qserver.sql.functions.costs import Cost, cost_of
-from qserver.sql.functions.registry import Function
-from qserver.sql.functions.resolve import common_type, resolve_operator
 from qserver.values.sizes import size_of
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, array_of
 

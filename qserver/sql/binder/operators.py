@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from qserver.functions.text.prefixes import has_prefix, with_prefix
 from qserver.sql import ast
 from qserver.sql.binder.calling import function, has_rows, operator
 from qserver.sql.binder.coercion import condition
@@ -26,7 +27,6 @@ from qserver.sql.binder.rows import (
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import row_query
 from qserver.sql.expressions import Apply, Expression, Not
-from qserver.sql.functions.text.prefixes import has_prefix, with_prefix
 
 _LIKE_OPERATORS = {
     "like": ("like", False),

@@ -17,6 +17,7 @@ from qserver.errors import (
     SqlSyntaxError,
     UndefinedFunction,
 )
+from qserver.functions.resolve import resolve_operator
 from qserver.sql import ast
 from qserver.sql.binder.aggregates import sort_key
 from qserver.sql.binder.binding import Binding
@@ -28,7 +29,6 @@ from qserver.sql.binder.outputs import Output, find_output, typed
 from qserver.sql.binder.same import Alike
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.expressions import Column, Expression, SortKey
-from qserver.sql.functions.resolve import resolve_operator
 from qserver.sql.plan import Limit, OutputColumn, Plan
 from qserver.sql.walk import everything
 from qserver.values.types import BIGINT, SqlType

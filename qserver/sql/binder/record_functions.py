@@ -9,6 +9,14 @@ The two may both be given; then they must agree.
 from __future__ import annotations
 
 from qserver.errors import DatatypeMismatch, QserverError, SqlSyntaxError, UndefinedFunction
+from qserver.functions.json.json_records import (
+    POPULATING,
+    RECORD_FUNCTIONS,
+    Columns,
+    populate_function,
+    record_function,
+)
+from qserver.functions.registry import TableFunction
 from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_rows
 from qserver.sql.binder.coercion import implicit, settled
@@ -16,14 +24,6 @@ from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.type_names import bind_type
 from qserver.sql.expressions import Apply, Column, Expression
-from qserver.sql.functions.json.json_records import (
-    POPULATING,
-    RECORD_FUNCTIONS,
-    Columns,
-    populate_function,
-    record_function,
-)
-from qserver.sql.functions.registry import TableFunction
 from qserver.sql.plan import FunctionScan, OutputColumn
 from qserver.values.types import JSON, JSONB, Kind, SqlType, record_of
 

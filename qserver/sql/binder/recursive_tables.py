@@ -22,12 +22,12 @@ from qserver.errors import (
     QserverError,
     SqlSyntaxError,
 )
+from qserver.functions.resolve import common_type
 from qserver.sql import ast
 from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.search_cycle import written_out
 from qserver.sql.binder.self_references import ALLOWED, check_self_references, self_references
-from qserver.sql.functions.resolve import common_type
 from qserver.sql.plan import Aggregate, CommonTable, CommonTableScan, OutputColumn
 from qserver.sql.walk import everything
 from qserver.values.types import SqlType

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.errors import FeatureNotSupported, UndefinedFunction
+from qserver.functions.resolve import ResolvedTableFunction, resolve_table_function
 from qserver.sql import ast
 from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_rows
@@ -22,7 +23,6 @@ from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Scope
 from qserver.sql.expressions import Coalesce, Column, Expression, WindowCall
-from qserver.sql.functions.resolve import ResolvedTableFunction, resolve_table_function
 from qserver.sql.plan import FunctionScan, Join, OutputColumn, Plan, Project
 from qserver.sql.walk import sources_named
 from qserver.values.types import BIGINT, SqlType

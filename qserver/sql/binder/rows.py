@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
+from qserver.functions.registry import Function
+from qserver.functions.resolve import resolve_operator
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.calling import operator, whole
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.expressions import And, Apply, Constant, Expression, IsDistinct, IsNull, Or
-from qserver.sql.functions.registry import Function
-from qserver.sql.functions.resolve import resolve_operator
 from qserver.values.types import BOOLEAN, RECORD, Kind
 
 ORDERINGS = frozenset({"<", "<=", ">", ">="})

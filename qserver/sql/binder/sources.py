@@ -17,6 +17,7 @@ from qserver.errors import (
     UndefinedObject,
     UndefinedTable,
 )
+from qserver.functions.resolve import is_table_function
 from qserver.sql import ast
 from qserver.sql.binder.calling import function, operator
 from qserver.sql.binder.clauses import Clause
@@ -36,7 +37,6 @@ from qserver.sql.binder.row_functions import function_scan, side_by_side, with_o
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.views import bind_view
 from qserver.sql.expressions import Column, Constant, Expression
-from qserver.sql.functions.resolve import is_table_function
 from qserver.sql.plan import Filter, FunctionScan, OneRow, OutputColumn, Plan, Project, Scan
 from qserver.values.schema import Table
 from qserver.values.types import BIGINT, DOUBLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qserver.functions.text.quoting import quoted
 from qserver.sql.binder.relations import AnyRelation, JoinedRelation, Relation
 from qserver.sql.binder.scope import Scope
 from qserver.sql.expressions import Column
@@ -41,7 +42,3 @@ def _side(scope: Scope, column: Column) -> Relation | None:
         if isinstance(each, Relation) and each.by_name and each.source == column.source:
             return each
     return None
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

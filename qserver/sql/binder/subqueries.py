@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qserver.errors import DatatypeMismatch, QserverError, SqlSyntaxError
+from qserver.functions.resolve import Resolved, resolve_operator
 from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_subquery
 from qserver.sql.binder.coercion import implicit, settled
@@ -30,7 +31,6 @@ from qserver.sql.expressions import (
     Quantified,
     ScalarQuery,
 )
-from qserver.sql.functions.resolve import Resolved, resolve_operator
 from qserver.sql.plan import Filter, OutputColumn, Project
 from qserver.values.types import BOOLEAN, Kind, SqlType, array_of
 

@@ -12,18 +12,18 @@ from functools import lru_cache
 from typing import Any
 
 from qserver.errors import DatatypeMismatch, QserverError, UndefinedFunction
-from qserver.sql.binder.binding import Binding
-from qserver.sql.binder.coercion import implicit, settled
-from qserver.sql.binder.membership import flat
-from qserver.sql.binder.operands import Operand, Unknown, located
-from qserver.sql.expressions import Apply, Expression
-from qserver.sql.functions.registry import Function
-from qserver.sql.functions.resolve import (
+from qserver.functions.registry import Function
+from qserver.functions.resolve import (
     Resolved,
     resolve_function,
     resolve_without_elements,
     takes_variadic,
 )
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.coercion import implicit, settled
+from qserver.sql.binder.membership import flat
+from qserver.sql.binder.operands import Operand, Unknown, located
+from qserver.sql.expressions import Apply, Expression
 from qserver.values.casts import cast_function
 from qserver.values.types import TEXT, Kind, SqlType, array_of
 

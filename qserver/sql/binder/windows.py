@@ -16,6 +16,8 @@ from qserver.errors import (
     UndefinedFunction,
     WindowingError,
 )
+from qserver.functions.registry import Aggregate
+from qserver.functions.resolve import common_type, is_window_function
 from qserver.sql import ast
 from qserver.sql.binder.aggregates import (
     aggregate_arguments,
@@ -36,8 +38,6 @@ from qserver.sql.binder.window_frames import (
     whole_window,
 )
 from qserver.sql.expressions import Column, Expression, SortKey, WindowCall, WindowFrame
-from qserver.sql.functions.registry import Aggregate
-from qserver.sql.functions.resolve import common_type, is_window_function
 from qserver.sql.walk import everything
 from qserver.values.types import (
     BIGINT,

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from qserver.functions.costs import BYTES_SMALL
 from qserver.sql import plan
 from qserver.sql.codegen.charges import size_code, step_cost
 from qserver.sql.codegen.current_rows import RowVariables
@@ -38,7 +39,6 @@ from qserver.sql.expressions import (
     GroupKey,
     Slot,
 )
-from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.walk import rewritten
 from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of

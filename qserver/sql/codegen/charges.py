@@ -16,7 +16,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from qserver.sql.execution import CostlyCall
+from qserver.functions.context import CostlyCall
+from qserver.functions.costs import (
+    BASED,
+    FREE,
+    PATTERNED,
+    Cost,
+    cast_cost,
+    cost_of,
+    key_cost,
+    linear,
+)
+from qserver.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.expressions import (
     Apply,
     Cast,
@@ -27,17 +38,6 @@ from qserver.sql.expressions import (
     IsDistinct,
     Slot,
 )
-from qserver.sql.functions.costs import (
-    BASED,
-    FREE,
-    PATTERNED,
-    Cost,
-    cast_cost,
-    cost_of,
-    key_cost,
-    linear,
-)
-from qserver.sql.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
 from qserver.values.sizes import is_sized
 from qserver.values.types import INTEGER_KINDS, Kind, SqlType

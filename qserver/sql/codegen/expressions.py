@@ -17,6 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from qserver.functions.arrays.functions import array_of_arrays
+from qserver.functions.context import CostlyCall
+from qserver.functions.costs import BYTES_SMALL
+from qserver.functions.datetime.moments import MomentReader
+from qserver.functions.registry import Function
 from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long, sliced
 from qserver.sql.codegen.charges import (
@@ -35,7 +40,6 @@ from qserver.sql.codegen.logic import is_fixed, logic_value
 from qserver.sql.codegen.port import SubqueryPrinter
 from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import SIMPLE, Source, brackets_of, too_long
-from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import (
     And,
     Apply,
@@ -62,10 +66,6 @@ from qserver.sql.expressions import (
     Slot,
 )
 from qserver.sql.folding import is_surely_null
-from qserver.sql.functions.arrays.functions import array_of_arrays
-from qserver.sql.functions.costs import BYTES_SMALL
-from qserver.sql.functions.datetime.moments import MomentReader
-from qserver.sql.functions.registry import Function
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
 from qserver.values.casts import unchanged

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from qserver.functions.context import Context
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS
 from qserver.sql.codegen.runtime import pages_of
-from qserver.sql.execution import Context
 from qserver.values.keys import Row
 
 RUNS_BY_ROWS: Final = 1

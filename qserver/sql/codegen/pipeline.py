@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from qserver.functions.context import STEPS_BETWEEN_PAUSES
+from qserver.functions.costs import BYTES_SMALL, cost_of
 from qserver.sql.codegen.charges import may_be_long, size_code
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
@@ -30,9 +32,7 @@ from qserver.sql.codegen.runtime import pages_of
 from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.weight import Weight
-from qserver.sql.execution import STEPS_BETWEEN_PAUSES
 from qserver.sql.expressions import Expression
-from qserver.sql.functions.costs import BYTES_SMALL, cost_of
 from qserver.sql.plan import Plan
 from qserver.sql.vectors.plans import JoinPlan
 from qserver.sql.walk import output_sources

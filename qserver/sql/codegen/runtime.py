@@ -15,11 +15,11 @@ from qserver.errors import (
     ProgramLimitExceeded,
     QserverError,
 )
+from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
+from qserver.functions.costs import BYTES_SMALL
+from qserver.functions.datetime.moments import MomentReader
 from qserver.sql.codegen.sorted_rows import Steps, yield_check
-from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.expressions import Slot
-from qserver.sql.functions.costs import BYTES_SMALL
-from qserver.sql.functions.datetime.moments import MomentReader
 from qserver.values.keys import canonical
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of

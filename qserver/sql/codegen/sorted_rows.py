@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Sequence
 from itertools import chain
 from typing import Any
 
-from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
+from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
 from qserver.values.keys import Descending, RecordKey
 from qserver.values.sizes import size_of
 

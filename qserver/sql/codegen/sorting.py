@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from qserver.functions.context import CostlyCall
+from qserver.functions.costs import array_key_cost, key_cost, linear
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import long_columns
@@ -16,9 +18,7 @@ from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
 from qserver.sql.codegen.row_limits import bounds
 from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, nesting, sort_rows
 from qserver.sql.codegen.vectors import take_first_rows
-from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import Column, SortKey
-from qserver.sql.functions.costs import array_key_cost, key_cost, linear
 from qserver.sql.walk import output_sources
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of

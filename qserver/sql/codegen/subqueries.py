@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from qserver.functions.context import CostlyCall
+from qserver.functions.costs import BYTES_SMALL
 from qserver.sql.codegen.charges import costly_call, may_be_long
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
@@ -30,9 +32,7 @@ from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
 from qserver.sql.codegen.sorted_rows import drained
-from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
-from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.plan import CommonTable, CommonTableScan, Plan
 from qserver.sql.walk import everything, free_columns, is_volatile, output_sources
 from qserver.values.sizes import is_sized, size_of

@@ -20,6 +20,8 @@ from qserver.errors import (
     InvalidFrameOffset,
     NullValueNotAllowed,
 )
+from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
+from qserver.functions.registry import Aggregate
 from qserver.sql.codegen.sorted_rows import (
     Steps,
     bytes_of_keys,
@@ -27,9 +29,7 @@ from qserver.sql.codegen.sorted_rows import (
     sorted_numbers,
     yield_check,
 )
-from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.expressions import Expression, WindowCall
-from qserver.sql.functions.registry import Aggregate
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
 

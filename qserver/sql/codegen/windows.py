@@ -6,6 +6,7 @@ import operator
 from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, QserverError
+from qserver.functions.resolve import resolve_operator
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import is_long
@@ -14,7 +15,6 @@ from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorting import has_long_key, key_elements
 from qserver.sql.codegen.window_functions import window_values
 from qserver.sql.expressions import Expression, SortKey, WindowCall, WindowFrame
-from qserver.sql.functions.resolve import resolve_operator
 from qserver.sql.walk import output_sources
 from qserver.values.casts import cast_function
 from qserver.values.interval import Interval

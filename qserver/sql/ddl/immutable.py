@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from qserver.functions.all_functions import FUNCTIONS
+from qserver.functions.registry import Function
+from qserver.functions.signatures import Generic, parameters_for
 from qserver.sql import ast
-from qserver.sql.functions.all_functions import FUNCTIONS
-from qserver.sql.functions.registry import Function
-from qserver.sql.functions.signatures import Generic, parameters_for
 
 
 def is_immutable(expression: object) -> bool:

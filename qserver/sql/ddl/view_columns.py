@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Final
 
+from qserver.functions.text.quoting import quoted
 from qserver.sql import ast
 from qserver.sql.binder.column_names import column_name
-from qserver.sql.binder.star_texts import quoted
 from qserver.sql.binder.updatable_views import why_not_updatable
 from qserver.sql.ddl.names import known_key
 

@@ -20,8 +20,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, StatementError
+from qserver.functions.text.quoting import quoted
 from qserver.sql import ast
-from qserver.sql.binder.star_texts import quoted
 from qserver.sql.ddl.names import known_key
 from qserver.sql.ddl.port import Work
 from qserver.sql.ddl.view_columns import (

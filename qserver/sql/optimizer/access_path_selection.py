@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from qserver.functions.text.prefixes import HIGH, LOW, probably_has_prefix
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Cast, Column, Expression, InList
-from qserver.sql.functions.text.prefixes import HIGH, LOW, probably_has_prefix
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Access, KeyRange, Plan
 from qserver.sql.walk import conjunction, conjuncts, is_volatile, sources_named, tree_rebuilt

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from qserver.sql.functions.aggregates.basic import AVERAGED
-from qserver.sql.functions.numbers.numeric_math import exact_add
+from qserver.functions.aggregates.basic import AVERAGED
+from qserver.functions.numbers.numeric_math import exact_add
 from qserver.sql.vectors.grouping import Groups
 from qserver.sql.vectors.operations import Refused, full
 from qserver.sql.vectors.plans import Call

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from qserver.functions.context import Context
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS
-from qserver.sql.execution import Chunk, Context
+from qserver.sql.execution import Chunk
 from qserver.sql.vectors.aggregates import Partial, merge, partial
 from qserver.sql.vectors.batches import Batch, Buffers
 from qserver.sql.vectors.builds import Build, Taken

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from qserver.sql.execution import Context
+from qserver.functions.context import Context
 from qserver.sql.vectors.plans import JoinPlan, Matched
 from qserver.values.keys import Row
 

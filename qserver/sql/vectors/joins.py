@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from qserver.sql.execution import Context
+from qserver.functions.context import Context
 from qserver.sql.vectors.batches import concatenated
 from qserver.sql.vectors.builds import Build, Taken
 from qserver.sql.vectors.operations import (

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from qserver.sql.functions.numbers.float_math import LARGEST
+from qserver.functions.numbers.float_math import LARGEST
 from qserver.sql.vectors.batches import Batch
 from qserver.sql.vectors.members import Members
 from qserver.sql.vectors.program import NULL, JoinedColumn, Program

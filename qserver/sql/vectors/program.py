@@ -20,6 +20,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from qserver.functions.numbers.integer_math import bounds
 from qserver.sql.expressions import (
     And,
     Apply,
@@ -38,7 +39,6 @@ from qserver.sql.expressions import (
     Or,
     Slot,
 )
-from qserver.sql.functions.numbers.integer_math import bounds
 from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
 from qserver.values import vector_families as families
 from qserver.values.casts import unchanged

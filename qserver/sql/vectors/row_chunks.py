@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from qserver.sql.execution import Chunk, Context
+from qserver.functions.context import Context
+from qserver.sql.execution import Chunk
 from qserver.sql.vectors.plans import VALUES_FILLED_OF_STEP
 from qserver.values.keys import Row
 from qserver.values.vector_families import ColumnVector

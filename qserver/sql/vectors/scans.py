@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from qserver.sql.execution import Chunk, Context
+from qserver.functions.context import Context
+from qserver.sql.execution import Chunk
 from qserver.sql.vectors.builds import Build, Taken, filled
 from qserver.sql.vectors.costs import LOOKED_UP, SORTED_ROW, calls_cost, pays_at_once, row_cost
 from qserver.sql.vectors.plans import (

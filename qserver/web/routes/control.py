@@ -19,7 +19,7 @@ from qserver.control.records import (
     SessionRecord,
 )
 from qserver.errors import Forbidden, HistoryTooOld, InvalidRequest
-from qserver.sql.parameters import json_of
+from qserver.sql import json_of
 from qserver.web import organization_shapes, shapes
 from qserver.web.admission import Admission
 from qserver.web.as_of import as_of_given

@@ -14,7 +14,7 @@ from random import Random
 from types import ModuleType
 from typing import Final
 
-from qserver.sql import execution
+from qserver.functions import context
 from qserver.sql.codegen import (
     change_printer,
     compile,
@@ -45,7 +45,7 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
     ("ROWS_BETWEEN_CHECKS", (pipeline, sorting), (2, 3)),
     (
         "STEPS_BETWEEN_PAUSES",
-        (execution, pipeline, runtime, sorted_rows, window_functions),
+        (context, pipeline, runtime, sorted_rows, window_functions),
         (3, 20),
     ),
     ("VECTOR_ROWS_MIN", (columns, vectorization), (2, 4)),

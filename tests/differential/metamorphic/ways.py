@@ -19,6 +19,7 @@ import trio
 from qserver.engine.mailbox import Reply
 from qserver.engine.work import begin, finish
 from qserver.errors import QserverError
+from qserver.functions.numbers.numeric_math import overflow_error
 from qserver.query.cursor import END, Cursor
 from qserver.query.planning import Planner, make_plan
 from qserver.query.prepared_statement import PreparedStatement
@@ -26,7 +27,6 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_database import Options, SqlDatabase, Statement
 from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
-from qserver.sql.functions.numbers.numeric_math import overflow_error
 from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.optimizer.right_join_normalization import right_join_normalization
 from qserver.sql.parser import Parsed, parse

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qserver.functions.context import Context
 from qserver.sql.codegen.sorted_rows import (
     RUN_ROWS,
     bytes_of_keys,
@@ -16,7 +17,6 @@ from qserver.sql.codegen.sorted_rows import (
     sorted_numbers,
     sorted_pairs,
 )
-from qserver.sql.execution import Context
 from qserver.values.jsonb import jsonb_of
 from tests.steps import taken
 

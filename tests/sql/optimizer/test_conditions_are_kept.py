@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from qserver.errors import QserverError
+from qserver.lexing.fingerprint import parameterize
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.ast import Delete, Explain, Insert, Merge, Query, Update
 from qserver.sql.binder import Literals, bind
-from qserver.sql.fingerprint import parameterize
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.optimizer.access_path_selection import access_path_selection
 from qserver.sql.optimizer.aggregate_elimination import aggregate_elimination

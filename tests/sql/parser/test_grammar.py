@@ -9,7 +9,8 @@ import pytest
 from lark import Lark, logger
 from lark.lexer import Lexer
 
-from qserver.sql import ddl_keywords, keywords
+from qserver.lexing import keywords
+from qserver.sql import ddl_keywords
 from qserver.sql.ast_builder import Builder
 from qserver.sql.parser import grammar_text
 

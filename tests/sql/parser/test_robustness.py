@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qserver.errors import QserverError, StatementTooComplex
-from qserver.sql.fingerprint import parameterize
-from qserver.sql.keywords import KEYWORDS, NEIGHBOURS
+from qserver.lexing.fingerprint import parameterize
+from qserver.lexing.keywords import KEYWORDS, NEIGHBOURS
 from qserver.sql.parser import parse, parse_expression
 from tests.known_work import seconds_of, step_seconds
 from tests.sampling import sampled

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from qserver.errors import FeatureNotSupported, QserverError
-from qserver.sql.fingerprint import parameterize
+from qserver.lexing.fingerprint import parameterize
 from qserver.sql.parser import parse
 from tests.given import GIVEN
 

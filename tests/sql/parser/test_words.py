@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import SqlSyntaxError
+from qserver.lexing.keywords import NEIGHBOURS, RESERVED
 from qserver.sql.ast import Name, Query, Select
-from qserver.sql.keywords import NEIGHBOURS, RESERVED
 from qserver.sql.parser import parse
 
 # PostgreSQL's words that name columns and tables, though grammars would like to have them.

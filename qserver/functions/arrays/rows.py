@@ -1,0 +1,72 @@
+"""Set-returning functions of arrays: unnest, generate_subscripts, string_to_table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import Any, Final
+
+from qserver.errors import UndefinedFunction
+from qserver.functions.arrays.functions import length, string_to_array
+from qserver.functions.costs import flat_cost, parts_cost
+from qserver.functions.registry import TableFunction
+from qserver.functions.signatures import Generic
+from qserver.values.arrays import Array, flat
+from qserver.values.types import ANY, ANYARRAY, ANYELEMENT, BOOLEAN, INTEGER, TEXT, SqlType
+
+RowIterable = Iterable[tuple[Any, ...]]
+
+
+def unnest(array: Array) -> RowIterable:
+    """Return the elements one by one, whatever the dimensions."""
+    return zip(flat(array))
+
+
+def _unnest_several(types: tuple[SqlType, ...]) -> TableFunction:
+    """Unnest several arrays side by side; the shorter ones are padded with NULL."""
+    elements = [each.element for each in types]
+    if None in elements:
+        shown = ", ".join(map(str, types))
+        raise UndefinedFunction(
+            f"function unnest({shown}) does not exist",
+            hint="No function matches the given name and argument types. "
+            "You might need to add explicit type casts.",
+        )
+    columns = tuple(("unnest", each) for each in elements if each is not None)
+    return TableFunction("unnest", types, columns, _side_by_side, strict=False, cost=flat_cost)
+
+
+def _side_by_side(*arrays: Array | None) -> RowIterable:
+    return zip_longest(*[flat(array or ()) for array in arrays])
+
+
+def subscripts(array: Array, dimension: int, backward: bool = False) -> RowIterable:
+    places = range(1, (length(array, dimension) or 0) + 1)
+    return zip(reversed(places) if backward else places)
+
+
+def _string_rows(text: str | None, delimiter: str | None, null: str | None = None) -> RowIterable:
+    return zip(string_to_array(text, delimiter, null) or ())
+
+
+TABLE_FUNCTIONS: Final = (
+    TableFunction("unnest", (ANYARRAY,), (("unnest", ANYELEMENT),), unnest, cost=flat_cost),
+    Generic("unnest", (ANY, ANY), _unnest_several, variadic=True),
+    *(
+        TableFunction(
+            "generate_subscripts", parameters, (("generate_subscripts", INTEGER),), subscripts
+        )
+        for parameters in ((ANYARRAY, INTEGER), (ANYARRAY, INTEGER, BOOLEAN))
+    ),
+    *(
+        TableFunction(
+            "string_to_table",
+            (TEXT,) * count,
+            (("string_to_table", TEXT),),
+            _string_rows,
+            strict=False,
+            cost=parts_cost,
+        )
+        for count in (2, 3)
+    ),
+)

@@ -1,0 +1,171 @@
+"""Prepares a statement: from its AST to a compiled function.
+
+    AST ─ bind ─► bound ─ fold ─► constants marked ─ optimize ─► plan ─ compile ─► function
+
+A first binding infers the types of parameters; a second takes them as declared, so that compiled
+code gets values of those types, however they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qserver.errors import StatementTooComplex
+from qserver.functions.registry import Function
+from qserver.sql import ast
+from qserver.sql.binder import Bound, Literals, bind
+from qserver.sql.binder.table_expressions import ROW_ID_SLOT
+from qserver.sql.codegen import compile_statement
+from qserver.sql.execution import Compiled
+from qserver.sql.expressions import Apply, Slot
+from qserver.sql.folding import folded
+from qserver.sql.optimizer import RULES, Rule, optimize
+from qserver.sql.parameters import Given, ParameterList, parameter_list, types_of_values
+from qserver.sql.plan import Change, Delete, Select, Values
+from qserver.sql.ports import CatalogPort
+from qserver.sql.step_budget import StepBudget
+from qserver.sql.vectors.loading import load_for
+from qserver.sql.walk import everything, parts, rebuilt
+from qserver.values.schema import Table
+from qserver.values.types import BIGINT, SqlType
+
+NODE_BYTES = 256
+CHARACTER_BYTES = 4
+"""Approximate memory of a plan for each node of its tree, and for each character of its source."""
+
+NEXT_ROW_ID = Function(
+    "next_row_id",
+    (),
+    BIGINT,
+    lambda context: context.next_row_id(),
+    volatile=True,
+    needs_context=True,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledPlan:
+    """A statement's plan, its function, and what both depend on."""
+
+    compiled: Compiled
+    plan: Select | Change
+    parameters: ParameterList | None
+    in_fingerprint: frozenset[int]
+    """The literals whose values the plan depends on."""
+    undecided: frozenset[int | str]
+    """Parameters whose values decided their types."""
+    size: int
+    """Approximate bytes in memory."""
+    writes: bool
+    grows: bool
+    """Whether it may store rows that were not there."""
+    watched: bool
+    """Whether it changes tables whose foreign keys must be enforced."""
+    changed: tuple[Table, ...] = ()
+    """The tables that it changes."""
+
+
+def only_reads(statement: ast.Statement) -> bool:
+    """Return whether the statement can run on a snapshot, without a transaction."""
+    return isinstance(statement, ast.Query) and all(
+        only_reads(table.statement) for table in statement.common_tables
+    )
+
+
+PLANNED = (ast.Query, ast.Insert, ast.Update, ast.Delete, ast.Merge)
+
+
+def statement_inside(statement: ast.Statement) -> ast.Statement | None:
+    """Return the planned statement inside EXPLAIN, CREATE VIEW or CREATE TABLE AS, if any."""
+    inside = getattr(statement, "statement", None) or getattr(statement, "query", None)
+    return inside if isinstance(inside, PLANNED) else None
+
+
+def prepare(
+    statement: ast.Statement,
+    literals: Literals,
+    catalog: CatalogPort,
+    declared: Mapping[int | str, SqlType] | None = None,
+    given: Given = None,
+    rules: tuple[Rule, ...] = RULES,
+    budget: StepBudget | None = None,
+) -> CompiledPlan:
+    """Bind, optimize and compile a statement.
+
+    `declared` has the types of parameters, if they are known; otherwise they are inferred from
+    their places, or from the `given` values.
+    """
+    try:
+        bound = _bound(statement, literals, catalog, declared, given, budget)
+        with_row_ids = rebuilt(bound.statement, _with_row_id)
+        plan = optimize(folded(with_row_ids, budget), catalog.row_count, rules, budget)
+        load_for(plan, budget)
+        texts = _quoted_literals((bound.statement, *bound.unused))
+        compiled = compile_statement(plan, bound.tables, budget, texts)
+    except (RecursionError, SyntaxError):  # Python nests loops and calls only so deep
+        raise StatementTooComplex(
+            "the statement is nested too deeply",
+            hint="Split it into several, or use fewer terms, joins or set operations.",
+        ) from None
+    writes = not only_reads(statement)
+    nodes = list(everything(plan))
+    return CompiledPlan(
+        compiled,
+        plan,
+        parameter_list(bound.parameters) if bound.parameters else None,
+        bound.in_fingerprint,
+        bound.undecided,
+        NODE_BYTES * len(nodes) + CHARACTER_BYTES * len(compiled.source),
+        writes,
+        grows=writes and any(map(_stores, nodes)),
+        watched=writes and any(table.foreign_keys or table.referenced_by for table in bound.tables),
+        changed=tuple([node.table for node in nodes if isinstance(node, Change)]),
+    )
+
+
+def _stores(node: Any) -> bool:
+    return isinstance(node, Change) and not isinstance(node, Delete)
+
+
+def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:
+    """Return literals that must convert to their type even if no row reads them.
+
+    So `coalesce(1, 'abc')` is refused. The slots of repeated VALUES are places in rows, which are
+    converted one by one.
+    """
+    found: list[Slot] = []
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if type(node) is Slot:
+            if node.reader is not None:
+                found.append(replace(node, convert=node.reader))
+        elif type(node) is not Values or not node.repeated:
+            waiting.extend(parts(node))
+    return tuple(found)
+
+
+def _with_row_id(node: Any) -> Any:
+    """Replace row ids: each row takes its own value, not one for the whole execution."""
+    if type(node) is Slot and node.name == ROW_ID_SLOT:
+        return Apply(NEXT_ROW_ID, (), BIGINT, nullable=False)
+    return node
+
+
+def _bound(
+    statement: ast.Statement,
+    literals: Literals,
+    catalog: CatalogPort,
+    declared: Mapping[int | str, SqlType] | None,
+    given: Given,
+    budget: StepBudget | None,
+) -> Bound:
+    if declared is not None:
+        return bind(statement, literals, catalog, declared, budget=budget)
+    found = bind(statement, literals, catalog, None, types_of_values(given), budget)
+    if not found.parameters:
+        return found
+    again = bind(statement, literals, catalog, found.parameters, budget=budget)
+    return replace(again, undecided=found.undecided)
