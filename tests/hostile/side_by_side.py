@@ -23,7 +23,7 @@ from typing import Final
 from tests.hostile import heartbeat
 from tests.hostile.crowds import CROWDS, ROWS, TABLE, Crowd
 from tests.hostile.heartbeat import POINT_READ, Ask, Pulse
-from tests.hostile.siege import KEY, Beat
+from tests.hostile.siege import KEY, Beat, beats_in
 from tests.patience import eventually
 from tests.web.contract.servers import Client, Server, start
 
@@ -199,7 +199,7 @@ def _beating(server: Server, key: str) -> Iterator[list[Beat]]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as heart:
         lines = heart.stdout
         assert lines is not None
-        listening = threading.Thread(target=lambda: beats.extend(map(Beat.read, lines)))
+        listening = threading.Thread(target=lambda: beats.extend(beats_in(lines)))
         listening.start()
         try:
             yield beats

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, Queue
@@ -61,6 +61,11 @@ class Beat:
         """From what the heart prints."""
         name, at, seconds, loop_seconds, status = line.split()
         return cls(float(at), float(seconds), float(loop_seconds), int(status), name)
+
+
+def beats_in(lines: Iterable[str]) -> Iterator[Beat]:
+    """From what a heart prints until it is killed, perhaps in the midst of a line."""
+    return (Beat.read(line) for line in lines if line.endswith("\n"))
 
 
 @dataclass(frozen=True)
@@ -206,8 +211,7 @@ class Siege:
 
     def _listen(self, heart: subprocess.Popen[str]) -> None:
         assert heart.stdout is not None
-        for line in heart.stdout:
-            self._report.beats.append(Beat.read(line))
+        self._report.beats.extend(beats_in(heart.stdout))
 
     def _attack(self, server: Server, number: int, until: float) -> None:
         database = f"attacker-{number}"

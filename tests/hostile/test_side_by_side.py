@@ -21,7 +21,7 @@ from tests.hostile.side_by_side import (
     use,
     verdict,
 )
-from tests.hostile.siege import Beat
+from tests.hostile.siege import Beat, beats_in
 from tests.patience import eventually
 from tests.web.contract.servers import Server, start
 
@@ -83,4 +83,5 @@ def test_a_statement_that_took_many_times_the_loops_time_is_a_fault() -> None:
 
 def test_a_heart_is_told_what_to_ask_and_tells_how_it_went() -> None:
     assert Pulse.read(PULSE.text()) == PULSE
-    assert Beat.read("insert 5.0 0.25 0.125 200\n") == Beat(5.0, 0.25, 0.125, 200, "insert")
+    printed = ["insert 5.0 0.25 0.125 200\n", "read 6.0 0.5 0.25 2"]
+    assert list(beats_in(printed)) == [Beat(5.0, 0.25, 0.125, 200, "insert")], "it was killed then"

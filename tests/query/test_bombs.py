@@ -18,6 +18,7 @@ from tests.query.bombs import (
     PARAMETERS,
     STATEMENTS,
     TABLES,
+    TRIES_AGAIN,
     Bomb,
     explode,
     held_up,
@@ -108,7 +109,7 @@ async def test_a_bomb_that_keeps_the_loop_is_found(
     """A function that works for longer than a beat may last, without a pause."""
 
     def slow_md5(value: bytes) -> str:
-        for _ in range(2 * BEAT_STEPS_MAX):
+        for _ in range(BEAT_STEPS_MAX * 3 // 2):
             step()
         return ""
 
@@ -150,7 +151,7 @@ async def test_foreign_keys_of_many_rows_let_the_heart_beat(work_clock: WorkCloc
         "DELETE FROM parent WHERE id = 3",
     )
     least = dict.fromkeys(changes, float("inf"))
-    for _ in range(3):
+    for _ in range(1 + TRIES_AGAIN):
         async with opened_sql() as database:
             await database.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
             await database.execute("INSERT INTO parent SELECT i FROM generate_series(1, 5) AS s(i)")
@@ -165,5 +166,5 @@ async def test_foreign_keys_of_many_rows_let_the_heart_beat(work_clock: WorkCloc
             left = await database.execute("SELECT count(*), count(parent), max(id) FROM child")
         assert left.rows == [(30_000, 0, -1)]
         if max(least.values()) < BEAT_STEPS_MAX:
-            return  # a machine may stumble once or twice
+            return  # a machine may stumble, but not each time
     raise AssertionError(least)

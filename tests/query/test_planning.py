@@ -20,7 +20,7 @@ from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.parser import parse
 from qserver.web.computing import compute_in_threads
 from tests.engine.passes import counted_passes
-from tests.known_work import Heart, counted
+from tests.known_work import Heart, calls_of
 from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 
@@ -63,12 +63,6 @@ PATTERNS = {
     "quotes": "SELECT '{''|}'",
     "parentheses that are not closed": "SELECT {(|}",
 }
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    with counted() as found:
-        work()
-    return found.calls
 
 
 @pytest.mark.parametrize("name", sampled(tuple(PATTERNS), 6))
