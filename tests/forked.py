@@ -19,8 +19,8 @@ from typing import Final
 
 from qserver.cli import main
 
-PRELOADED: Final = ["qserver.cli.serving", "qserver.web.serving"]
-"""What the command imports late."""
+PRELOADED: Final = ["qserver.cli.serving", "qserver.web.serving", "tests.warmed"]
+"""What the command imports late, and what is made once in a process."""
 
 _CONTEXT: Final = get_context("forkserver")
 

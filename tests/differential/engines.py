@@ -108,8 +108,8 @@ class Postgres:
 
 
 @contextmanager
-def opened_postgres() -> Iterator[Postgres]:
-    """A PostgreSQL of its own in a temporary folder, with the order and the clock of qserver."""
+def started_postgres() -> Iterator[Any]:
+    """A PostgreSQL of its own in a temporary folder, which takes seconds to start and to stop."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -125,17 +125,34 @@ def opened_postgres() -> Iterator[Postgres]:
                 first.execute("ALTER SYSTEM SET fsync = off")
                 first.execute("ALTER SYSTEM SET jit = off")
                 first.execute("SELECT pg_reload_conf()")
-                first.execute(
-                    "CREATE DATABASE oracle TEMPLATE template0 ENCODING 'UTF8'"
-                    " LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'"
-                )
-            with psycopg.connect(server.get_uri("oracle"), autocommit=True) as connection:
-                connection.execute("SET timezone = 'UTC'")
-                connection.execute(f"SET statement_timeout = {TIMEOUT_MS}")
-                connection.execute("SET client_min_messages = error")
-                yield Postgres(connection)
+            yield server
         finally:
             server.cleanup()
+
+
+@contextmanager
+def fresh_database(server: Any) -> Iterator[Postgres]:
+    """An empty database, with the order and the clock of qserver."""
+    import psycopg
+
+    with psycopg.connect(server.get_uri(), autocommit=True) as first:
+        first.execute("DROP DATABASE IF EXISTS oracle")
+        first.execute(
+            "CREATE DATABASE oracle TEMPLATE template0 ENCODING 'UTF8'"
+            " LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'"
+        )
+    with psycopg.connect(server.get_uri("oracle"), autocommit=True) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        connection.execute(f"SET statement_timeout = {TIMEOUT_MS}")
+        connection.execute("SET client_min_messages = error")
+        yield Postgres(connection)
+
+
+@contextmanager
+def opened_postgres() -> Iterator[Postgres]:
+    """The database of a PostgreSQL that is started for it."""
+    with started_postgres() as server, fresh_database(server) as opened:
+        yield opened
 
 
 class Qserver:

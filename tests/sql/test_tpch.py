@@ -1,6 +1,7 @@
-"""All 22 queries of TPC-H answer as DuckDB does: the first time, again, and with parameters.
+"""The queries of TPC-H answer as DuckDB does: the first time, again, and with parameters.
 
-Without `tpchgen-cli`, which makes the data, the test is skipped. A nightly run has more of it.
+By day half of the 22 are asked. Without `tpchgen-cli`, which makes the data, the test is skipped. A
+nightly run has more of it.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ from qserver.benchmarks.tpch.tables import generate, generator, load, load_duckd
 from qserver.durability.page_cache import PageCache
 from qserver.query.scratch import scratch_database
 from qserver.web.machine import half_of_memory
-from tests.sampling import NIGHTLY
+from tests.sampling import NIGHTLY, drawn
 from tests.sql.databases import quiet_world
 
 SCALE = 0.05 if NIGHTLY else 0.01
+LONG_ANSWERS = [query for query in QUERIES if query.number == 16]
 PRECISION = 1e-9
 """DuckDB divides decimals as doubles."""
 
 
 @pytest.mark.skipif(generator() is None, reason="tpchgen-cli is not installed")
-async def test_all_queries_answer_as_duckdb_does(tmp_path: Path) -> None:
+async def test_queries_answer_as_duckdb_does(tmp_path: Path) -> None:
     generate(tmp_path, SCALE)
     found = 0
     cache = PageCache(half_of_memory())  # as a server has it: all tables stay in memory
     async with scratch_database(quiet_world(), cache=cache) as database:
         duck = load_duckdb(tmp_path)
         await load(tmp_path, database)
-        for query in QUERIES:
+        for query in QUERIES if NIGHTLY else drawn(QUERIES, 11, LONG_ANSWERS):
             expected = duck.execute(query.with_literals).fetchall()
             found += len(expected)
             for text, given in (

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, Popen
 from sys import _getframe
+
+import pytest
 
 from qserver.lexing.fingerprint import parameterize
 from qserver.web.watchdog import EVIDENCE, fingerprint_of
+from tests.patience import PATIENCE_SECONDS
 
 PROGRAM = """
 import re, sys, time, trio
@@ -46,58 +52,93 @@ trio.run(main)
 """
 
 
-def run(folder: Path, **values: object) -> subprocess.CompletedProcess[str]:
-    program = PROGRAM.format(**values)
-    return subprocess.run(
-        [sys.executable, "-c", program, str(folder / EVIDENCE)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+RUNS: Mapping[str, Mapping[str, object]] = {
+    "sleeps": {"exit_seconds": None, "seconds": 2, "what": "sleeps"},
+    "keeps": {"exit_seconds": None, "seconds": 1.5, "what": "keeps_the_interpreter"},
+    "is stuck": {"exit_seconds": 2, "seconds": 60, "what": "sleeps"},
+    "never returns": {
+        "exit_seconds": 1,
+        "seconds": 0,
+        "what": "(lambda: re.match('(a|a)+b', 'a' * 100))",
+    },
+}
+
+
+def begin(folder: Path, values: Mapping[str, object]) -> Popen[str]:
+    command = [sys.executable, "-c", PROGRAM.format(**values), str(folder / EVIDENCE)]
+    return Popen(command, stdout=PIPE, stderr=PIPE, text=True)
+
+
+@dataclass(frozen=True)
+class Run:
+    folder: Path
+    process: Popen[str]
+
+    def output(self) -> str:
+        output, errors = self.process.communicate(timeout=PATIENCE_SECONDS)
+        return output + errors
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Run]]:
+    """All at once, because they mostly wait."""
+    with ExitStack() as stack:
+        begun = {}
+        for name, values in RUNS.items():
+            folder = tmp_path_factory.mktemp("watched")
+            process = stack.enter_context(begin(folder, values))
+            stack.callback(process.kill)
+            begun[name] = Run(folder, process)
+        yield begun
 
 
 def test_a_loop_that_stands_still_is_reported_once_with_its_statement_and_place(
-    tmp_path: Path,
+    runs: dict[str, Run],
 ) -> None:
-    ended = run(tmp_path, exit_seconds=None, seconds=3, what="sleeps")
-    assert ended.returncode == 0, ended.stderr
-    assert "stalls: 1" in ended.stdout
-    assert "in the statement select pg_sleep(?), ?" in ended.stdout
-    assert "in sleeps" in ended.stdout
-    assert "12345" not in ended.stdout and "secret" not in ended.stdout
-    assert not list(tmp_path.iterdir()), "nothing is left of a process that ended well"
+    run = runs["sleeps"]
+    output = run.output()
+    assert run.process.returncode == 0, output
+    assert "stalls: 1" in output
+    assert "in the statement select pg_sleep(?), ?" in output
+    assert "in sleeps" in output
+    assert "12345" not in output and "secret" not in output
+    assert not list(run.folder.iterdir()), "nothing is left of a process that ended well"
 
 
 def test_a_stall_in_code_that_keeps_the_interpreter_is_reported_when_it_is_over(
-    tmp_path: Path,
+    runs: dict[str, Run],
 ) -> None:
-    ended = run(tmp_path, exit_seconds=None, seconds=2, what="keeps_the_interpreter")
-    assert ended.returncode == 0, ended.stderr
-    assert re.search("the event loop (stood|has stood) still for", ended.stdout), ended.stdout
-    assert "stalls: 0" not in ended.stdout
+    run = runs["keeps"]
+    output = run.output()
+    assert run.process.returncode == 0, output
+    assert re.search("the event loop (stood|has stood) still for", output), output
+    assert "stalls: 0" not in output
 
 
-def test_a_process_that_is_stuck_is_ended_and_leaves_evidence(tmp_path: Path) -> None:
-    ended = run(tmp_path, exit_seconds=2, seconds=60, what="sleeps")
-    assert ended.returncode == -6, ended.stdout
-    evidence = (tmp_path / EVIDENCE).read_text()
+def test_a_process_that_is_stuck_is_ended_and_leaves_evidence(runs: dict[str, Run]) -> None:
+    run = runs["is stuck"]
+    output, file = run.output(), run.folder / EVIDENCE
+    assert run.process.returncode == -6, output
+    evidence = file.read_text()
     assert "in the statement select pg_sleep(?), ?" in evidence
     assert "in sleeps" in evidence and "in _watch_for_ever" in evidence
-    assert (tmp_path / EVIDENCE).stat().st_mode & 0o077 == 0
+    assert file.stat().st_mode & 0o077 == 0
 
-    again = run(tmp_path, exit_seconds=2, seconds=0, what="sleeps")
-    assert again.returncode == 0
-    (kept,) = tmp_path.glob("stall-*.txt")
-    assert f"see {kept}" in again.stdout
+    values = {"exit_seconds": PATIENCE_SECONDS, "seconds": 0, "what": "sleeps"}
+    with begin(run.folder, values) as process:
+        again = Run(run.folder, process)
+        output = again.output()
+    assert process.returncode == 0
+    (kept,) = run.folder.glob("stall-*.txt")
+    assert f"see {kept}" in output
     assert kept.read_text() == evidence
 
 
-def test_code_that_never_gives_the_interpreter_back_is_ended_too(tmp_path: Path) -> None:
-    endless = "(lambda: re.match('(a|a)+b', 'a' * 100))"
-    ended = run(tmp_path, exit_seconds=2, seconds=0, what=endless)
-    assert ended.returncode == 1, ended.stdout
-    assert "most recent call first" in (tmp_path / EVIDENCE).read_text()
+def test_code_that_never_gives_the_interpreter_back_is_ended_too(runs: dict[str, Run]) -> None:
+    run = runs["never returns"]
+    output = run.output()
+    assert run.process.returncode == 1, output
+    assert "most recent call first" in (run.folder / EVIDENCE).read_text()
 
 
 def test_a_stack_without_a_statement_has_no_fingerprint() -> None:

@@ -31,7 +31,8 @@ from tests.differential.metamorphic.campaign import Campaign, Report
 from tests.differential.metamorphic.cases import ORDINARY, SAME
 from tests.differential.metamorphic.relations import RELATIONS
 
-# The package names the functions as it names their modules.
+# The packages name the functions as they name their modules.
+prepare = import_module("qserver.sql.prepare")
 (
     access_path_selection,
     aggregate_elimination,
@@ -363,7 +364,7 @@ MUTANTS: Final = (
         "join-in-with",
         "a join inside WITH loses its equalities",
         "common table",
-        planning,
+        prepare,
         "optimize",
         _lose_conditions_in_common_tables,
     ),
