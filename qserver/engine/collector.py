@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-THRESHOLDS: Final = (20_000, 10, 400)
+THRESHOLDS: Final = (2_000, 5, 8_000)
 """New objects before a scan of the youngest; how many such scans before one of the older.
 
 A scan of the second generation sees what the scans of the youngest have left: 200,000 objects,
