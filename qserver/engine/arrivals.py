@@ -23,6 +23,7 @@ class Arrivals:
     def __init__(self) -> None:
         self._line: Line | None = None
         self._began = 0.0
+        self._turn: Turns | None = None
 
     @property
     def is_contended(self) -> bool:
@@ -32,8 +33,9 @@ class Arrivals:
     def strangers(self) -> Turns:
         return current_line().strangers
 
-    def begin(self) -> None:
+    def begin(self, owner: Turns | None = None) -> None:
         OWNER.set(None)
+        self._turn = owner
         self._began = trio.current_time()
 
     def end(self) -> Turns:
@@ -42,17 +44,16 @@ class Arrivals:
         if line is None:
             line = self._line = current_line()
         owner = OWNER.get() or line.strangers
-        line.step_ended(owner, self._began, is_long=False)
+        line.step_ended(owner, self._began, is_long=False, turn=self._turn)
         return owner
 
-    def next_of(self, owners: Collection[Turns], *, first: bool) -> Turns | None:
+    def next_of(self, owners: Collection[Turns]) -> Turns | None:
         line = self._line
         assert line is not None, "it is contended"
-        by_tag = sorted(owners, key=lambda owner: owner.tag)
-        for owner in by_tag:
+        for owner in sorted(owners, key=lambda owner: owner.tag):
             if line.admits(owner, among_called=False):
                 return owner
-        return by_tag[0] if first else None
+        return None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         return await in_turns(work)

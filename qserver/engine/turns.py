@@ -50,6 +50,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import trio
 
+from qserver.engine.collector import scan_youngest
+
 T = TypeVar("T")
 
 STEP_SECONDS_LONG: Final = 0.01
@@ -75,6 +77,9 @@ PASS_SECONDS: Final = 0.0003
 
 CREDIT_SECONDS: Final = 0.03
 """An owner that used less than others may be so far behind: then it goes first."""
+
+STEPS_BETWEEN_SCANS: Final = 16
+"""Of long work, while several owners are there."""
 
 LATELY_SECONDS: Final = 1.0
 """Owners are there for so long after a step."""
@@ -111,10 +116,18 @@ class Turns:
         """Enter the round, with the credit that was saved and no more than one may save."""
         self._tag = max(self._tag, now - CREDIT_SECONDS)
 
-    def charge(self, seconds: float) -> None:
+    def charge(self, seconds: float, pass_number: int) -> None:
+        """Count a step, in a pass of the loop."""
         self.steps += 1
         self.seconds += seconds
         self._tag += max(seconds, STEP_SECONDS_LEAST)
+        if self.pass_number != pass_number:
+            self.pass_number, self.pass_seconds = pass_number, 0.0
+        self.pass_seconds += seconds
+
+    def learn(self, seconds: float) -> None:
+        """Learn from a step how long those of this owner are that are not of long work."""
+        self.short_seconds += (seconds - self.short_seconds) / 8
 
     @property
     def tag(self) -> float:
@@ -167,6 +180,7 @@ class Line:
         self._last_pass = self._others_pass = 0
         """In which passes these were."""
         self._contended_until = 0.0
+        self._long_steps = 0
         self._passes: _Passes | None = None
         self._pass_number = 0
         self._pass_seconds = 0.0
@@ -185,6 +199,8 @@ class Line:
             self._charge()
         else:
             gate.end_step(self, is_long=True)
+            if self.is_contended:
+                self._scan_now_and_then()
             if gate.is_called:
                 gate.is_called = False
                 self._uncall()
@@ -199,10 +215,19 @@ class Line:
             gate.is_open = True
             try:
                 await self._turn_of(owner)
+            except BaseException:
+                await gate.enter(self, owner)  # what it does now is a step as any other
+                raise
             finally:
                 gate.is_open = False
             gate.is_called = True
             gate.began = self._note_begin(owner)
+
+    def _scan_now_and_then(self) -> None:
+        """Have the collector look at what few statements have made, before it is that of many."""
+        self._long_steps += 1
+        if self._long_steps % STEPS_BETWEEN_SCANS == 0:
+            scan_youngest()
 
     def _step_seconds(self) -> float:
         """Return how long a step of long work is, at least if its parts are shorter."""
@@ -236,15 +261,15 @@ class Line:
             owner, self._running = self._running, None
             now = trio.current_time()
             self._note_owner(owner, now)
-            owner.charge(now - self.began)
+            owner.charge(now - self.began, self._pass_number)
 
     async def _let_others_finish(self, owner: Turns) -> None:
         """Let passes go by, until one in which nothing else has run, or no other owner's step."""
         if self.is_contended:
             for _ in range(PASSES_MAX):
-                await self._pass_by()
                 if not self._minds_others(owner):
                     return
+                await self._pass_by()
             return
         now, end = trio.current_time(), self.ended + PATIENCE_SECONDS
         if now > end and self.ended - self.began <= STEP_SECONDS_LONG:
@@ -324,18 +349,24 @@ class Line:
         last = self._last_pass if owner is not self._last else self._others_pass
         return owner.tag >= self.tag and last >= self._pass_number - 1
 
-    def step_ended(self, owner: Turns, began: float, *, is_long: bool) -> None:
-        """Charge a step that is known to have ended just now."""
+    def step_ended(
+        self, owner: Turns, began: float, *, is_long: bool, turn: Turns | None = None
+    ) -> None:
+        """Charge a step that is known to have ended just now.
+
+        `turn`: in whose turn it began. Who was a stranger then may have an owner by now, and both
+        are charged: else hundreds of strangers would have all their steps in one pass.
+        """
         now = trio.current_time()
         seconds = now - began
         self._note_owner(owner, now)
         self.tag = max(self.tag, owner.tag)
-        owner.charge(seconds)
+        owner.charge(seconds, self._pass_number)
+        if turn is not None and turn is not owner:
+            turn.charge(seconds, self._pass_number)
+            turn.learn(seconds)
         if not is_long:
-            owner.short_seconds += (seconds - owner.short_seconds) / 8
-        if owner.pass_number != self._pass_number:
-            owner.pass_number, owner.pass_seconds = self._pass_number, 0.0
-        owner.pass_seconds += seconds
+            owner.learn(seconds)
         self._pass_seconds += seconds
 
     def call_ended(self) -> None:
@@ -430,12 +461,14 @@ class Gate(Generic[T]):
     other, and not others for them.
     """
 
-    __slots__ = ("_work", "began", "is_called", "is_open", "task")
+    __slots__ = ("_work", "began", "is_called", "is_open", "task", "turn")
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
         self.task = trio.lowlevel.current_task()
         self.began = 0.0
+        self.turn: Turns | None = None
+        """In whose turn the present step began, if that was not the owner alone."""
         self.is_called = False
         """Whether the present step is one that was called."""
         self.is_open = False
@@ -453,11 +486,11 @@ class Gate(Generic[T]):
         error: BaseException | None = None
         while True:
             if not self.is_open:
-                owner = OWNER.get() or line.strangers
-                if line.is_contended and not line.admits(owner):
-                    yield from line.stand_aside(owner).__await__()
-                    self.is_called = True
-                self.began = trio.current_time()
+                if line.is_contended:
+                    owner = OWNER.get() or line.strangers
+                    yield from self.enter(line, owner).__await__()
+                else:
+                    self.began = trio.current_time()
             try:
                 waits_for = work.send(value) if error is None else work.throw(error)
             except StopIteration as end:
@@ -475,8 +508,17 @@ class Gate(Generic[T]):
             except BaseException as caught:
                 error = caught
 
+    async def enter(self, line: Line, owner: Turns) -> None:
+        """Begin a step, as soon as the line lets it."""
+        if line.is_contended and not line.admits(owner):
+            await line.stand_aside(owner)
+            self.is_called = True
+        self.turn = owner
+        self.began = trio.current_time()
+
     def end_step(self, line: Line, *, is_long: bool = False) -> None:
-        line.step_ended(OWNER.get() or line.strangers, self.began, is_long=is_long)
+        owner, turn, self.turn = OWNER.get() or line.strangers, self.turn, None
+        line.step_ended(owner, self.began, is_long=is_long, turn=turn)
 
 
 async def in_turns_of_owner(work: Coroutine[Any, Any, T]) -> T:

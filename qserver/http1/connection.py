@@ -181,16 +181,19 @@ class Connection:
         interruption.cancel()
         return True
 
-    def end_if_late(self, now: float) -> None:
+    def end_if_late(self, now: float) -> bool:
+        """End a connection whose time is over, or whose client is gone. True: it did look."""
         options, state = self.context.options, self.state
         rests = state is IDLE and not self.buffer and not self._is_new
         seconds = options.idle_seconds if rests else options.header_seconds
         if state is HANDLING:
-            self._end_if_gone()
-        elif now > self._began + seconds and (state is IDLE or state is HEAD):
+            return self._end_if_gone()
+        is_late = now > self._began + seconds and (state is IDLE or state is HEAD)
+        if is_late:
             self._interruption.cancel()
+        return is_late
 
-    def _end_if_gone(self) -> None:
+    def _end_if_gone(self) -> bool:
         """End the wait for an answer whose client is gone.
 
         The end of input may mean that, or only that no more requests follow. So something is sent,
@@ -199,9 +202,9 @@ class Connection:
         serving, reactor, head = self._serving, self.context.reactor, self._head
         body_is_there = self._body is None or self._body.complete
         if serving is None or reactor is None or head is None or not body_is_there:
-            return
+            return False
         if not (head.modern and reactor.has_ended(self.transport.descriptor)):
-            return
+            return False
         try:
             if not self._has_probed:
                 self._has_probed = self.transport.try_send(CONTINUE) > 0
@@ -209,6 +212,7 @@ class Connection:
                 serving.cancel()
         except OSError:
             serving.cancel()
+        return True
 
     async def _look_once_more(self) -> None:
         """After an interruption: did a request begin to arrive at the last moment?"""

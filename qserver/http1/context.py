@@ -31,7 +31,7 @@ class OpenConnection(Protocol):
 
     def end_if_rests(self) -> bool: ...
 
-    def end_if_late(self, now: float) -> None: ...
+    def end_if_late(self, now: float) -> bool: ...
 
 
 class ServerContext:
@@ -99,5 +99,6 @@ class ServerContext:
         while True:
             await trio.sleep(pause)
             now = time.monotonic()
-            for connection in self.connections:
-                connection.end_if_late(now)
+            for connection in tuple(self.connections):
+                if connection.end_if_late(now):
+                    await trio.lowlevel.checkpoint()  # hundreds may end at once

@@ -11,7 +11,7 @@ import trio
 from qserver.errors import CannotListen
 from qserver.http1.options import ServerOptions
 
-ACCEPTED_AT_ONCE_MAX = 64
+ACCEPTED_AT_ONCE_MAX = 16
 PAUSE_WITHOUT_FILES_SECONDS = 0.1
 """The pause before the next accept when the process has no file descriptor left."""
 NOT_OF_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})

@@ -126,14 +126,12 @@ class Reactor:
         for descriptor in ready:
             owner = self._owners.get(descriptor, turns.strangers)
             by_owner.setdefault(owner, deque()).append(descriptor)
-        first = True
-        while by_owner and (owner := turns.next_of(by_owner, first=first)) is not None:
-            first = False
+        while by_owner and (owner := turns.next_of(by_owner)) is not None:
             descriptor = by_owner[owner].popleft()
             if not by_owner[owner]:
                 del by_owner[owner]
             if descriptor in ready:
-                turns.begin()
+                turns.begin(owner)
                 self._batch.open()
                 self._call(descriptor, ready.pop(descriptor))
                 self._batch.end()

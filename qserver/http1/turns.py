@@ -17,17 +17,14 @@ class Turns(Protocol):
     def strangers(self) -> object:
         """The owner of connections that have sent no request yet."""
 
-    def begin(self) -> None:
-        """Called before a connection handles what has arrived."""
+    def begin(self, owner: Any = None) -> None:
+        """Called before a connection handles what has arrived, in the turn of an owner."""
 
     def end(self) -> object:
-        """Called after that: whose it was."""
+        """Called after that: whose it was. In a turn of strangers that may be an owner."""
 
-    def next_of(self, owners: Collection[Any], *, first: bool) -> Any | None:
-        """Return whose connection is called next; None: nobody's in this pass.
-
-        If it is the first one of the pass, it is somebody's.
-        """
+    def next_of(self, owners: Collection[Any]) -> Any | None:
+        """Return whose connection is called next; None: nobody's in this pass."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the task of a connection, whose steps are its owner's."""
@@ -39,13 +36,13 @@ class NoTurns:
     is_contended = False
     strangers = None
 
-    def begin(self) -> None:
+    def begin(self, owner: Any = None) -> None:
         pass
 
     def end(self) -> object:
         return None
 
-    def next_of(self, owners: Collection[Any], *, first: bool) -> Any | None:
+    def next_of(self, owners: Collection[Any]) -> Any | None:
         return next(iter(owners))
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -99,6 +99,58 @@ def test_tasks_of_an_owner_that_are_woken_together_share_out_their_steps_to_pass
     run(many)
 
 
+def test_tasks_that_leave_the_line_together_share_out_what_they_still_do() -> None:
+    """As those of hundreds of statements whose clients have gone."""
+
+    async def many(loop: Loop) -> None:
+        await loop.contend()
+        scopes = [trio.CancelScope() for _ in range(CROWD)]
+
+        async def long_work(scope: trio.CancelScope) -> None:
+            with scope:
+                while True:
+                    await yield_to_others()
+                    loop.work("a", 2 * PASS_SECONDS)
+            loop.work("a")
+
+        for scope in scopes:
+            loop.start("a", long_work, scope)
+        while len(loop.steps) < 5:
+            await trio.lowlevel.checkpoint()
+        loop.steps.clear()
+        for scope in scopes:
+            scope.cancel()
+        while len(loop.steps) < CROWD:
+            await trio.lowlevel.checkpoint()
+        counts = Counter(number for _, number in loop.steps)
+        assert max(counts.values()) <= 2 * PASS_SECONDS / STEP + 2
+
+    run(many)
+
+
+def test_strangers_who_turn_out_to_be_of_one_owner_have_one_turn() -> None:
+    async def many(loop: Loop) -> None:
+        await loop.contend()
+        event = trio.Event()
+
+        async def stranger() -> None:
+            await event.wait()
+            OWNER.set(loop.turns["a"])
+            loop.work("a")
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(CROWD):
+                nursery.start_soon(in_turns, stranger())
+            for _ in range(5 * CROWD):
+                await trio.lowlevel.checkpoint()
+            event.set()
+        counts = Counter(number for _, number in loop.steps)
+        assert len(loop.steps) == CROWD
+        assert max(counts.values()) <= 2 * PASS_SECONDS / STEP + 2
+
+    run(many)
+
+
 def test_who_has_used_little_runs_in_the_pass_in_which_it_is_woken() -> None:
     async def both(loop: Loop) -> None:
         await loop.contend()

@@ -73,6 +73,35 @@ async def _beside_a_crowd(clock: MockClock) -> list[tuple[str, int]]:
     return clients.called[CROWD + 1 :]
 
 
+async def _new_connections(clock: MockClock) -> list[tuple[str, int]]:
+    """Call many connections of `a` whose owner nobody knows yet, while `b` is there."""
+    reactor = Reactor(NoBatch(), Arrivals())
+    async with counted_passes() as passes, trio.open_nursery() as nursery:
+        nursery.start_soon(reactor.run)
+        clients = Clients(clock, passes, reactor)
+        known = [clients.connect("a", nursery), clients.connect("b", nursery)]
+        await trio.lowlevel.checkpoint()
+        for number, each in enumerate(known, 1):
+            each.send(b"first")
+            await clients.answered(number)
+        assert current_line().is_contended
+        crowd = [clients.connect("a", nursery) for _ in range(CROWD)]
+        await trio.lowlevel.checkpoint()
+        for each in crowd:
+            each.send(b"first")
+        await clients.answered(CROWD + 2)
+        nursery.cancel_scope.cancel()
+    clients.close()
+    return clients.called[2:]
+
+
+def test_of_many_new_connections_some_are_called_in_a_pass() -> None:
+    clock = MockClock()
+    called = trio.run(_new_connections, clock, clock=clock)
+    assert len(called) == CROWD
+    assert max(Counter(number for _, number in called).values()) <= 2 * PASS_SECONDS / SECONDS + 2
+
+
 def test_who_has_used_little_is_called_first() -> None:
     clock = MockClock()
     called = trio.run(_beside_a_crowd, clock, clock=clock)

@@ -1,4 +1,4 @@
-"""`qserver serve` allows itself the files that its connections need."""
+"""What `qserver serve` sets for its process: open files, and when threads take turns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from qserver.engine.turns import PASS_SECONDS
 from qserver.limits import CONNECTIONS_MAX
-from qserver.web.serving import FILES_BESIDE, allow_files
+from qserver.web.serving import FILES_BESIDE, THREAD_SWITCH_SECONDS, allow_files
 
 FEW = 1024
 """What many systems give a process."""
@@ -34,3 +35,8 @@ def test_what_is_enough_stays_as_it_is() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert allow_files(0) >= min(before[0], FILES_BESIDE)
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= before[0]
+
+
+def test_a_thread_waits_for_less_than_a_pass_of_the_loop() -> None:
+    """Each end of a pass begins its wait anew, so that a longer one may never be over."""
+    assert THREAD_SWITCH_SECONDS < PASS_SECONDS / 2
