@@ -222,9 +222,9 @@ RULES: Final = (
     Rule(
         "fused_multiply_add",
         "an interval times a fraction may differ by a microsecond, and by half of the last bit of"
-        " its months and days if they are many, and a regression over equal values is NULL, where"
-        " PostgreSQL may have a rest of rounding: PostgreSQL's own answer depends on the processor,"
-        " which may multiply and add without rounding in between",
+        " its months and days if they are many, and a regression over equal values is NULL or a"
+        " rest of rounding, where PostgreSQL may have another: PostgreSQL's own answer depends on"
+        " the processor, which may multiply and add without rounding in between",
         same_but_for_microseconds,
     ),
     Rule(

@@ -252,3 +252,16 @@ def test_a_regression_may_be_null_on_one_side_and_nothing_else_may() -> None:
     made = "SELECT regr_intercept(1, 0.1) FROM t"
     assert rule_for(number, null, made) == "fused_multiply_add"
     assert rule_for(number, null, "SELECT sum(a) FROM t") is None
+
+
+def test_a_regression_over_a_constant_is_a_rest_of_rounding_and_no_other_is() -> None:
+    one = rows("6.22e+29", type_name="double precision")
+    other = rows("6.53e+29", type_name="double precision")
+    for made in (
+        "regr_sxx((x.v)::float8, '1e30'::float8)",
+        "regr_syy('1e30'::float8, x.v)",
+        "corr(coalesce(round(x.v, (2)), 1), (-0.1))",
+    ):
+        assert rule_for(one, other, f"SELECT {made} FROM t AS x") == "fused_multiply_add"
+    for made in ("regr_sxx(x.v, x.w), 1", "regr_sxx(x.v, abs(1))", "stddev(0.1)", "sum(a * 0.1)"):
+        assert rule_for(one, other, f"SELECT {made} FROM t AS x") is None

@@ -26,7 +26,7 @@ TIES: Final = ("=", "=", "=", "=", "<", ">=")
 MEMBERSHIPS: Final = ("IN", "NOT IN", "= ANY", "<> ALL", "< ANY", ">= ALL", "<> ANY", "<= ALL")
 EXTREMES: Final = (*NUMBERS, "text", "date", "timestamp", "timestamptz", "time")
 ARRAYS: Final = ("int2", "int4", "int8", "numeric", "float8", "text", "date", "timestamp", "bool")
-ELEMENT: Final = re.compile(r"[(A-Z ]*'?([^'\"\\{}(),]*)'?\)?(?:::\w+)?")
+ELEMENT: Final = re.compile(r"[(A-Z ]*'?([^'\"\\{}(),]*?)'?\)?(?:::\w+)?")
 """A literal whose text can be an element of an array."""
 PATTERNS: Final = ("'a%'", "'ab%'", "'%b'", "''", "'x_%'")
 ANY_EXPRESSION: Final = 0.12

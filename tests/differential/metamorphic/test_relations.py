@@ -8,9 +8,11 @@ from random import Random
 import pytest
 
 from qserver.values.types import INTEGER, TEXT
+from tests.differential.expressions import Visible
+from tests.differential.kinds import cast_name
 from tests.differential.metamorphic.answers import Answer, Row, exception_for, same_rows
-from tests.differential.metamorphic.cases import ORDINARY, Case, Question, ask, outcome_of
-from tests.differential.metamorphic.plain import PART
+from tests.differential.metamorphic.cases import ORDINARY, SAME, Case, Question, ask, outcome_of
+from tests.differential.metamorphic.plain import ARRAYS, PART, PlainExpressions
 from tests.differential.metamorphic.relations import RELATIONS, Subject
 from tests.differential.metamorphic.replicas import ReplicasDiffer, opened_replicas
 from tests.differential.metamorphic.shrinking import Shrinker
@@ -100,6 +102,31 @@ def test_literals_vary_where_that_leaves_the_shape_as_it_is() -> None:
     for other in others:
         assert "t.c1, CAST(a AS varchar(7)), '1' FROM t WHERE a IN (" in other
         assert other.endswith(" ORDER BY 1, 2")
+
+
+def test_positions_do_not_vary_among_names_and_numbers_after_them_do() -> None:
+    text = "SELECT a AS v0, b FROM t GROUP BY 1, t.b ORDER BY v0 DESC, 2 NULLS LAST, 1 ASC LIMIT 3"
+    others = {varied(Random(seed), text) for seed in range(30)}
+    before, _, _ = text.rpartition("3")
+    assert len(others) > 5 and all(other.startswith(before) for other in others)
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+async def test_an_array_to_compare_with_is_one_of_its_type(kind: str) -> None:
+    expressions = PlainExpressions(Random(1))
+    texts = [expressions._membership(Visible("c", kind)) for _ in range(20)]
+    async with opened_sql() as database:
+        for text in texts:
+            await database.execute(f"SELECT {text} FROM (SELECT NULL::{cast_name(kind)}) AS t(c)")
+
+
+async def test_a_query_that_has_lost_a_column_of_its_order_is_not_compared_by_it() -> None:
+    async with opened_replicas(Random(1)) as replicas:
+        await replicas.define(DEFINITIONS)
+        await replicas.change(CHANGES[0])
+        ways = Ways(replicas)
+        question = Question("SELECT a FROM t ORDER BY 1", "true", 0, SAME, ORDINARY)
+        assert not (await ask(ways, replace(question, ordered_by=(2, 0)))).kind
 
 
 async def test_a_failing_case_is_shrunk_to_what_makes_it_fail() -> None:

@@ -13,8 +13,11 @@ from typing import Final
 from tests.differential.kinds import SPELLINGS
 from tests.differential.literals import literal
 
+_POSITION: Final = r"[\w.]+(?: ASC| DESC)?(?: NULLS FIRST| NULLS LAST)?"
+"""A column by its position, or by its name."""
+
 _LITERAL: Final = re.compile(
-    r"(?P<kept>\b(?:ORDER|GROUP) BY [0-9][^()]*"  # positions
+    rf"(?P<kept>\b(?:ORDER|GROUP) BY {_POSITION}(?:, {_POSITION})*"
     r"|\b\w+\([0-9]+(?:, ?[0-9]+)?\)"  # varchar(20), and whatever else is called with numbers
     r"|\"[^\"]*\")"
     r"|'(?P<text>(?:[^']|'')*)'(?:::(?P<kind>\w+(?:\[\])?))?"
