@@ -37,7 +37,7 @@ MAY_READ_CLOCKS: Final[Mapping[str, str]] = {
     "tests/simulations/test_repeatable.py": "shows that a simulation may not read the clock",
     "tests/http1/test_pending_answers.py": "names a time that is far away",
     "tests/durability/test_appending_here.py": "names a time that is far away",
-    "tests/cli/bench/test_bench.py": "a rate is so many requests in the time that passed",
+    "tests/benchmarks/load/test_bench.py": "a rate is so many requests in the time that passed",
 }
 PATIENCE_SECONDS_MIN: Final = 60
 WAITS: Final = frozenset({"fail_after", "settimeout", "wait", "join", "communicate"})

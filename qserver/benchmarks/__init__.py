@@ -1,1 +1,7 @@
-"""Programs that measure one package each: `python -m qserver.benchmarks.storage` and so on."""
+"""What measures the product: programs for one room each, and for a whole server.
+
+storage.py, engine.py, durability.py   one room each, `python -m qserver.benchmarks.storage`
+sql.py, analytics.py, tpch/            SQL in process, beside sqlite3 and DuckDB
+load/                                  `qserver bench`: a load over HTTP on any server
+growth/                                how cost grows with rows, connections and the like
+"""

@@ -2,9 +2,10 @@
 
     command_line.py   the argument parser          control.py   key …, database …
     serving.py        serve                        shell/       sql
-    errors.py         errors for people            bench/       bench
-    hidden_key.py     no key among arguments
-    folders/          backup, restore, check       transfer/    export, import
+    errors.py         errors for people            transfer/    export, import
+    hidden_key.py     no key among arguments       folders/     backup, restore, check
+
+`bench` is in `qserver.benchmarks.load`.
 
 Exit codes: 0 for success, 1 for a command that failed, 2 (argparse's own) for an invalid command
 line.
@@ -70,7 +71,7 @@ def _run(options: Namespace) -> int:
 
             return organizations.run(options)
         case "bench":
-            from qserver.cli.bench.command import run as run_bench
+            from qserver.benchmarks.load.command import run as run_bench
 
             return run_bench(options)
         case "backup" | "restore" | "check":

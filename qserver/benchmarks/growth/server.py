@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import trio
 
-from qserver.cli.bench.wire import Address, Connection
+from qserver.benchmarks.load.wire import Address, Connection
 
 KEY: Final = "svc_k_growth0123456789abcdef"
 BATCHES: Final = 5

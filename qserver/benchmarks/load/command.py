@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import msgspec
 import trio
 
-from qserver.cli.bench.histogram import Histogram, report
-from qserver.cli.bench.load import Load
-from qserver.cli.bench.server_clock import ServerClock
-from qserver.cli.bench.setup import prepared
-from qserver.cli.bench.workloads import workload_of
+from qserver.benchmarks.load.clients import Load
+from qserver.benchmarks.load.histogram import Histogram, report
+from qserver.benchmarks.load.server_clock import ServerClock
+from qserver.benchmarks.load.setup import prepared
+from qserver.benchmarks.load.workloads import workload_of
 from qserver.cli.command_line import WORKLOADS
 from qserver.cli.connection import key_of, url_of
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import trio
 
-from qserver.cli.bench.wire import Address
-from qserver.cli.bench.workloads import ACCOUNTS, Target, tables_of
+from qserver.benchmarks.load.wire import Address
+from qserver.benchmarks.load.workloads import ACCOUNTS, Target, tables_of
 from qserver.client import TrioClient
 from qserver.errors import DatabaseUnavailable, Forbidden, NotFound
 

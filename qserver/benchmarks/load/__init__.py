@@ -2,7 +2,7 @@
 
     command.py ─► setup.py      a database bench_… with its rows; deleted at the end
                   workloads.py  the requests, as bytes, ready to send
-                  load.py       clients in a nursery, one request at a time each ─► wire.py
+                  clients.py    clients in a nursery, one request at a time each ─► wire.py
                   histogram.py  latencies, counted in buckets; the report
 
 The client must not be slower than the server it measures. So it uses the socket directly: a request

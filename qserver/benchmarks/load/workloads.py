@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from qserver.cli.bench.wire import Address, Connection
+from qserver.benchmarks.load.wire import Address, Connection
 
 ACCOUNTS: Final = 10_000
 SCAN_ROWS: Final = 10_000

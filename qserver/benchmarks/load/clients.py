@@ -17,10 +17,10 @@ from typing import Final
 
 import trio
 
-from qserver.cli.bench.histogram import Histogram
-from qserver.cli.bench.server_clock import ServerClock
-from qserver.cli.bench.wire import Address, Connection
-from qserver.cli.bench.workloads import Workload
+from qserver.benchmarks.load.histogram import Histogram
+from qserver.benchmarks.load.server_clock import ServerClock
+from qserver.benchmarks.load.wire import Address, Connection
+from qserver.benchmarks.load.workloads import Workload
 from qserver.client import ConnectionFailed, ConnectionLost
 
 WARM_UP_PART: Final = 0.2

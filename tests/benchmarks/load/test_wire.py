@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from qserver.cli.bench.wire import Address, Connection
+from qserver.benchmarks.load.wire import Address, Connection
 from qserver.client import ConnectionFailed, ConnectionLost
 
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"

@@ -7,17 +7,18 @@ import json
 import random
 import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qserver.benchmarks.load import workloads
+from qserver.benchmarks.load.histogram import Histogram, report
+from qserver.benchmarks.load.wire import Address, Connection
+from qserver.benchmarks.load.workloads import BULK_ROWS, FIRST_ONCE, Target, workload_of
 from qserver.cli import main
-from qserver.cli.bench import workloads
-from qserver.cli.bench.histogram import Histogram, report
-from qserver.cli.bench.wire import Address, Connection
-from qserver.cli.bench.workloads import BULK_ROWS, FIRST_ONCE, Target, workload_of
 from qserver.cli.command_line import WORKLOADS
 from tests.client.fake_server import (
     KEY,
@@ -39,6 +40,12 @@ def answering(received: Received) -> Answer:
     return (
         changed(1) if sql.startswith(("CREATE", "INSERT", "DROP")) else Answer(result([], [], []))
     )
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
