@@ -41,7 +41,7 @@ from qserver.storage.pieces import Steps, at_once
 from qserver.storage.ranges import Trees
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
-from qserver.storage.writes import Moment, Writes, merge_writes_in_pieces
+from qserver.storage.writes import Moment, Writes, merge_writes
 
 RECORDS_READ_AT_ONCE: Final = 1000
 RECORDS_BEFORE_YIELDING: Final = 16
@@ -294,7 +294,7 @@ class Replay:
         if record.catalog_changes:
             self._catalog = self._catalog.dated(record.catalog_changes, at)
         writes = yield from writes_of(record)
-        yield from merge_writes_in_pieces(self._writes, writes)
+        yield from merge_writes(self._writes, writes)
         self._moments.update(dict.fromkeys(writes, at))
         self._forget_dropped(record)
         self.version, self._time = record.version, record.time

@@ -66,6 +66,7 @@ from qserver.errors import DataCorrupted, LogFailed, TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
+from qserver.storage.pieces import Steps, at_once
 from qserver.storage.ranges import RangedTree, Roots, by_tree
 from qserver.storage.routing import Part, parts_of, unconditional_parts
 from qserver.storage.snapshot import Snapshot
@@ -77,7 +78,6 @@ from qserver.storage.writes import (
     Writes,
     count_changes,
     merge_writes,
-    merge_writes_in_pieces,
 )
 from qserver.values.relations import Definition
 
@@ -110,7 +110,7 @@ class ShardPort(msgspec.Struct, frozen=True):
 
     mailbox: Mailbox[ToShard]
     is_long: Callable[[ToShard], bool]
-    answer: Callable[[ToShard], FromShard]
+    answer: Callable[[ToShard], Steps[FromShard]]
 
 
 class LogPort(Protocol):
@@ -232,16 +232,16 @@ class Coordinator:
     def _asked(self, messages: Mapping[int, ToShard]) -> Round[list[FromShard]]:
         """Return the shards' answers in order of shards: at once if none of them takes long."""
         answers: list[FromShard] = []
-        at_once = self._from_shards.may_pass_by()
+        is_short = self._from_shards.may_pass_by()
         for shard, message in messages.items():
-            at_once = at_once and not self._shards[shard].is_long(message)
-        if not at_once:
+            is_short = is_short and not self._shards[shard].is_long(message)
+        if not is_short:
             answers = yield partial(self._ask, messages)
             return answers
         for shard in sorted(messages):
             port, message = self._shards[shard], messages[shard]
             port.mailbox.pass_by(message)
-            answers.append(port.answer(message))
+            answers.append(at_once(port.answer(message)))
             self._from_shards.pass_by(answers[-1])
         return answers
 
@@ -401,7 +401,7 @@ class Coordinator:
                 if len(commits) == 1:
                     writes = transaction.writes
                 else:
-                    merge_writes(writes, transaction.writes)
+                    yield from merge_writes(writes, transaction.writes)
                 writers.append(transaction)
             if count % WORK_BEFORE_YIELDING == 0 and count < len(commits):
                 yield None
@@ -465,12 +465,11 @@ class Coordinator:
         if len(deltas) == 1:
             writes, deltas = deltas[0], ()  # nobody changes it any more
         for changes in deltas:
+            yield from merge_writes(writes, changes)
             count += count_changes(changes)
             if count > CHANGES_AT_ONCE:
                 count = 0
-                yield from merge_writes_in_pieces(writes, changes)
-            else:
-                merge_writes(writes, changes)
+                yield None
         snapshot, append, moves = self.next_round(installed, writes, redefining, answers, requests)
         self.versions.publish(snapshot)
         try:

@@ -18,30 +18,18 @@ again from the log.
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from qserver.durability.pauses import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Decide, FromShard, Installed, Own, Prepare, ToShard, Voted
-from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
-from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
+from qserver.storage.conflict import Conflict
+from qserver.storage.find_conflict import find_conflict, is_long, is_much
 from qserver.storage.page import EMPTY
+from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
-from qserver.storage.writes import (
-    CHANGES_AT_ONCE,
-    TreeWrites,
-    changed,
-    changed_in_pieces,
-    count_changes,
-    merge_writes,
-    merge_writes_in_pieces,
-)
-
-ACCEPTED: Final = "an accepted transaction"
-UNDECIDED: Final = "an undecided transaction"
+from qserver.storage.writes import TreeWrites, changed, merge_writes
 
 
 class ShardStatistics(msgspec.Struct, frozen=True):
@@ -75,56 +63,46 @@ class Shard:
     async def run(self) -> None:
         while True:
             (message,) = await self.mailbox.take(most=1)
-            if self.is_long(message):
-                answer = await self._answer_in_pieces(message)
-            else:
-                answer = self.answer(message)
+            answer = await in_steps(self.answer(message, is_long=self.is_long(message)))
             self._coordinator.put_nowait(answer)
             del message, answer  # while idle, keep no snapshot that was read
 
     def is_long(self, message: ToShard) -> bool:
         """Return whether the answer takes so long that other tasks should run meanwhile."""
         if isinstance(message, Decide):
-            return self._holds_much()
+            return is_much(self._accepted, self._undecided_writes)
         if isinstance(message, Own):
             return False
         return is_long(message.parts, self.roots)
 
-    async def _answer_in_pieces(self, message: ToShard) -> FromShard:
-        """Answer in pieces where much is to be compared or installed; other tasks run between.
+    def answer(self, message: ToShard, *, is_long: bool = False) -> Steps[FromShard]:
+        """Return the answer to a message.
 
-        No one sees a half-made answer, because the coordinator waits for the whole.
+        It yields where much is to be compared or installed. Nobody sees a half-made answer, because
+        the coordinator waits for the whole.
         """
-        if isinstance(message, Decide):
-            for position in message.commits:
-                await self._accept_in_pieces(self._undecided[position])
-            self._forget_undecided()
-            return Installed(self.number, message.round, await self._install_in_pieces())
-        assert isinstance(message, Prepare) and not self._undecided, "a round is decided first"
-        conflicts = []
-        for part in message.parts:
-            conflicts.append(await self._vote_in_pieces(part))
-        roots = None if self._undecided else await self._install_in_pieces()
-        return Voted(self.number, message.round, tuple(conflicts), roots)
-
-    def answer(self, message: ToShard) -> FromShard:
         if isinstance(message, Prepare):
-            return self.prepare(message)
+            return (yield from self.prepare(message, is_long=is_long))
         if isinstance(message, Decide):
-            return self.decide(message)
+            return (yield from self.decide(message))
         return self.own(message)
 
-    def prepare(self, message: Prepare) -> Voted:
+    def prepare(self, message: Prepare, *, is_long: bool = False) -> Steps[Voted]:
         """Vote on each part in order; install at once if nothing is left undecided."""
         assert not self._undecided, "a round is decided before the next is prepared"
-        conflicts = tuple([self._vote(part) for part in message.parts])
-        roots = None if self._undecided else self._install()
-        return Voted(self.number, message.round, conflicts, roots)
+        conflicts: list[Conflict | None] = []
+        for part in message.parts:
+            conflicts.append((yield from self._vote(part, is_long)))
+        roots = None if self._undecided else (yield from self._install())
+        return Voted(self.number, message.round, tuple(conflicts), roots)
 
-    def decide(self, message: Decide) -> Installed:
+    def decide(self, message: Decide) -> Steps[Installed]:
         """Accept the undecided parts that commit, forget the others, and install."""
-        self._settle(message)
-        return Installed(self.number, message.round, self._install())
+        for position in message.commits:
+            yield from self._accept(self._undecided[position])
+        self._undecided.clear()
+        self._undecided_writes = {}
+        return Installed(self.number, message.round, (yield from self._install()))
 
     def own(self, message: Own) -> Installed:
         """Take over the given ranges and release the taken ones."""
@@ -134,82 +112,30 @@ class Shard:
         self.roots |= message.given
         return Installed(self.number, message.round, {})
 
-    def _settle(self, message: Decide) -> None:
-        for position in message.commits:
-            self._accept(self._undecided[position])
-        self._forget_undecided()
-
-    def _forget_undecided(self) -> None:
-        self._undecided.clear()
-        self._undecided_writes = {}
-
-    def _vote(self, part: Part) -> Conflict | None:
+    def _vote(self, part: Part, is_long: bool) -> Steps[Conflict | None]:
         self._parts += 1
-        conflict = self.conflict_of(part)
+        conflict = yield from self.conflict_of(part, is_long)
         if conflict is not None:
             self._refused += 1
         elif part.alone:
-            self._accept(part)
+            yield from self._accept(part)
         else:
             self._undecided[part.position] = part
-            merge_writes(self._undecided_writes, part.writes)
+            yield from merge_writes(self._undecided_writes, part.writes)
         return conflict
 
-    async def _vote_in_pieces(self, part: Part) -> Conflict | None:
-        if not is_long((part,), self.roots) and not self._holds_much():
-            return self._vote(part)
-        self._parts += 1
-        undecided = self._undecided_writes
-        others = {ACCEPTED: self._accepted, UNDECIDED: undecided}
-        conflict = await in_steps(conflict_in_pieces(part, self.roots, others, undecided))
-        if conflict is not None:
-            self._refused += 1
-        elif part.alone:
-            await self._accept_in_pieces(part)
-        else:
-            self._undecided[part.position] = part
-            await in_steps(merge_writes_in_pieces(undecided, part.writes))
-        return conflict
+    def conflict_of(self, part: Part, is_long: bool) -> Steps[Conflict | None]:
+        return find_conflict(part, self.roots, self._accepted, self._undecided_writes, is_long)
 
-    def _holds_much(self) -> bool:
-        held = count_changes(self._accepted) + count_changes(self._undecided_writes)
-        return held > CHANGES_AT_ONCE
-
-    async def _accept_in_pieces(self, part: Part) -> None:
-        await in_steps(merge_writes_in_pieces(self._accepted, part.writes))
+    def _accept(self, part: Part) -> Steps[None]:
+        yield from merge_writes(self._accepted, part.writes)
         self._dropped += part.dropped
 
-    def conflict_of(self, part: Part) -> Conflict | None:
-        conflict = None
-        if part.keys or part.scans:
-            conflict = stale_read(part, self.roots)
-            conflict = conflict or overlap(part, self._accepted, ACCEPTED)
-        if conflict is None and self._undecided:
-            undecided = self._undecided_writes
-            conflict = overlap(part, undecided, UNDECIDED)
-            conflict = conflict or writes_overlap(part, undecided)
-        return conflict
-
-    def _accept(self, part: Part) -> None:
-        merge_writes(self._accepted, part.writes)
-        self._dropped += part.dropped
-
-    def _install(self) -> Roots:
+    def _install(self) -> Steps[Roots]:
         """Install the accepted writes; return the new roots."""
-        made = {
-            each: changed(self.roots.get(each, EMPTY), changes)
-            for each, changes in self._accepted.items()
-        }
-        return self._installed(made)
-
-    async def _install_in_pieces(self) -> Roots:
-        made = {
-            each: await in_steps(changed_in_pieces(self.roots.get(each, EMPTY), changes))
-            for each, changes in self._accepted.items()
-        }
-        return self._installed(made)
-
-    def _installed(self, made: Roots) -> Roots:
+        made: Roots = {}
+        for each, changes in self._accepted.items():
+            made[each] = yield from changed(self.roots.get(each, EMPTY), changes)
         self._installs += bool(made or self._dropped)
         self.roots |= made
         if self._dropped:  # last: a dropped tree is never written again

@@ -21,7 +21,7 @@ import msgspec
 
 from qserver.storage.page import Value
 from qserver.storage.transaction import Definitions, Transaction
-from qserver.storage.writes import CHANGES_AT_ONCE, sorted_in_pieces
+from qserver.storage.writes import CHANGES_AT_ONCE, sorted_keys
 from qserver.values.comparison import same_row
 from qserver.values.schema import Table, name_of_key
 
@@ -115,7 +115,7 @@ Pieces: TypeAlias = Generator[Changes | None, None, None]
 
 def _written_rows(transaction: Transaction, table: Table) -> Pieces:
     writes = transaction.writes[table.id]
-    keys = yield from sorted_in_pieces(writes)
+    keys = yield from sorted_keys(writes)
     while piece := list(islice(keys, CHANGES_AT_ONCE)):
         rows = [(transaction.entry_before(table.id, key), writes[key]) for key in piece]
         yield [Change(table, *each) for each in rows if not same_row(*each)]
@@ -135,7 +135,7 @@ def _rewritten_rows(transaction: Transaction, origin: Table, table: Table) -> Pi
             Change(table, was, after, table_before=origin)
             for was, after in zip(rows, now, strict=True)
         ]
-    keys_now = yield from sorted_in_pieces(writes)
+    keys_now = yield from sorted_keys(writes)
     while piece := list(islice(keys_now, CHANGES_AT_ONCE)):
         new = [key for key in piece if not alike or before.get_entry(origin.id, key) is None]
         yield [Change(table, None, row) for key in new if (row := writes[key]) is not None]

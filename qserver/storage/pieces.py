@@ -22,7 +22,9 @@ def capturing_result(steps: Steps[Made], made: list[Made]) -> Steps[None]:
 
 def at_once(steps: Steps[Made]) -> Made:
     """Return the result of a few steps, without pauses."""
-    made: list[Made] = []
-    for _ in capturing_result(steps, made):
-        pass
-    return made[0]
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        made: Made = end.value
+        return made

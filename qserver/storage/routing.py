@@ -33,7 +33,6 @@ from qserver.storage.writes import (
     TreeWrites,
     Writes,
     changed,
-    changed_in_pieces,
 )
 
 
@@ -155,10 +154,7 @@ def written(
         routed = yield from spread(snapshot, catalog, number, changes)
         roots: dict[Range, Tree] = {}
         for each, entries in routed.items():
-            if len(entries) > CHANGES_AT_ONCE:
-                roots[each] = yield from changed_in_pieces(before.root_of(each), entries)
-            else:
-                roots[each] = changed(before.root_of(each), entries)
-                yield
+            roots[each] = yield from changed(before.root_of(each), entries)
+            yield
         trees[number] = before.changed(roots, moments.get(number, NEVER)).laid_out(snapshot.shards)
     return snapshot.trees.changed(trees, dropped)

@@ -27,6 +27,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.columns import ScanPart, chunks, pieces
 from qserver.storage.key_order import KeyOrder
 from qserver.storage.page import Key, Value
+from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
@@ -259,7 +260,7 @@ class Transaction:
         """Return a transaction that sees none of this one's later writes; one footprint."""
         earlier: Writes = {}
         for layer in (self.earlier, self.writes):
-            merge_writes(earlier, layer or {})
+            at_once(merge_writes(earlier, layer or {}))
         reader = Transaction(self.snapshot, earlier)
         reader.keys, reader.ranges = self.keys, self.ranges
         return reader

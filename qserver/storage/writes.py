@@ -4,17 +4,21 @@ The catalog assigns each tree a number, once: a table's rows are one tree, each 
 The key of a row is its primary key; an index entry's key begins with the indexed columns and its
 value is the primary key of the row. A tree that was never written is empty, so creating a table
 needs no message to the shards.
+
+What is done with many changes is a generator, which yields now and then so that others can run. Few
+changes, up to `CHANGES_AT_ONCE`, are one piece: it does not yield.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from qserver.storage.btree import apply
 from qserver.storage.page import Key, Tree, Value
+from qserver.storage.pieces import Steps
 
 TreeWrites: TypeAlias = dict[Key, Value | None]
 """Changes of one tree by key; None deletes."""
@@ -40,29 +44,22 @@ CHANGES_AT_ONCE: Final = 256
 """Changes that are made, or encoded, before others may run."""
 
 
-def changed(tree: Tree, changes: TreeWrites) -> Tree:
-    """Return the tree with these changes made; the batch copies each touched page once."""
-    given = list(changes)
-    keys = sorted(given)
-    if keys == given:  # most often rows come in order: no look-ups
-        return apply(tree, keys, list(changes.values()))
-    return apply(tree, keys, [changes[key] for key in keys])
-
-
-def changed_in_pieces(tree: Tree, changes: TreeWrites) -> Generator[None, None, Tree]:
-    """Do the same for many changes; yield now and then, so that others can run."""
-    keys = yield from sorted_in_pieces(changes)
+def changed(tree: Tree, changes: TreeWrites) -> Steps[Tree]:
+    """Return the tree with these changes made; a piece of them copies each touched page once."""
+    few = len(changes) <= CHANGES_AT_ONCE
+    keys = iter(sorted(changes)) if few else (yield from sorted_keys(changes))
     given, values = iter(changes), iter(changes.values())
-    while piece := list(islice(keys, CHANGES_AT_ONCE)):
-        beside = list(islice(values, CHANGES_AT_ONCE))
+    while True:
+        piece, beside = list(islice(keys, CHANGES_AT_ONCE)), list(islice(values, CHANGES_AT_ONCE))
         if piece != list(islice(given, CHANGES_AT_ONCE)):  # they did not come in order
             beside = [changes[key] for key in piece]
         tree = apply(tree, piece, beside)
+        if len(piece) < CHANGES_AT_ONCE:
+            return tree
         yield
-    return tree
 
 
-def sorted_in_pieces(changes: TreeWrites) -> Generator[None, None, Iterator[Key]]:
+def sorted_keys(changes: TreeWrites) -> Steps[Iterator[Key]]:
     """Return the keys in order: sorts runs one by one, and merges them on demand."""
     keys = iter(changes)
     runs: list[list[Key]] = []
@@ -80,27 +77,18 @@ def count_changes(writes: Mapping[Any, TreeWrites]) -> int:
     return sum(map(len, writes.values()))
 
 
-def merge_writes(into: dict[Any, TreeWrites], writes: Mapping[Any, TreeWrites]) -> None:
+def merge_writes(into: dict[Any, TreeWrites], writes: Mapping[Any, TreeWrites]) -> Steps[None]:
     """Add later changes to earlier ones; the later win."""
     for number, changes in writes.items():
         earlier = into.get(number)
         if earlier is None:
-            into[number] = changes.copy()
-        else:
-            earlier.update(changes)
-
-
-def merge_writes_in_pieces(
-    into: dict[Any, TreeWrites], writes: Mapping[Any, TreeWrites]
-) -> Generator[None, None, None]:
-    """Do the same for many changes; yield now and then, so that others can run."""
-    for number, changes in writes.items():
-        if number not in into:
             into[number] = changes.copy()  # a million entries take some hundredths of a second
-            yield
-            continue
-        earlier = into[number]
-        entries = iter(changes.items())
-        while piece := list(islice(entries, CHANGES_AT_ONCE)):
-            earlier.update(piece)
+        elif len(changes) <= CHANGES_AT_ONCE:
+            earlier.update(changes)
+        else:
+            entries = iter(changes.items())
+            while piece := list(islice(entries, CHANGES_AT_ONCE)):
+                earlier.update(piece)
+                yield
+        if len(changes) > CHANGES_AT_ONCE:
             yield

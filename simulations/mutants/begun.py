@@ -14,6 +14,7 @@ from qserver.engine.messages import Answer, Append, Commit, Failed
 from qserver.engine.work import Step
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.query.sql_database import Result, SqlDatabase, Statement, TransactionResult
+from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
@@ -95,7 +96,7 @@ def _keep_what_was_written_before_an_error(original: Any) -> Any:
         answer: Answer = original(self, commit, transaction)
         if commit.transaction is None and isinstance(answer, Failed):
             assert transaction.earlier is not None
-            merge_writes(transaction.earlier, transaction.writes)
+            at_once(merge_writes(transaction.earlier, transaction.writes))
         return answer
 
     return run_work

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import trio
 
-from qserver.engine import coordinator, gateway, shard, versions
+from qserver.engine import coordinator, gateway, versions
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
 from qserver.engine.generation import Generation
@@ -15,6 +15,8 @@ from qserver.engine.messages import Answer, Commit, ExclusiveCommit, Failed
 from qserver.engine.versions import Versions
 from qserver.engine.work import Steps
 from qserver.errors import CheckViolation, QueryCanceled
+from qserver.storage import find_conflict
+from qserver.storage.pieces import at_once
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
 from simulations.mutants.mutant import Mutant
@@ -104,7 +106,7 @@ def _keep_what_was_written_again(original: Any) -> Any:
         answer: Answer = original(self, commit, work)
         if commit.transaction is not None and isinstance(answer, Failed):
             assert work.earlier is not None
-            merge_writes(work.earlier, work.writes)
+            at_once(merge_writes(work.earlier, work.writes))
         return answer
 
     return run_work
@@ -169,7 +171,7 @@ MUTANTS: Final = (
         "write_beside_the_undecided",
         "a shard accepts a blind write of a key that an undecided transaction writes",
         ("blind_writes",),
-        ((shard, "writes_overlap", lambda original: _never),),
+        ((find_conflict, "writes_overlap", lambda original: _never),),
         shape=CROWDED,
     ),
 )

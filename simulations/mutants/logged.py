@@ -93,7 +93,7 @@ MUTANTS: Final = (
         "resurrect_deleted",
         "recovery forgets deletions",
         ("range_sums", "unique_keys"),
-        ((recovery, "merge_writes_in_pieces", _resurrect_deleted),),
+        ((recovery, "merge_writes", _resurrect_deleted),),
     ),
     Mutant(
         "log_only_the_last_of_a_group",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from qserver.durability import loading, recovery
 from qserver.engine import coordinator, shard
 from qserver.engine.messages import Installed, Own
-from qserver.storage import conflict, ranges, routing
+from qserver.storage import conflict, find_conflict, ranges, routing
 from qserver.storage.btree import EntryChange, difference, key_at, pages_backward, split
 from qserver.storage.page import Key, Tree
 from qserver.storage.pieces import Steps
@@ -278,7 +278,7 @@ MUTANTS: Final = (
         "take_any_root_for_the_same",
         "keys count as unchanged if the root that has them now is any that the tree had",
         ("sql_moves",),
-        ((shard, "stale_read", _take_any_root_for_the_same),),
+        ((find_conflict, "stale_read", _take_any_root_for_the_same),),
         shape=(
             *WITH_RANGES,
             ("clients", 16),

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from qserver.engine import coordinator, shard
 from qserver.engine.messages import Decide, Prepare
+from qserver.storage import find_conflict
 from qserver.storage.page import Tree
 from qserver.storage.ranges import Roots
 from qserver.storage.routing import Part
@@ -19,10 +20,10 @@ def _never(*_: Any) -> None:
 
 
 def _without_accepted(original: Any) -> Any:
-    def conflict_of(self: shard.Shard, part: Part) -> Any:
+    def conflict_of(self: shard.Shard, part: Part, is_long: bool) -> Any:
         kept, self._accepted = self._accepted, {}
         try:
-            return original(self, part)
+            return original(self, part, is_long)
         finally:
             self._accepted = kept
 
@@ -30,12 +31,12 @@ def _without_accepted(original: Any) -> Any:
 
 
 def _without_undecided(original: Any) -> Any:
-    def conflict_of(self: shard.Shard, part: Part) -> Any:
-        kept, self._undecided = self._undecided, {}
+    def conflict_of(self: shard.Shard, part: Part, is_long: bool) -> Any:
+        kept, self._undecided_writes = self._undecided_writes, {}
         try:
-            return original(self, part)
+            return original(self, part, is_long)
         finally:
-            self._undecided = kept
+            self._undecided_writes = kept
 
     return conflict_of
 
@@ -78,21 +79,20 @@ def _run_again_without_the_others(original: Any) -> Any:
 
 
 def _drop_the_first_write(original: Any) -> Any:
-    def changed(tree: Tree, changes: TreeWrites) -> Tree:
+    def changed(tree: Tree, changes: TreeWrites) -> Any:
         fewer = dict(list(changes.items())[1:]) if len(changes) > 3 else changes
-        result: Tree = original(tree, fewer)
-        return result
+        return original(tree, fewer)
 
     return changed
 
 
 def _vote_without_looking(original: Any) -> Any:
-    def prepare(self: shard.Shard, message: Prepare) -> Any:
+    def prepare(self: shard.Shard, message: Prepare, *, is_long: bool = False) -> Any:
         blind = tuple(
             Part(p.position, p.alone, p.base, {}, [], p.writes, p.dropped) if not p.alone else p
             for p in message.parts
         )
-        return original(self, Prepare(message.round, blind))
+        return original(self, Prepare(message.round, blind), is_long=is_long)
 
     return prepare
 
@@ -104,7 +104,7 @@ MUTANTS: Final = (
         "skip_read_validation",
         "a shard does not compare what was read with what is installed",
         ISOLATION,
-        ((shard, "stale_read", lambda original: _never),),
+        ((find_conflict, "stale_read", lambda original: _never),),
     ),
     Mutant(
         "skip_accepted_check",

@@ -104,7 +104,7 @@ async def test_a_round_that_fails_ends_its_generation_and_not_who_submitted(
     reports: list[str] = []
     async with opened(reports) as database:
 
-        def broken(self: Shard, message: object) -> None:
+        def broken(self: Shard, message: object, *, is_long: bool) -> None:
             raise ZeroDivisionError("a bug")
 
         with monkeypatch.context() as patch:
@@ -119,7 +119,7 @@ async def test_a_round_that_fails_ends_its_generation_and_not_who_submitted(
 async def test_a_large_round_is_begun_where_it_is_submitted_and_ended_by_the_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("qserver.engine.shard.CHANGES_AT_ONCE", 2)
+    monkeypatch.setattr("qserver.storage.find_conflict.CHANGES_AT_ONCE", 2)
     assert writes.CHANGES_AT_ONCE > 2
     async with opened() as database:
         async with trio.open_nursery() as nursery:

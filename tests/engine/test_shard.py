@@ -18,6 +18,7 @@ from qserver.storage.btree import get, split
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
 from qserver.storage.page import EMPTY
+from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees, by_tree
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Predicate, Snapshot, empty_snapshot
@@ -33,7 +34,7 @@ def shard_with(**rows: int) -> Shard:
     """A shard whose tree 7 has these rows."""
     roots: Roots = {}
     if rows:
-        roots[WHOLE] = changed(EMPTY, {(key,): (value,) for key, value in rows.items()})
+        roots[WHOLE] = at_once(changed(EMPTY, {(key,): (value,) for key, value in rows.items()}))
     return Shard(3, roots, Mailbox("shard 3", 1), Mailbox("coordinator, from shards", 4))
 
 
@@ -92,8 +93,12 @@ def reasons(voted: Voted) -> list[str | None]:
 
 def test_parts_that_are_alone_are_installed_at_once() -> None:
     shard = shard_with(a=1)
-    voted = shard.prepare(
-        Prepare(5, (part(shard, reads={"a": 1}, writes={"a": 2}), part(shard, 1, writes={"b": 3})))
+    voted = at_once(
+        shard.prepare(
+            Prepare(
+                5, (part(shard, reads={"a": 1}, writes={"a": 2}), part(shard, 1, writes={"b": 3}))
+            )
+        )
     )
     assert (voted.shard, voted.round, voted.conflicts) == (3, 5, (None, None))
     assert contents(shard, voted) == {"a": 2, "b": 3}
@@ -101,22 +106,26 @@ def test_parts_that_are_alone_are_installed_at_once() -> None:
 
 def test_an_undecided_part_waits_for_the_decision() -> None:
     shard = shard_with(a=1)
-    voted = shard.prepare(Prepare(5, (part(shard, alone=False, writes={"a": 2}),)))
+    voted = at_once(shard.prepare(Prepare(5, (part(shard, alone=False, writes={"a": 2}),))))
     assert (voted.conflicts, voted.roots) == ((None,), None)
     assert contents(shard) == {"a": 1}
-    installed = shard.decide(Decide(5, (0,)))
+    installed = at_once(shard.decide(Decide(5, (0,))))
     assert (installed.shard, installed.round) == (3, 5)
     assert contents(shard, installed) == {"a": 2}
 
 
 def test_one_undecided_part_holds_back_the_round_and_not_only_itself() -> None:
     shard = shard_with()
-    voted = shard.prepare(
-        Prepare(1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"b": 2})))
+    voted = at_once(
+        shard.prepare(
+            Prepare(
+                1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"b": 2}))
+            )
+        )
     )
     assert voted.roots is None
     assert contents(shard) == {}
-    assert contents(shard, shard.decide(Decide(1, (1,)))) == {"a": 1, "b": 2}
+    assert contents(shard, at_once(shard.decide(Decide(1, (1,))))) == {"a": 1, "b": 2}
 
 
 def test_what_is_not_decided_for_is_forgotten() -> None:
@@ -124,43 +133,47 @@ def test_what_is_not_decided_for_is_forgotten() -> None:
     parts = tuple(
         part(shard, position, alone=False, writes={key: 9}) for position, key in enumerate("abc")
     )
-    shard.prepare(Prepare(1, parts))
-    assert contents(shard, shard.decide(Decide(1, (1,)))) == {"a": 1, "b": 9}
+    at_once(shard.prepare(Prepare(1, parts)))
+    assert contents(shard, at_once(shard.decide(Decide(1, (1,))))) == {"a": 1, "b": 9}
     # and it stands against nobody in the next round
-    voted = shard.prepare(Prepare(2, (part(shard, reads={"a": 1, "c": None}, writes={"a": 5}),)))
+    voted = at_once(
+        shard.prepare(Prepare(2, (part(shard, reads={"a": 1, "c": None}, writes={"a": 5}),)))
+    )
     assert reasons(voted) == [None]
     assert contents(shard, voted) == {"a": 5, "b": 9}
 
 
 def test_what_was_forgotten_stands_against_no_later_undecided_round() -> None:
     shard = shard_with(a=1)
-    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 2}),)))
-    shard.decide(Decide(1, ()))
+    at_once(shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 2}),))))
+    at_once(shard.decide(Decide(1, ())))
     others = (
         part(shard, 0, alone=False, writes={"b": 1}),
         part(shard, 1, alone=False, reads={"a": 1}, writes={"a": 3}),
     )
-    assert reasons(shard.prepare(Prepare(2, others))) == [None, None]
+    assert reasons(at_once(shard.prepare(Prepare(2, others)))) == [None, None]
 
 
 def test_an_aborted_round_leaves_the_very_same_roots() -> None:
     shard = shard_with(a=1)
     before = shard.roots.copy()
-    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 2}),)))
-    assert shard.decide(Decide(1, ())).roots == {}
+    at_once(shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 2}),))))
+    assert at_once(shard.decide(Decide(1, ()))).roots == {}
     assert shard.roots == before
 
 
 def test_a_part_that_only_reads_changes_nothing() -> None:
     shard = shard_with(a=1)
     before = shard.roots.copy()
-    assert shard.prepare(Prepare(1, (part(shard, reads={"a": 1}),))).roots == {}
+    assert at_once(shard.prepare(Prepare(1, (part(shard, reads={"a": 1}),)))).roots == {}
     assert shard.roots == before
 
 
 def test_dropped_trees_are_gone_after_the_writes_of_the_round() -> None:
     shard = shard_with(a=1)
-    shard.prepare(Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, dropped=(TREE,)))))
+    at_once(
+        shard.prepare(Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, dropped=(TREE,)))))
+    )
     assert shard.roots == {}
 
 
@@ -169,22 +182,22 @@ def test_all_ranges_of_a_dropped_tree_are_gone_and_no_others() -> None:
     split_at_b(shard)
     other = Range(8, None, None, 3)
     shard.own(Own(1, [], {other: EMPTY}))
-    shard.prepare(Prepare(2, (part(shard, dropped=(TREE, 99)),)))
+    at_once(shard.prepare(Prepare(2, (part(shard, dropped=(TREE, 99)),))))
     assert shard.roots == {other: EMPTY}
 
 
 def test_a_drop_that_is_aborted_drops_nothing() -> None:
     shard = shard_with(a=1)
-    shard.prepare(Prepare(1, (part(shard, alone=False, dropped=(TREE,)),)))
-    shard.decide(Decide(1, ()))
+    at_once(shard.prepare(Prepare(1, (part(shard, alone=False, dropped=(TREE,)),))))
+    at_once(shard.decide(Decide(1, ())))
     assert contents(shard) == {"a": 1}
 
 
 def test_a_round_is_decided_before_the_next_is_prepared() -> None:
     shard = shard_with()
-    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 1}),)))
+    at_once(shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 1}),))))
     with pytest.raises(AssertionError, match="a round is decided"):
-        shard.prepare(Prepare(2, ()))
+        at_once(shard.prepare(Prepare(2, ())))
 
 
 # --- the table of conflicts: an earlier part of the round, a later one, and the later one's fate --
@@ -259,13 +272,15 @@ def test_a_later_part_of_the_round_meets_an_earlier_one(
     second_is_alone: bool,
 ) -> None:
     shard = shard_with(a=1)
-    voted = shard.prepare(
-        Prepare(
-            1,
-            (
-                part(shard, 0, alone=first_is_alone, **first),
-                part(shard, 1, alone=second_is_alone, **second),
-            ),
+    voted = at_once(
+        shard.prepare(
+            Prepare(
+                1,
+                (
+                    part(shard, 0, alone=first_is_alone, **first),
+                    part(shard, 1, alone=second_is_alone, **second),
+                ),
+            )
         )
     )
     expected = after_accepted if first_is_alone else after_undecided
@@ -276,17 +291,23 @@ def test_a_later_part_of_the_round_meets_an_earlier_one(
 def test_a_refused_part_stands_against_nobody() -> None:
     shard = shard_with(a=1)
     stale = part(shard, 0, reads={"a": 0}, writes={"b": 1}, base=empty_snapshot(4))
-    voted = shard.prepare(Prepare(1, (stale, part(shard, 1, reads={"b": None}, writes={"b": 2}))))
+    voted = at_once(
+        shard.prepare(Prepare(1, (stale, part(shard, 1, reads={"b": None}, writes={"b": 2}))))
+    )
     assert reasons(voted) == ["a key that was read has changed", None]
     assert contents(shard, voted) == {"a": 1, "b": 2}
 
 
 def test_later_writes_win_over_earlier_ones_also_when_the_later_was_undecided() -> None:
     shard = shard_with()
-    shard.prepare(
-        Prepare(1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"a": 2})))
+    at_once(
+        shard.prepare(
+            Prepare(
+                1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"a": 2}))
+            )
+        )
     )
-    assert contents(shard, shard.decide(Decide(1, (1,)))) == {"a": 2}
+    assert contents(shard, at_once(shard.decide(Decide(1, (1,))))) == {"a": 2}
 
 
 # --- against what is installed ---------------------------------------------------------------
@@ -306,9 +327,9 @@ def test_a_read_of_an_older_snapshot_must_still_hold(
 ) -> None:
     shard = shard_with(a=1, c=3)
     old = snapshot_of(shard)
-    shard.prepare(Prepare(1, (part(shard, writes={"a": 2, "b": 2}),)))
+    at_once(shard.prepare(Prepare(1, (part(shard, writes={"a": 2, "b": 2}),))))
     late = part(shard, reads=reads, scans=scans, base=old)
-    voted = shard.prepare(Prepare(2, (late,)))
+    voted = at_once(shard.prepare(Prepare(2, (late,))))
     if expected is not None and scans:
         expected = replace(expected, scanned=late.scans[0][1])
     assert voted.conflicts == (expected,)
@@ -318,8 +339,8 @@ def test_a_value_that_changed_and_changed_back_is_no_conflict() -> None:
     shard = shard_with(a=1)
     old = snapshot_of(shard)
     for round, value in ((1, 2), (2, 1)):
-        shard.prepare(Prepare(round, (part(shard, writes={"a": value}),)))
-    voted = shard.prepare(Prepare(3, (part(shard, reads={"a": 1}, scans=True, base=old),)))
+        at_once(shard.prepare(Prepare(round, (part(shard, writes={"a": value}),))))
+    voted = at_once(shard.prepare(Prepare(3, (part(shard, reads={"a": 1}, scans=True, base=old),))))
     assert voted.conflicts == (None,)
 
 
@@ -338,7 +359,9 @@ def test_a_range_that_was_cut_is_owned_in_its_pieces() -> None:
     shard = shard_with(a=1, b=2, c=3)
     split_at_b(shard)
     assert set(shard.roots) == {LOW, HIGH}
-    voted = shard.prepare(Prepare(2, (part(shard, reads={"b": 2}, writes={"b": 5}, of=HIGH),)))
+    voted = at_once(
+        shard.prepare(Prepare(2, (part(shard, reads={"b": 2}, writes={"b": 5}, of=HIGH),)))
+    )
     assert voted.conflicts == (None,)
     assert voted.roots == {HIGH: shard.roots[HIGH]}
     assert get(shard.roots[HIGH], B) == (5,)
@@ -363,16 +386,16 @@ def test_what_was_read_before_the_cut_is_compared_with_the_piece_that_has_it_now
     shard = shard_with(a=1, b=2, c=3)
     old = snapshot_of(shard)
     split_at_b(shard)
-    shard.prepare(Prepare(2, (part(shard, writes={"b": 9}, of=HIGH),)))
-    voted = shard.prepare(Prepare(3, (part(shard, reads=reads, base=old, of=of),)))
+    at_once(shard.prepare(Prepare(2, (part(shard, writes={"b": 9}, of=HIGH),))))
+    voted = at_once(shard.prepare(Prepare(3, (part(shard, reads=reads, base=old, of=of),))))
     assert (voted.conflicts[0] is not None) == stale
-    scanned = shard.prepare(Prepare(4, (part(shard, scans=True, base=old, of=of),)))
+    scanned = at_once(shard.prepare(Prepare(4, (part(shard, scans=True, base=old, of=of),))))
     assert (scanned.conflicts[0] is not None) == (of is HIGH)
 
 
 def test_ranges_change_between_rounds_only() -> None:
     shard = shard_with(a=1)
-    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 1}),)))
+    at_once(shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 1}),))))
     with pytest.raises(AssertionError, match="between rounds"):
         shard.own(Own(1, [WHOLE], {}))
 
@@ -397,12 +420,14 @@ async def test_the_actor_answers_each_message_in_exclusive_commit() -> None:
 
 def test_statistics_tell_what_was_asked_refused_and_installed() -> None:
     shard = shard_with(a=1)
-    shard.prepare(Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, reads={"b": None}))))
-    shard.prepare(Prepare(2, (part(shard, alone=False, writes={"c": 3}),)))
+    at_once(
+        shard.prepare(Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, reads={"b": None}))))
+    )
+    at_once(shard.prepare(Prepare(2, (part(shard, alone=False, writes={"c": 3}),))))
     assert shard.statistics() == ShardStatistics(
         shard=3, entries=2, ranges=1, parts=3, refused=1, installs=1, undecided=1
     )
-    shard.decide(Decide(2, (0,)))
+    at_once(shard.decide(Decide(2, (0,))))
     assert shard.statistics() == ShardStatistics(3, 3, 1, 3, 1, 2, 0)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.page import EMPTY, Key, Value
+from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Predicate, Snapshot
@@ -60,7 +61,7 @@ def after(snapshot: Snapshot, changes: TreeWrites, tree: int = TREE) -> Roots:
     if not changes:
         return before
     each = Range(tree, None, None, 0)
-    return before | {each: changed(before.get(each, EMPTY), changes)}
+    return before | {each: at_once(changed(before.get(each, EMPTY), changes))}
 
 
 def everything(predicate: Predicate | None = None) -> ScannedRange:
@@ -94,7 +95,7 @@ def test_what_returns_to_its_old_value_is_no_conflict() -> None:
     part = part_of(base, (1,), (9,), ranges=(everything(),))
     away = after(base, {(1,): (1, "x"), (2,): None, (9,): (9, "y")})
     assert stale_read(part, away) is not None
-    back = {WHOLE: changed(away[WHOLE], {(1,): (1, "a"), (2,): (2, "b"), (9,): None})}
+    back = {WHOLE: at_once(changed(away[WHOLE], {(1,): (1, "a"), (2,): (2, "b"), (9,): None}))}
     assert stale_read(part, back) is None
     assert overlap(part, {WHOLE: {(1,): (1, "a"), (9,): None}}, "another") is None
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Key, Value
+from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
@@ -125,6 +126,6 @@ def test_transactions_of_one_turn_do_what_they_do_one_after_the_other(
     for statements in work:
         transaction, copy = Transaction(snapshot, turn.writes), model.copy()
         if attempt(transaction, copy, statements):
-            merge_writes(turn.writes, transaction.writes)
+            at_once(merge_writes(turn.writes, transaction.writes))
             model = copy
     check(commit(turn), model)

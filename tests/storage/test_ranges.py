@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from qserver.limits import RANGE_ENTRIES_MAX, RANGE_ENTRIES_MIN
 from qserver.storage.btree import entries_at, get, pages
 from qserver.storage.page import EMPTY, Key, Value
+from qserver.storage.pieces import at_once
 from qserver.storage.ranges import (
     NOTHING,
     Range,
@@ -62,7 +63,7 @@ def written(tree: RangedTree, changes: Changes) -> RangedTree:
         parts.setdefault(each, {})[key] = value
     if not parts:
         return tree
-    roots = {each: changed(tree.root_of(each), part) for each, part in parts.items()}
+    roots = {each: at_once(changed(tree.root_of(each), part)) for each, part in parts.items()}
     return tree.changed(roots)
 
 

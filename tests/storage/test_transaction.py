@@ -8,6 +8,7 @@ import pytest
 
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Value
+from qserver.storage.pieces import at_once
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes, merge_writes
 from qserver.values.keys import NULL_KEY, Descending
@@ -237,8 +238,8 @@ def test_later_deltas_win_over_earlier_ones_and_leave_them_as_they_were() -> Non
         if number % 2:
             other.put(PLAIN, (number, "other"))
     both: Writes = {}
-    merge_writes(both, one.writes)
-    merge_writes(both, other.writes)
+    at_once(merge_writes(both, one.writes))
+    at_once(merge_writes(both, other.writes))
     assert both[PLAIN.id] == {(at,): (at, "other" if at % 2 else "one") for at in range(8)}
     assert all(row is not None and row[1] == "one" for row in one.writes[PLAIN.id].values())
 

@@ -1,4 +1,4 @@
-"""Writes: changes of a tree make another, all at once or in pieces, and later ones win."""
+"""Writes: changes of a tree make another, many of them in pieces, and later ones win."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.storage.page import EMPTY
+from qserver.storage.pieces import at_once
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
     TreeWrites,
     Writes,
     changed,
-    changed_in_pieces,
     count_changes,
     merge_writes,
 )
@@ -27,12 +27,13 @@ writes = st.dictionaries(st.integers(1, 3), changes)
 
 def test_writes_need_no_order() -> None:
     scattered: TreeWrites = {(at * 37 % 101,): (at,) for at in range(101)}
-    tree = changed(EMPTY, scattered)
+    pauses, tree = taken(changed(EMPTY, scattered))
+    assert not pauses, "they are few"
     check_pages(tree)
     assert entries_of(tree) == sorted(scattered.items())
 
 
-def test_changes_in_pieces_make_the_same_tree_and_let_others_run() -> None:
+def test_many_changes_are_made_in_pieces_and_let_others_run() -> None:
     chance = Random(3)
     keys = [(number,) for number in range(4 * CHANGES_AT_ONCE)]
     chance.shuffle(keys)
@@ -41,9 +42,9 @@ def test_changes_in_pieces_make_the_same_tree_and_let_others_run() -> None:
         writes: TreeWrites = {
             key: None if at % 5 == 0 else (*key, "new") for at, key in enumerate(order)
         }
-        pauses, in_pieces = taken(changed_in_pieces(before, writes))
-        check_pages(in_pieces)
-        assert entries_of(in_pieces) == entries_of(changed(before, writes))
+        pauses, tree = taken(changed(before, writes))
+        check_pages(tree)
+        assert entries_of(tree) == sorted((key, row) for key, row in writes.items() if row)
         assert pauses > 4
 
 
@@ -54,19 +55,21 @@ def test_merged_writes_do_what_the_writes_did_one_after_the_other(rounds: list[W
     stepwise, merged = before.copy(), Writes()
     for made in rounds:
         for tree, changes in made.items():
-            stepwise[tree] = changed(stepwise[tree], changes)
-        merge_writes(merged, made)
+            stepwise[tree] = at_once(changed(stepwise[tree], changes))
+        at_once(merge_writes(merged, made))
     assert count_changes(merged) == len(
         {(tree, key) for made in rounds for tree in made for key in made[tree]}
     )
     for tree, root in before.items():
-        assert entries_of(changed(root, merged.get(tree, {}))) == entries_of(stepwise[tree])
+        assert entries_of(at_once(changed(root, merged.get(tree, {})))) == entries_of(
+            stepwise[tree]
+        )
 
 
 def test_merging_leaves_the_later_writes_alone() -> None:
     into: Writes = {}
     first: Writes = {1: {(1,): ("a",)}}
-    merge_writes(into, first)
-    merge_writes(into, {1: {(1,): None, (2,): ("b",)}})
+    at_once(merge_writes(into, first))
+    at_once(merge_writes(into, {1: {(1,): None, (2,): ("b",)}}))
     assert into == {1: {(1,): None, (2,): ("b",)}}
     assert first == {1: {(1,): ("a",)}}

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.storage import conflict_in_pieces as module
+from qserver.storage import find_conflict as module
 from qserver.storage import writes as writes_module
 from qserver.storage.btree import apply, cuts
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
-from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
+from qserver.storage.find_conflict import find_conflict, is_long
 from qserver.storage.page import EMPTY, Key, Value
+from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part, parts_of
 from qserver.storage.snapshot import Predicate, Snapshot
@@ -22,7 +23,6 @@ from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.writes import (
     TreeWrites,
     merge_writes,
-    merge_writes_in_pieces,
 )
 from qserver.storage.writes import changed as tree_changed
 from tests.steps import taken
@@ -52,7 +52,7 @@ def roots(snapshot: Snapshot) -> Roots:
 
 def after(snapshot: Snapshot, changes: TreeWrites) -> Roots:
     """What the shard has, once the snapshot has been changed."""
-    return {WHOLE: tree_changed(snapshot.trees.tree(TREE).roots[0], changes)}
+    return {WHOLE: at_once(tree_changed(snapshot.trees.tree(TREE).roots[0], changes))}
 
 
 def part_of(
@@ -89,9 +89,9 @@ def test_many_keys_are_compared_in_steps(base: Snapshot) -> None:
     elsewhere = after(base, {(MANY + 1,): (MANY + 1, 5)})
     part = part_of(base, range(MANY))
     assert is_long([part], roots(base))
-    steps, conflict = taken(conflict_in_pieces(part, elsewhere, {}, {}))
+    steps, conflict = taken(find_conflict(part, elsewhere, {}, {}, in_pieces=True))
     assert conflict is None and steps >= 20
-    _, conflict = taken(conflict_in_pieces(part, after(base, {(7,): (7, 2)}), {}, {}))
+    _, conflict = taken(find_conflict(part, after(base, {(7,): (7, 2)}), {}, {}, in_pieces=True))
     assert conflict == Conflict("a key that was read has changed", TREE, (7,))
 
 
@@ -102,23 +102,23 @@ def test_a_long_range_that_has_changed_all_over_is_compared_in_steps(
     for before, then in ((base, changed), (base, empty), (empty, base)):
         part = part_of(before, ranges=(scanned(),))
         assert is_long([part], roots(then))
-        steps, conflict = taken(conflict_in_pieces(part, roots(then), {}, {}))
+        steps, conflict = taken(find_conflict(part, roots(then), {}, {}, in_pieces=True))
         assert conflict is None
         assert steps >= MANY // 4096 // module.RANGES_AT_ONCE
 
 
 def test_a_range_is_held_against_many_writes_in_steps(base: Snapshot) -> None:
     part = part_of(base, ranges=(scanned(),))
-    others = {"another": rows(range(MANY), 1)}
-    steps, conflict = taken(conflict_in_pieces(part, roots(base), others, {}))
+    accepted = rows(range(MANY), 1)
+    steps, conflict = taken(find_conflict(part, roots(base), accepted, {}, in_pieces=True))
     assert conflict is None and steps >= 20
 
 
 def test_many_ranges_are_held_against_few_writes_in_few_steps(base: Snapshot) -> None:
     ranges = tuple([scanned(number, number + 1) for number in range(MANY)])
-    others = {"another": rows(range(2), 1)}
+    accepted = rows(range(2), 1)
     steps, conflict = taken(
-        conflict_in_pieces(part_of(base, ranges=ranges), roots(base), others, {})
+        find_conflict(part_of(base, ranges=ranges), roots(base), accepted, {}, in_pieces=True)
     )
     most = 2 * MANY // writes_module.CHANGES_AT_ONCE + MANY // module.SCANS_AT_ONCE + 10
     assert conflict is None and 20 <= steps <= most
@@ -127,7 +127,7 @@ def test_many_ranges_are_held_against_few_writes_in_few_steps(base: Snapshot) ->
 def test_many_ranges_in_which_nothing_has_changed_are_looked_at_in_steps(base: Snapshot) -> None:
     ranges = tuple([scanned(number, number + 1) for number in range(MANY)])
     part = part_of(base, ranges=ranges)
-    steps, conflict = taken(conflict_in_pieces(part, roots(base), {}, {}))
+    steps, conflict = taken(find_conflict(part, roots(base), {}, {}, in_pieces=True))
     assert conflict is None and steps >= MANY // module.SCANS_AT_ONCE
 
 
@@ -140,13 +140,15 @@ def test_many_ranges_are_routed_in_steps(base: Snapshot) -> None:
 
 def test_many_writes_are_held_against_undecided_ones_in_steps(base: Snapshot) -> None:
     part = part_of(base, writes=rows(range(MANY)))
-    steps, conflict = taken(conflict_in_pieces(part, roots(base), {}, rows(range(MANY, MANY + 1))))
+    steps, conflict = taken(
+        find_conflict(part, roots(base), {}, rows(range(MANY, MANY + 1)), in_pieces=True)
+    )
     assert conflict is None and steps >= 20
 
 
 def test_many_writes_are_merged_in_steps() -> None:
     into = rows(range(10), 1)
-    steps, _ = taken(merge_writes_in_pieces(into, rows(range(MANY))))
+    steps, _ = taken(merge_writes(into, rows(range(MANY))))
     assert steps >= 20
     assert into == rows(range(MANY))
 
@@ -231,12 +233,10 @@ def test_the_verdict_on_the_pieces_is_the_verdict_on_the_part(
         or overlap(part, two, "two")
         or writes_overlap(part, two)
     )
-    _, conflict = taken(conflict_in_pieces(part, now, {"one": one, "two": two}, two))
-    assert (conflict is None) == (whole is None)
+    for in_pieces in (False, True):
+        _, conflict = taken(find_conflict(part, now, one, two, in_pieces))
+        assert (conflict is None) == (whole is None)
     other = Range(4, None, None, 0)
-    merged, in_pieces = {WHOLE: dict(accepted)}, {WHOLE: dict(accepted)}
-    merge_writes(merged, {**two, other: dict(writes)})
-    taken(merge_writes_in_pieces(in_pieces, {**two, other: dict(writes)}))
-    assert {each: changes for each, changes in merged.items() if changes} == {
-        each: changes for each, changes in in_pieces.items() if changes
-    }
+    merged = {WHOLE: dict(accepted)}
+    taken(merge_writes(merged, {**two, other: dict(writes)}))
+    assert merged == {WHOLE: {**accepted, **undecided}, other: writes}

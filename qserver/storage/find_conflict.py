@@ -1,6 +1,6 @@
-"""The conflict test of a large part, in small pieces between which others run.
+"""Finds a conflict of a part: at once, or of a large one in small pieces between which others run.
 
-A part conflicts exactly when one of its reads or writes does. So it is cut by
+A part conflicts exactly when one of its reads or writes does. So a large one is cut by
 
     keys        CHANGES_AT_ONCE of them are looked up at once
     ranges      at the separators high up in the trees: between two of them lie a few thousand
@@ -12,7 +12,7 @@ The tests are those of `conflict`; they may report another conflict first.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -27,10 +27,14 @@ from qserver.storage.conflict import (
     writes_overlap,
 )
 from qserver.storage.page import EMPTY, Key
+from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.transaction import ScannedRange
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, count_changes
+
+ACCEPTED: Final = "an accepted transaction"
+UNDECIDED: Final = "an undecided transaction"
 
 RANGES_AT_ONCE: Final = 4
 """Ranges, each of a few thousand entries at most, that are compared before others run."""
@@ -55,6 +59,10 @@ def is_long(parts: Iterable[Part], now: Roots) -> bool:
     return False
 
 
+def is_much(*writes: RangeWrites) -> bool:
+    return sum(map(count_changes, writes)) > CHANGES_AT_ONCE
+
+
 def _is_wide(part: Part, now: Roots) -> Iterator[bool]:
     for each, scanned in part.scans:
         low, high = each.clipped(scanned.low, scanned.high)
@@ -63,13 +71,17 @@ def _is_wide(part: Part, now: Roots) -> Iterator[bool]:
         yield before != (after,) and max(root.height for root in (*before, after)) > 1
 
 
-def conflict_in_pieces(
-    part: Part, now: Roots, others: Mapping[str, RangeWrites], undecided: RangeWrites
-) -> Generator[None, None, Conflict | None]:
-    """Return the first conflict that is found, or None; yield now and then.
+def find_conflict(
+    part: Part, now: Roots, accepted: RangeWrites, undecided: RangeWrites, in_pieces: bool
+) -> Steps[Conflict | None]:
+    """Return the first conflict that is found, or None.
 
-    `others`: writes that the part's reads must not overlap, by kind.
+    A part's reads must not overlap the writes that the round has `accepted`, nor those that are
+    `undecided`, which its writes must not overlap either. `in_pieces`: it is large.
     """
+    if not in_pieces:
+        return _conflict_of(part, now, accepted, undecided)
+    others = {ACCEPTED: accepted, UNDECIDED: undecided}
     rest = msgspec.structs.replace(part, keys={}, scans=[], writes={})
     for keys in _small(_doubtful_keys(part, now, others)):
         yield
@@ -98,6 +110,19 @@ def conflict_in_pieces(
     return None
 
 
+def _conflict_of(
+    part: Part, now: Roots, accepted: RangeWrites, undecided: RangeWrites
+) -> Conflict | None:
+    conflict = None
+    if part.keys or part.scans:
+        conflict = stale_read(part, now)
+        conflict = conflict or overlap(part, accepted, ACCEPTED)
+    if conflict is None and undecided:
+        conflict = overlap(part, undecided, UNDECIDED)
+        conflict = conflict or writes_overlap(part, undecided)
+    return conflict
+
+
 def _doubtful_keys(
     part: Part, now: Roots, others: Mapping[str, RangeWrites]
 ) -> dict[Range, dict[Key, Any]]:
@@ -111,7 +136,7 @@ def _doubtful_keys(
 
 def _scans_overlap(
     part: Part, rest: Part, writes: RangeWrites, whose: str
-) -> Generator[None, None, Conflict | None]:
+) -> Steps[Conflict | None]:
     for some in _small(writes):
         most = max(1, CHANGES_AT_ONCE // count_changes(some))
         for scans in _pieces(part.scans, most):
