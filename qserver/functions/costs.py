@@ -22,6 +22,7 @@ from itertools import chain, repeat
 from typing import Any, Final, TypeAlias
 
 from qserver.errors import ProgramLimitExceeded
+from qserver.functions.text.letters import has_plain_case
 from qserver.limits import ARRAY_DIMENSIONS_MAX, STEPS_AT_ONCE_MAX
 from qserver.values.arrays import flat
 from qserver.values.interval import Interval
@@ -114,6 +115,12 @@ def _json_steps(value: Any) -> int:
         return len(text) * 12 // 1000  # refused, whatever is in it
     marks: int = sum([text.count(mark) * cost for mark, cost in _MARK_NANOSECONDS.items()])
     return (size_of(text) * 12 + marks) // 1000
+
+
+def changed_cost(value: Any, *others: Any) -> int:
+    """Changing a JSON value: parsing it and what is put into it, and printing the result."""
+    added = [each for each in others if type(each) is Jsonb]
+    return 2 * json_cost(value, *added) + sum(map(size_of, others)) // 500
 
 
 def key_cost(*arguments: Any) -> int:
@@ -251,11 +258,16 @@ def lower_pattern_cost(text: Any, pattern: Any) -> int:
 
 
 def lower_cost(text: Any) -> int:
-    """lower, upper: letters beyond ASCII are looked up one by one."""
+    """lower, upper: letters are looked up one by one if some have no single counterpart."""
     if text is None:
         return 0
     characters: str = text
-    return len(characters) * (6 if characters.isascii() else 60) // 1000
+    if characters.isascii():
+        return len(characters) * 6 // 1000
+    steps = len(characters) * 60 // 1000
+    if steps > STEPS_AT_ONCE_MAX or has_plain_case(characters):
+        return steps
+    return 5 * steps // 2
 
 
 def unistr_cost(text: Any) -> int:
@@ -463,13 +475,23 @@ def array_text_cost(element: Kind) -> Cost:
 
 
 def pretty_cost(value: Any) -> int:
-    """jsonb_pretty: parsing, and a line for each part."""
+    """jsonb_pretty, jsonb_strip_nulls: parsing, and making each part anew."""
     return 2 * json_cost(value)
+
+
+def digits_cost(array: Any, *others: Any) -> int:
+    """Writing out the digits of each float of an array; large and small ones have many."""
+    if type(array) is not tuple:
+        return 0
+    steps = size_of(array) * 160 // 1000
+    return steps if steps > STEPS_AT_ONCE_MAX else steps + 3 * _odd_floats(flat(array))
 
 
 @lru_cache(maxsize=256)
 def elements_cost(source: Kind, target: Kind) -> Cost:
     """Return the cost of casting each element of an array."""
+    if source is Kind.DOUBLE and target is Kind.NUMERIC:
+        return digits_cost
     if source not in TEXT_KINDS or target in TEXT_KINDS:
         return linear(300 if source in _SLOWLY_SHOWN else 100)
     each = _READ_NANOSECONDS.get(target, _READ_NANOSECONDS_USUAL)

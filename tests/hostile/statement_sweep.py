@@ -61,7 +61,9 @@ _FORMS: Final = (
     "SELECT {distinct} FROM {source}",
     "SELECT {ordered} FROM {source}",
     "SELECT count(v) FROM (SELECT {call} OVER (ORDER BY i) AS v FROM {source}) q",
+    "SELECT count(v) FROM (SELECT {call} OVER (ORDER BY i ROWS 3 PRECEDING) AS v FROM {source}) q",
     "SELECT count(v) FROM (SELECT i % 1000, {call} AS v FROM {source} GROUP BY 1) q",
+    "SELECT count(v) FROM (SELECT i % 70, {call} AS v FROM {source} GROUP BY 1) q",
 )
 """What an aggregate is called in."""
 

@@ -9,10 +9,10 @@ import trio
 from qserver.engine.collector import settle_collector
 from qserver.functions.all_functions import AGGREGATES
 from tests.hostile.statement_sweep import VALUES, drawn, loop_steps, measured, statements
-from tests.hostile.test_sweep import SEED, STEPS_MOST, TRIES
+from tests.hostile.test_sweep import STEPS_MOST, TRIES
 from tests.known_work import step, step_seconds
 from tests.patience import PATIENCE_SECONDS
-from tests.sampling import NIGHTLY
+from tests.sampling import NIGHTLY, SEED
 from tests.sql.databases import opened_sql
 
 BY_DAY, AT_NIGHT = 25, 600

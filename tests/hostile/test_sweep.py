@@ -16,7 +16,7 @@ from tests.hostile.long_values import contents, value
 from tests.hostile.sweep import SLOW_SECONDS, Call, Step, catalogue, measured, steps
 from tests.hot_path.counting import instructions
 from tests.known_work import step_seconds
-from tests.sampling import NIGHTLY
+from tests.sampling import NIGHTLY, SEED
 
 CALLS = 1500 if NIGHTLY else 700
 SIZES = (20, 1100, 60_000, 1_000_000)
@@ -27,8 +27,6 @@ STEPS_MOST = 40.0
 
 TRIES = 5
 """How often a call that seems slow is measured again; the least counts."""
-
-SEED = 7
 
 COSTS_BY_DAY = 250
 LONG = 400_000

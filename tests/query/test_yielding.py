@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import QueryCanceled
-from qserver.query.sql_database import Statement
+from qserver.query.sql_database import SqlDatabase, Statement
 from tests.engine.passes import counted_passes
 from tests.sql.databases import opened_sql
 
@@ -75,3 +75,39 @@ async def test_an_alter_table_of_many_actions_gives_way_after_each(action: str) 
             actions = ", ".join(action.format(number) for number in range(20))
             await database.execute(f"ALTER TABLE t {actions}")
     assert passes.count >= 20
+
+
+async def fill_with_long_numbers(database: SqlDatabase) -> None:
+    await database.execute("CREATE TABLE long (id INTEGER PRIMARY KEY, x NUMERIC)")
+    await database.execute(
+        "INSERT INTO long SELECT i, (repeat('9', 20000) || i)::numeric"
+        " FROM generate_series(1, 40) AS s(i)"
+    )
+
+
+@pytest.mark.parametrize("frame", ["", "ROWS 3 PRECEDING"])
+@pytest.mark.parametrize("name", ["stddev", "variance"])
+async def test_deviations_of_long_numbers_give_way_for_each_row_of_a_window(
+    name: str, frame: str
+) -> None:
+    """Numbers of 20,000 digits are multiplied and divided, and roots are drawn."""
+    sql = f"SELECT count(v) FROM (SELECT {name}(x) OVER (ORDER BY id {frame}) AS v FROM long) q"
+    async with opened_sql() as database:
+        await fill_with_long_numbers(database)
+        async with counted_passes() as passes:
+            assert (await database.execute(sql)).rows == [(39,)]
+    assert passes.count >= 40
+
+
+@pytest.mark.parametrize("name", ["stddev", "variance"])
+async def test_deviations_of_long_numbers_give_way_for_each_group(name: str) -> None:
+    counts = []
+    async with opened_sql() as database:
+        await fill_with_long_numbers(database)
+        for rows in (20, 2):
+            sql = f"SELECT count(*) FROM (SELECT {name}(x) AS v FROM long GROUP BY id / {rows}) q"
+            async with counted_passes() as passes:
+                await database.execute(sql)
+            counts.append(passes.count)
+    few, many = counts
+    assert many >= few + 18, "the same rows in 3 groups, and in 21"

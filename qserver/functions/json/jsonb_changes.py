@@ -15,6 +15,7 @@ from qserver.errors import (
     InvalidTextRepresentation,
     NullValueNotAllowed,
 )
+from qserver.functions.costs import changed_cost
 from qserver.functions.json.json_access import index_of
 from qserver.functions.registry import Function
 from qserver.values.jsonb import Jsonb, Structure, jsonb_of
@@ -234,14 +235,14 @@ def _operators() -> Iterator[Function]:
         ("#-", _TEXTS, delete_path),
     )
     for symbol, right, call in table:
-        yield Function(symbol, (JSONB, right), JSONB, call, symbol=symbol)
+        yield Function(symbol, (JSONB, right), JSONB, call, symbol=symbol, cost=changed_cost)
 
 
 def _functions() -> Iterator[Function]:
     setting = (JSONB, _TEXTS, JSONB)
     for parameters in (setting, (*setting, BOOLEAN)):
-        yield Function("jsonb_set", parameters, JSONB, set_path)
-        yield Function("jsonb_insert", parameters, JSONB, insert_path)
+        yield Function("jsonb_set", parameters, JSONB, set_path, cost=changed_cost)
+        yield Function("jsonb_insert", parameters, JSONB, insert_path, cost=changed_cost)
     for extra in ((), (BOOLEAN,), (BOOLEAN, TEXT)):
         yield Function(
             "jsonb_set_lax",
@@ -249,6 +250,7 @@ def _functions() -> Iterator[Function]:
             JSONB,
             set_path_lax,
             strict=False,
+            cost=changed_cost,
             gives_null=True,
         )
     named: tuple[tuple[str, SqlType, Any], ...] = (
@@ -258,7 +260,7 @@ def _functions() -> Iterator[Function]:
         ("jsonb_delete_path", _TEXTS, delete_path),
     )
     for name, right, call in named:
-        yield Function(name, (JSONB, right), JSONB, call)
+        yield Function(name, (JSONB, right), JSONB, call, cost=changed_cost)
 
 
 OPERATORS: Final = tuple(_operators())

@@ -178,7 +178,7 @@ FUNCTIONS: Final = (
     Function("jsonb_exists", (JSONB, TEXT), BOOLEAN, exists),
     Function("jsonb_exists_any", (JSONB, _TEXTS), BOOLEAN, exists_any),
     Function("jsonb_exists_all", (JSONB, _TEXTS), BOOLEAN, exists_all),
-    Function("jsonb_strip_nulls", (JSONB,), JSONB, strip_nulls),
+    Function("jsonb_strip_nulls", (JSONB,), JSONB, strip_nulls, cost=pretty_cost),
     Function("json_strip_nulls", (JSON,), JSON, strip_nulls_of_json, cost=key_cost),
     Function("jsonb_pretty", (JSONB,), TEXT, pretty, cost=pretty_cost),
 )

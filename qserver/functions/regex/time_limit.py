@@ -17,7 +17,7 @@ from qserver.limits import REGEX_MATCHES_MAX
 
 Found = TypeVar("Found")
 
-SECONDS_MOST: Final = 0.15
+SECONDS_MOST: Final = 0.09
 """The limit for all searches of a call, beyond the allowance of each."""
 
 SECONDS_OF_SEARCH: Final = 0.000_05

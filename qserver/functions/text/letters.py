@@ -1,7 +1,8 @@
 """Upper and lower case, one code point for one code point.
 
 Python's `upper` follows Unicode's full mapping, in which ß becomes two letters; here a letter
-without a single counterpart does not change. ASCII, which is nearly all text, has a fast path.
+without a single counterpart does not change. ASCII, which is nearly all text, has a fast path, and
+so has text without such letters.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ from functools import lru_cache
 
 
 def upper(text: str) -> str:
-    if text.isascii():
+    if text.isascii() or has_plain_case(text):
         return text.upper()
     return text.translate({ord(letter): upper_letter(letter) for letter in set(text)})
 
 
 def lower(text: str) -> str:
-    if text.isascii():
+    if text.isascii() or has_plain_case(text):
         return text.lower()
     return text.translate({ord(letter): lower_letter(letter) for letter in set(text)})
+
+
+def has_plain_case(text: str) -> bool:
+    """Tell whether each letter has one counterpart, whatever is around it: Σ has two small ones."""
+    return "Σ" not in text and len(text) == len(text.upper()) == len(text.lower())
 
 
 def initcap(text: str) -> str:

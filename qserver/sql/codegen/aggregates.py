@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from qserver.functions.costs import BYTES_SMALL
 from qserver.sql import plan
-from qserver.sql.codegen.charges import size_code, step_cost
+from qserver.sql.codegen.charges import costly_finish, multiplies_long, size_code, step_cost
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_apart
@@ -261,7 +261,12 @@ class _AggregatePrinter:
     def _finished(self, number: int, names: list[str]) -> str:
         """Return the code of a call's value; a value built from all held values may be too long."""
         call = self.node.calls[number]
-        value = self.printer.fill(call.aggregate.finish, [], self._own(number, names))
+        own = self._own(number, names)
+        value = self.printer.fill(call.aggregate.finish, [], own)
+        if multiplies_long(call.aggregate, call.arguments):
+            self.source.name("size_of", size_of)
+            slow = self.printer.costly(costly_finish(call.aggregate), own)
+            return f"({value} if size_of({own[-1]}) < {BYTES_SMALL} else {slow})"
         if not (call.aggregate.keeps and is_sized(call.type)):
             return value
         self.source.functions += 1

@@ -12,13 +12,14 @@ most of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from qserver.functions.context import CostlyCall
 from qserver.functions.costs import (
     BASED,
+    BYTES_SMALL,
     FREE,
     PATTERNED,
     Cost,
@@ -166,6 +167,30 @@ def step_cost(aggregate: Aggregate, argument: Expression) -> Cost | None:
     if argument.type.kind is Kind.NUMERIC and aggregate.name not in _ONE_BY_ONE:
         return linear(500)
     return cost_of(aggregate.name, (argument.type,), None)
+
+
+def multiplies_long(aggregate: Aggregate, arguments: Sequence[Expression]) -> bool:
+    """Tell whether an aggregate multiplies numbers that may be long, and divides in the end."""
+    return (
+        aggregate.returns.kind is Kind.NUMERIC
+        and not aggregate.keeps
+        and aggregate.name not in _ONE_BY_ONE
+        and any(each.type.kind is Kind.NUMERIC and may_be_long(each) for each in arguments)
+    )
+
+
+def multiplied_cost(size: int) -> int:
+    """Return the cost of multiplying a number of a size in bytes with itself."""
+    return 0 if size < BYTES_SMALL else size * 500 // 1000
+
+
+@lru_cache(maxsize=512)
+def costly_finish(aggregate: Aggregate) -> CostlyCall:
+    """Return what makes an aggregate's value of its states, with its cost."""
+    states = {f"s{number}": f"s{number}" for number in range(len(aggregate.initial))}
+    finish = aggregate.finish.format(**states)
+    call = eval(f"lambda {', '.join(states)}: {finish}", dict(aggregate.names))
+    return CostlyCall(aggregate.name, call, linear(1000), makes_long=False)
 
 
 def size_code(argument: Expression, code: str) -> str:

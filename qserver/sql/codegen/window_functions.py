@@ -22,6 +22,7 @@ from qserver.errors import (
 )
 from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
 from qserver.functions.registry import Aggregate
+from qserver.sql.codegen.charges import multiplied_cost, multiplies_long
 from qserver.sql.codegen.sorted_rows import (
     Steps,
     bytes_of_keys,
@@ -201,6 +202,9 @@ class _Partition:
         self.peer_end: list[int] = []
         self.group: dict[int, int] = {}
         self.group_starts: list[int] = []
+        self.heavy = 0
+        """Steps that a row adds to the aggregate, at most, if they are many."""
+        self.rows_at_once = ROWS_AT_ONCE
 
     def _find_peers(self) -> Steps:
         """Find the runs of rows that are equal in the order."""
@@ -305,7 +309,7 @@ class _Partition:
     # --- aggregates ---
 
     def _aggregate(self) -> Steps:
-        assert self.call.aggregate is not None
+        yield from self._weigh_rows()
         frame = self.call.frame
         usual = frame.start[0] == "unbounded preceding" and frame.exclude == "no others"
         if usual and frame.end[0] in ("current row", "unbounded following"):
@@ -324,6 +328,15 @@ class _Partition:
                 yield from yield_check(self.context)
         return values
 
+    def _weigh_rows(self) -> Steps:
+        """Find out what a row adds to the work: long numbers are multiplied."""
+        assert self.call.aggregate is not None
+        if not multiplies_long(self.call.aggregate, self.call.arguments):
+            return
+        sizes = yield from mapped(self.context, size_of, self.arguments)
+        self.heavy = multiplied_cost(max(sizes, default=0))
+        self.rows_at_once = max(1, min(ROWS_AT_ONCE, STEPS_BETWEEN_PAUSES // (1 + self.heavy)))
+
     def _reduced(self, members: Sequence[int]) -> Steps:
         """Aggregate some rows, one page at a time."""
         assert self.call.aggregate is not None
@@ -334,11 +347,11 @@ class _Partition:
             feed = [self.arguments[at] for at in members]
         else:
             feed = self.arguments[members.start : members.stop]
-        ends = [*range(ROWS_AT_ONCE, len(feed), ROWS_AT_ONCE), len(feed)]
+        ends = [*range(self.rows_at_once, len(feed), self.rows_at_once), len(feed)]
         last = None
         for value in carrier(self.call.aggregate, only_last=True)(feed, ends):
             last = value
-            self.context.work += min(len(feed), ROWS_AT_ONCE) + 1
+            self.context.work += min(len(feed), self.rows_at_once) * (1 + self.heavy) + 1
             if self.context.work > STEPS_BETWEEN_PAUSES:
                 yield from yield_check(self.context)
         return last
@@ -349,7 +362,7 @@ class _Partition:
         exact = 0 if type(members) is range else 8 * len(members)
         self.context.hold_bytes(size + exact + 64)
         self.context.weigh(value)
-        self.context.work += (size + exact) // 64
+        self.context.work += (size if self.heavy else size // 64) + exact // 64
         self.context.made = 0
 
     def _carried(self) -> Steps:
@@ -365,7 +378,7 @@ class _Partition:
                 found[end] = value
                 if is_sized(self.call.type):
                     self._keep(value, range(0))
-            self.context.work += ROWS_AT_ONCE if end is None else 1
+            self.context.work += (self.rows_at_once if end is None else 1) * (1 + self.heavy)
             if self.context.work > STEPS_BETWEEN_PAUSES:
                 yield from yield_check(self.context)
         return (found[end] for end in ends)
@@ -373,8 +386,9 @@ class _Partition:
     def _values_up_to(self, feed: list[Any], ends: list[int]) -> Iterator[tuple[Any, int | None]]:
         """Yield the aggregate up to each end; results with end None allow yield checks."""
         assert self.call.aggregate is not None
-        running = carrier(self.call.aggregate)(feed, (at for at, _ in _stops(ends)))
-        return zip(running, (end for _, end in _stops(ends)), strict=True)
+        stops, again = _stops(ends, self.rows_at_once), _stops(ends, self.rows_at_once)
+        running = carrier(self.call.aggregate)(feed, (at for at, _ in stops))
+        return zip(running, (end for _, end in again), strict=True)
 
     # --- frames ---
 
@@ -449,11 +463,11 @@ class _Partition:
         return canonical(move(steps.operand(value), steps.offset(offset)))
 
 
-def _stops(ends: list[int]) -> Iterator[tuple[int, int | None]]:
+def _stops(ends: list[int], rows_at_once: int) -> Iterator[tuple[int, int | None]]:
     """Yield each end, with stops on the way to it."""
     done = 0
     for end in ends:
-        for at in range(done + ROWS_AT_ONCE, end, ROWS_AT_ONCE):
+        for at in range(done + rows_at_once, end, rows_at_once):
             yield at, None
         yield end, end
         done = end
