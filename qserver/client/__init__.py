@@ -7,10 +7,10 @@
             print(name)
 
 There are two flavours: `Client`, and `TrioClient` for programs that run on Trio. They differ only
-in `await`. Modules without I/O make the requests and read the answers for both:
+in `await`. What they do is written once, and each sends and receives in its own way:
 
-    calls.py ──► requests.py ──► Request ──► synchronous.py ──► status, headers, body ─┐
-    calls.py ◄── answers.py, events.py (streams) ◄── with_trio.py ◄────────────────────┘
+    calls.py ──► requests.py ──► Request ──► caller.py ──► synchronous.py, with_trio.py ──► server
+    calls.py ◄── answers.py, events.py (streams) ◄── status, headers, body ◄──────────────────┘
 
 A failure raises the exception of `qserver.errors` that the server raised, found by its code; a
 network failure raises `ConnectionFailed` or `ConnectionLost`. Values are as JSON carries them

@@ -205,10 +205,6 @@ def record(method: str, *path: str, **fields: Any) -> Request:
     return Request(method, address, encoded(given) if given else None)
 
 
-def page(path: str, cursor: str | None) -> Request:
-    return listing(path, cursor=cursor)
-
-
 def listing(*path: str, cacheable: bool = False, **given: Any) -> Request:
     """A request with a query string; parameters that are None are omitted, `from_` is `from`."""
     query = urlencode({name.rstrip("_"): each for name, each in given.items() if each is not None})

@@ -3,80 +3,99 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import partial, wraps
 from itertools import chain
-from typing import Any, BinaryIO, Concatenate, ParamSpec, Self, cast
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 import httpx
 
-from qserver.client import bulk, calls, requests
-from qserver.client.answers import Result, Row, TransactionResult, success_of
-from qserver.client.bulk import Format
-from qserver.client.calls import Answer, Call, Caller, JsonObject
+from qserver.client import bulk, requests
+from qserver.client.answers import Result, Row, TransactionResult
+from qserver.client.caller import Body, Caller, JsonObject
+from qserver.client.calls import Calls
 from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
 from qserver.client.failures import ended_by
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
-from qserver.client.requests import Parameters, Request, Statement, Text
+from qserver.client.requests import Kept, Parameters, Request, Statement, Text
 from qserver.client.retrying import Trials
 from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
 
 Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def at_once(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """The result of a coroutine whose steps block: it never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        answer: Answer = ended.value
+        return answer
+    raise AssertionError("a step of `Client` blocks, and does not wait for anybody")
 
 
 def _blocking(
-    call: Callable[Concatenate[Client, Arguments], Call[Answer]],
-) -> Callable[Concatenate[Client, Arguments], Answer]:
-    @wraps(call)
-    def method(self: Client, /, *given: Arguments.args, **named: Arguments.kwargs) -> Answer:
-        running = call(self, *given, **named)
-        try:
-            request = next(running)
-            while True:
-                request = running.send(self.call(request))
-        except StopIteration as ended:
-            answer: Answer = ended.value
-            return answer
+    work: Callable[Arguments, Coroutine[Any, Any, Answer]],
+) -> Callable[Arguments, Answer]:
+    @wraps(work)
+    def method(*given: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        return at_once(work(*given, **named))
 
     return method
 
 
-class Client(Caller[httpx.Client]):
+class BlockingBody(Body):
+    def __init__(self, answer: httpx.Response) -> None:
+        super().__init__(answer)
+        self._pieces = answer.iter_bytes()
+
+    async def piece(self) -> bytes | None:
+        return next(self._pieces, None)
+
+    async def close(self) -> None:
+        self._answer.close()
+
+
+class Client(Caller):
     """One server, one key and, if named, one database. Close it, or use it with `with`."""
 
+    _http: httpx.Client
     _http_class = httpx.Client
 
-    query = _blocking(calls.query)
-    read = _blocking(calls.read)
-    transaction = _blocking(calls.transaction)
-    insert_rows = _blocking(calls.insert_rows)
-    insert_file = _blocking(calls.insert_file)
-    open_transaction = _blocking(calls.open_transaction)
-    commit_transaction = _blocking(calls.commit_transaction)
-    roll_back_transaction = _blocking(calls.roll_back_transaction)
-    show_transaction = _blocking(calls.show_transaction)
-    changes_since = _blocking(calls.changes_since)
-    tables = _blocking(calls.tables)
-    databases = _blocking(calls.databases)
-    create_database = _blocking(calls.create_database)
-    keep_database = _blocking(calls.keep_database)
-    delete_database = _blocking(calls.delete_database)
-    versions = _blocking(calls.versions)
-    difference = _blocking(calls.difference)
-    restore_database = _blocking(calls.restore_database)
-    keys = _blocking(calls.keys)
-    create_key = _blocking(calls.create_key)
-    change_key = _blocking(calls.change_key)
-    revoke_key = _blocking(calls.revoke_key)
-    rotate_key = _blocking(calls.rotate_key)
-    organizations = _blocking(calls.organizations)
-    change_organization = _blocking(calls.change_organization)
-    open_session = _blocking(calls.open_session)
-    refresh_session = _blocking(calls.refresh_session)
-    end_session = _blocking(calls.end_session)
+    call = _blocking(Calls.call)
+    query = _blocking(Calls.query)
+    read = _blocking(Calls.read)
+    transaction = _blocking(Calls.transaction)
+    insert_rows = _blocking(Calls.insert_rows)
+    insert_file = _blocking(Calls.insert_file)
+    save_rows = _blocking(Calls.save_rows)
+    open_transaction = _blocking(Calls.open_transaction)
+    commit_transaction = _blocking(Calls.commit_transaction)
+    roll_back_transaction = _blocking(Calls.roll_back_transaction)
+    show_transaction = _blocking(Calls.show_transaction)
+    changes_since = _blocking(Calls.changes_since)
+    tables = _blocking(Calls.tables)
+    databases = _blocking(Calls.databases)
+    create_database = _blocking(Calls.create_database)
+    keep_database = _blocking(Calls.keep_database)
+    delete_database = _blocking(Calls.delete_database)
+    versions = _blocking(Calls.versions)
+    difference = _blocking(Calls.difference)
+    restore_database = _blocking(Calls.restore_database)
+    keys = _blocking(Calls.keys)
+    create_key = _blocking(Calls.create_key)
+    change_key = _blocking(Calls.change_key)
+    revoke_key = _blocking(Calls.revoke_key)
+    rotate_key = _blocking(Calls.rotate_key)
+    organizations = _blocking(Calls.organizations)
+    change_organization = _blocking(Calls.change_organization)
+    open_session = _blocking(Calls.open_session)
+    refresh_session = _blocking(Calls.refresh_session)
+    end_session = _blocking(Calls.end_session)
 
     def __enter__(self) -> Self:
         return self
@@ -103,25 +122,6 @@ class Client(Caller[httpx.Client]):
         """
         given = {"database": self.database, **options}
         return Stream(self, bulk.select(table, requests.EVENT_STREAM, **given))
-
-    def save_rows(
-        self, table: str, file: BinaryIO, format: Format | None = None, **options: Any
-    ) -> int:
-        """Write the rows of a table to a file; return the number of bytes. Options as of `rows`."""
-        kind = format or bulk.format_of(getattr(file, "name", None))
-        given = {"database": self.database, **options}
-        request = bulk.select(table, bulk.MEDIA[kind], **given)
-        saver = bulk.Saver(file, kind)
-        with trouble_named(self.url), self._http.stream(**request.arguments_with()) as answer:
-            pieces = answer.iter_bytes()
-            first = next(pieces, b"")
-            media = answer.headers.get("content-type", "")
-            if bulk.is_failure(kind, answer.status_code, media, first):
-                success_of(answer.status_code, answer.headers, b"".join([first, *pieces]))
-            for piece in chain([first], pieces):
-                saver.take(piece)
-        saver.end()
-        return saver.bytes
 
     def begin(self, **options: Any) -> Transaction:
         """Open a transaction for the length of a `with`; options as of `open_transaction`."""
@@ -158,28 +158,15 @@ class Client(Caller[httpx.Client]):
         behind = partial(requests.changes, tables=tables, database=database or self.database)
         return Feed(self, behind, since, self.trials(retry_seconds))
 
-    def call(self, request: Request) -> JsonObject:
-        """Send any request of the API; return the object of its answer, or raise its error."""
-        trials = self.trials()
-        while True:
-            try:
-                return self._call_once(request)
-            except QserverError as error:
-                self._pause_after(error, request, trials)
+    async def _open(self, request: Request, kept: Kept | None = None) -> Body:
+        made = self._http.build_request(**request.arguments_with(kept))
+        return BlockingBody(self._http.send(made, stream=True))
 
-    def _call_once(self, request: Request) -> JsonObject:
-        kept = self.cache.find(request)
-        with trouble_named(self.url):
-            answer = self._http.request(**request.arguments_with(kept))
-        status, headers, body = answer.status_code, answer.headers, answer.content
-        return self.cache.answer(request, kept, status, headers, body)
+    def _now(self) -> float:
+        return time.monotonic()
 
-    def _pause_after(self, error: QserverError, request: Request, trials: Trials) -> None:
-        """Wait until the request may be sent again, or raise its error."""
-        pause = trials.pause_after(error, request, time.monotonic())
-        if pause is None:
-            raise error
-        time.sleep(pause)
+    async def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251
 
 
 class Stream(StreamedResult):
@@ -204,7 +191,7 @@ class Stream(StreamedResult):
                 self._connect(self._rows)
                 break
             except QserverError as error:
-                self._client._pause_after(error, self._request, trials)
+                at_once(self._client._pause_after(error, self._request, trials))
                 self._rows = self._rows.resumed()
         self._opened = True
         return self
@@ -265,7 +252,7 @@ class Endless(Stream):
 
     def _reconnect(self, error: QserverError) -> None:
         while True:
-            self._client._pause_after(error, self._request, self._trials)
+            at_once(self._client._pause_after(error, self._request, self._trials))
             rows = self._rows.resumed()
             try:
                 self._open.close()

@@ -3,85 +3,53 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import partial, wraps
-from typing import Any, BinaryIO, Concatenate, Final, ParamSpec, Self, cast
+from functools import partial
+from typing import Any, Final, Self, cast
 
 import httpx
 import trio
 
-from qserver.client import bulk, calls, requests
-from qserver.client.answers import Result, Row, TransactionResult, success_of
-from qserver.client.bulk import Format
-from qserver.client.calls import Answer, Call, Caller, JsonObject
+from qserver.client import bulk, requests
+from qserver.client.answers import Result, Row, TransactionResult
+from qserver.client.caller import Body, JsonObject
+from qserver.client.calls import Calls
 from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
 from qserver.client.failures import ended_by
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
-from qserver.client.requests import Parameters, Request, Statement, Text
+from qserver.client.requests import Kept, Parameters, Request, Statement, Text
 from qserver.client.retrying import Trials
 from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
-
-Arguments = ParamSpec("Arguments")
 
 ROLL_BACK_SECONDS: Final = 1.0
 """How long a block that is cancelled waits for its rollback; else the server ends it when idle."""
 
 
-def _awaited(
-    call: Callable[Concatenate[TrioClient, Arguments], Call[Answer]],
-) -> Callable[Concatenate[TrioClient, Arguments], Coroutine[Any, Any, Answer]]:
-    @wraps(call)
-    async def method(
-        self: TrioClient, /, *given: Arguments.args, **named: Arguments.kwargs
-    ) -> Answer:
-        running = call(self, *given, **named)
-        try:
-            request = next(running)
-            while True:
-                request = running.send(await self.call(request))
-        except StopIteration as ended:
-            answer: Answer = ended.value
-            return answer
+class TrioBody(Body):
+    def __init__(self, answer: httpx.Response) -> None:
+        super().__init__(answer)
+        self._pieces = answer.aiter_bytes()
+        self._is_over = False
 
-    return method
+    async def piece(self) -> bytes | None:
+        piece = await anext(self._pieces, None)
+        self._is_over = piece is None
+        return piece
+
+    async def close(self) -> None:
+        if not self._is_over:
+            await _unwind(self._answer, self._pieces)
+        await self._answer.aclose()
 
 
-class TrioClient(Caller[httpx.AsyncClient]):
+class TrioClient(Calls):
     """One server, one key and, if named, one database. Close it, or use it with `async with`."""
 
+    _http: httpx.AsyncClient
     _http_class = httpx.AsyncClient
-
-    query = _awaited(calls.query)
-    read = _awaited(calls.read)
-    transaction = _awaited(calls.transaction)
-    insert_rows = _awaited(calls.insert_rows)
-    insert_file = _awaited(calls.insert_file)
-    open_transaction = _awaited(calls.open_transaction)
-    commit_transaction = _awaited(calls.commit_transaction)
-    roll_back_transaction = _awaited(calls.roll_back_transaction)
-    show_transaction = _awaited(calls.show_transaction)
-    changes_since = _awaited(calls.changes_since)
-    tables = _awaited(calls.tables)
-    databases = _awaited(calls.databases)
-    create_database = _awaited(calls.create_database)
-    keep_database = _awaited(calls.keep_database)
-    delete_database = _awaited(calls.delete_database)
-    versions = _awaited(calls.versions)
-    difference = _awaited(calls.difference)
-    restore_database = _awaited(calls.restore_database)
-    keys = _awaited(calls.keys)
-    create_key = _awaited(calls.create_key)
-    change_key = _awaited(calls.change_key)
-    revoke_key = _awaited(calls.revoke_key)
-    rotate_key = _awaited(calls.rotate_key)
-    organizations = _awaited(calls.organizations)
-    change_organization = _awaited(calls.change_organization)
-    open_session = _awaited(calls.open_session)
-    refresh_session = _awaited(calls.refresh_session)
-    end_session = _awaited(calls.end_session)
 
     async def __aenter__(self) -> Self:
         return self
@@ -108,32 +76,6 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """
         given = {"database": self.database, **options}
         return TrioStream(self, bulk.select(table, requests.EVENT_STREAM, **given))
-
-    async def save_rows(
-        self, table: str, file: BinaryIO, format: Format | None = None, **options: Any
-    ) -> int:
-        """Write the rows of a table to a file; return the number of bytes. Options as of `rows`."""
-        kind = format or bulk.format_of(getattr(file, "name", None))
-        given = {"database": self.database, **options}
-        request = bulk.select(table, bulk.MEDIA[kind], **given)
-        saver = bulk.Saver(file, kind)
-        with trouble_named(self.url):
-            async with self._http.stream(**request.arguments_with()) as answer:
-                pieces = answer.aiter_bytes()
-                try:
-                    first = await anext(pieces, b"")
-                    media = answer.headers.get("content-type", "")
-                    if bulk.is_failure(kind, answer.status_code, media, first):
-                        rest = [piece async for piece in pieces]
-                        success_of(answer.status_code, answer.headers, b"".join([first, *rest]))
-                    saver.take(first)
-                    async for piece in pieces:
-                        saver.take(piece)
-                except BaseException:
-                    await _unwind(answer, pieces)
-                    raise
-        saver.end()
-        return saver.bytes
 
     def begin(self, **options: Any) -> TrioTransaction:
         """Open a transaction for the length of a `async with`; options as of `open_transaction`."""
@@ -170,21 +112,9 @@ class TrioClient(Caller[httpx.AsyncClient]):
         behind = partial(requests.changes, tables=tables, database=database or self.database)
         return TrioFeed(self, behind, since, self.trials(retry_seconds))
 
-    async def call(self, request: Request) -> JsonObject:
-        """Send any request of the API; return the object of its answer, or raise its error."""
-        trials = self.trials()
-        while True:
-            try:
-                return await self._call_once(request)
-            except QserverError as error:
-                await self._pause_after(error, request, trials)
-
-    async def _call_once(self, request: Request) -> JsonObject:
-        kept = self.cache.find(request)
-        with trouble_named(self.url):
-            answer = await self._http.send(self._made(request.arguments_with(kept)))
-        status, headers, body = answer.status_code, answer.headers, answer.content
-        return self.cache.answer(request, kept, status, headers, body)
+    async def _open(self, request: Request, kept: Kept | None = None) -> Body:
+        made = self._made(request.arguments_with(kept))
+        return TrioBody(await self._http.send(made, stream=True))
 
     def _made(self, arguments: dict[str, Any]) -> httpx.Request:
         """Make a request whose body is sent in pieces, if it has pieces.
@@ -199,12 +129,11 @@ class TrioClient(Caller[httpx.AsyncClient]):
         made.stream = pieces
         return made
 
-    async def _pause_after(self, error: QserverError, request: Request, trials: Trials) -> None:
-        """Wait until the request may be sent again, or raise its error."""
-        pause = trials.pause_after(error, request, trio.current_time())
-        if pause is None:
-            raise error
-        await trio.sleep(pause)
+    def _now(self) -> float:
+        return trio.current_time()
+
+    async def _pause(self, seconds: float) -> None:
+        await trio.sleep(seconds)
 
 
 class TrioStream(StreamedResult):

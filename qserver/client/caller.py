@@ -1,0 +1,145 @@
+"""What both flavours of the client are: the way of a request from its value to its answer, once.
+
+All that waits is a coroutine over a few steps that each flavour does in its own way: `_open` a
+request, read a `Body`, `_pause`. Those of `Client` block and never suspend: a coroutine over them
+runs from its beginning to its end in one go. Those of `TrioClient` wait in Trio.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import inf
+from typing import Any, Self
+
+import httpx
+
+from qserver.client import requests
+from qserver.client.answers import record_of
+from qserver.client.requests import Kept, Request
+from qserver.client.result_cache import ResultCache
+from qserver.client.retrying import Trials
+from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
+from qserver.errors import QserverError
+
+JsonObject = dict[str, Any]
+
+
+class Body(ABC):
+    """An answer whose body is read piece by piece."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self.status = answer.status_code
+        self.headers = answer.headers
+        self._answer = answer
+
+    @abstractmethod
+    async def piece(self) -> bytes | None:
+        """The next bytes; None is the end."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Leave the rest; it does not wait for the server."""
+
+    async def rest(self) -> bytes:
+        pieces = []
+        while (piece := await self.piece()) is not None:
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
+class Caller(ABC):
+    """One server, one key and, if named, one database."""
+
+    _http: httpx.Client | httpx.AsyncClient
+    _http_class: type[httpx.Client] | type[httpx.AsyncClient]
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        database: str | None = None,
+        *,
+        silence_seconds: float = SILENCE_SECONDS,
+        cache_bytes: int = 0,
+        retry_seconds: float = 0.0,
+    ) -> None:
+        """`cache_bytes`: how much of the answers of `read` the client keeps, see there.
+
+        `retry_seconds`: for how long a request that failed is sent again, see `retrying`.
+        """
+        self.retry_seconds = retry_seconds
+        self.url = requests.checked_url(url)
+        self.database = database
+        self.cache = ResultCache(cache_bytes)
+        with trouble_named(self.url):
+            self._http = self._http_class(
+                base_url=self.url,
+                headers=requests.headers_with(key, self.url),
+                timeout=time_limits(silence_seconds),
+            )
+
+    def __repr__(self) -> str:
+        return f"<client of {self.url}, database {self.database or 'of the key'}>"
+
+    def trials(self, retry_seconds: float | None = None) -> Trials:
+        """For one request or stream; without a time of its own it has the client's."""
+        return Trials(self.retry_seconds if retry_seconds is None else retry_seconds)
+
+    @abstractmethod
+    async def _open(self, request: Request, kept: Kept | None = None) -> Body:
+        """Send a request, and receive the head of its answer."""
+
+    @abstractmethod
+    def _now(self) -> float:
+        """Seconds on the clock of `_pause`."""
+
+    @abstractmethod
+    async def _pause(self, seconds: float) -> None: ...
+
+    async def _ask(self, request: Request) -> JsonObject:
+        """The object of the answer to a request, which is sent again while that may help."""
+        trials = self.trials()
+        while True:
+            try:
+                return await self._ask_once(request)
+            except QserverError as error:
+                await self._pause_after(error, request, trials)
+
+    async def _ask_once(self, request: Request) -> JsonObject:
+        kept = self.cache.find(request)
+        with trouble_named(self.url):
+            async with await self._open(request, kept) as body:
+                content = await body.rest()
+        return self.cache.answer(request, kept, body.status, body.headers, content)
+
+    async def _record(self, method: str, *path: str, **fields: Any) -> JsonObject:
+        """A record of the control plane; fields that are None are not sent."""
+        return record_of(await self._ask(requests.record(method, *path, **fields)))
+
+    async def _pages(
+        self, wanted: str, *path: str, cursor: str = "cursor", most: float = inf, **given: Any
+    ) -> list[JsonObject]:
+        """The records of a list, page by page, until there are `most`."""
+        found: list[JsonObject] = []
+        while len(found) < most:
+            answer = await self._ask(requests.listing(*path, **given))
+            found += answer[wanted]
+            given[cursor] = answer.get("next_cursor")
+            if given[cursor] is None:
+                break
+            if "to" in given:
+                given["to"] = answer["to"]  # all pages of a difference compare the same two
+        return found
+
+    async def _pause_after(self, error: QserverError, request: Request, trials: Trials) -> None:
+        """Wait until the request may be sent again, or raise its error."""
+        pause = trials.pause_after(error, request, self._now())
+        if pause is None:
+            raise error
+        await self._pause(pause)
