@@ -40,6 +40,7 @@ from qserver.limits import CHECKPOINT_LOG_BYTES
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Column, define_table
 from qserver.values.types import BIGINT, INTEGER, TEXT
+from qserver.workloads.histogram import Histogram
 
 ROWS_OF_TRANSACTION = 5000
 ROWS_OF_CHANGE = 100
@@ -137,7 +138,7 @@ async def beside(path: Path, rows: int) -> None:
         print(f"beside    a checkpoint of {saved}, {during.cpu_share:.0%} of a core")
         for name in ("read", "insert"):
             for share in (0.5, 0.99):
-                one, two = alone.latency(name, share), during.latency(name, share)
+                one, two = (each.of[name].percentile(share) for each in (alone, during))
                 text = f"{one * 1e6:.0f} µs alone, {two * 1e6:.0f} µs beside it"
                 print(f"{'':10}{name}, {share:.0%}: {text}, {two / one:.1f} times")
 
@@ -146,12 +147,8 @@ class _Latencies:
     """Latencies of requests, each sent a little after the previous one."""
 
     def __init__(self) -> None:
-        self.of: dict[str, list[float]] = {"read": [], "insert": []}
+        self.of = {"read": Histogram(), "insert": Histogram()}
         self.seconds = self.cpu_share = 0.0
-
-    def latency(self, name: str, share: float) -> float:
-        ordered = sorted(self.of[name])
-        return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
 async def _measured(
@@ -173,7 +170,7 @@ async def _measured(
             due = trio.current_time() + BESIDE_PAUSE_SECONDS
             await trio.sleep_until(due)  # the latency includes a late wakeup of the loop
             await request(number)
-            found.of[name].append(trio.current_time() - due)
+            found.of[name].add(trio.current_time() - due)
 
     began, cpu = time.perf_counter(), time.process_time()
     async with trio.open_nursery() as nursery:

@@ -46,7 +46,7 @@ from qserver.web.metrics import Metrics
 from qserver.web.readers import Readers
 from qserver.web.statuses import Pairs
 from qserver.web.storage_test import storage_test
-from qserver.workloads.bench_lock import Bench
+from qserver.workloads.measuring import Bench
 
 BEARER: Final = b"bearer "
 STORAGE_POLL_SECONDS: Final = 1.0

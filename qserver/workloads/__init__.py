@@ -1,14 +1,8 @@
-"""Benchmarks that a running service runs on itself, in a scratch database: `GET /bench`.
+"""What clients of a benchmark do and how it is measured, and benchmarks that a service runs on
+itself, in a scratch database: `GET /bench`.
 
-standard    the workloads: their setup, a client's operation, and the check at the end
-measuring   runs clients in a loop until the time is over, and reports
-bench_lock  runs one benchmark at a time
+operations  what a client does again and again, in process or over HTTP
+histogram   latencies and their percentiles
+standard    the workloads of a service, and the check at the end
+measuring   runs clients in a loop until the time is over, one benchmark at a time, and reports
 """
-
-from __future__ import annotations
-
-from qserver.workloads.bench_lock import Bench
-from qserver.workloads.measuring import BenchReport, Latency, run_workload
-from qserver.workloads.standard import WORKLOADS
-
-__all__ = ["WORKLOADS", "Bench", "BenchReport", "Latency", "run_workload"]

@@ -10,18 +10,25 @@ Nothing is cancelled at the end: every operation is finished and counted, so the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
+from typing import Final
 
 import msgspec
 import trio
 
 from qserver.engine.world import World
-from qserver.errors import InvalidRequest
+from qserver.errors import AlreadyExists, InvalidRequest
 from qserver.limits import BENCH_CLIENTS_MAX, BENCH_MILLISECONDS_MAX, SHARDS_DEFAULT
 from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import SqlDatabase
-from qserver.workloads.standard import WORKLOADS, Workload
+from qserver.workloads.histogram import Histogram
+from qserver.workloads.standard import WORKLOADS, Run
+
+# The defaults: long enough to compare, short enough to wait for.
+WORKLOAD: Final = "mixed"
+DURATION_MS: Final = 1000
+CLIENTS: Final = 8
+SEED: Final = 1
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -50,31 +57,53 @@ class BenchReport(msgspec.Struct, frozen=True):
     check_ok: bool
 
 
+class Bench:
+    """Runs workloads, and refuses a second one while one runs: two would measure each other."""
+
+    def __init__(self) -> None:
+        self._running: str | None = None
+
+    async def run(self, workload: str = WORKLOAD, *, world: World, **options: int) -> BenchReport:
+        """See `run_workload`; raises AlreadyExists while another one runs."""
+        if self._running is not None:
+            raise AlreadyExists(
+                f"a benchmark is running: {self._running}",
+                hint="Only one runs at a time. Try again when it is over, in a few seconds.",
+            )
+        self._running = workload
+        try:
+            return await run_workload(workload, world=world, **options)
+        finally:
+            self._running = None
+
+    def __repr__(self) -> str:
+        return f"a bench that runs {self._running}" if self._running else "a bench that is free"
+
+
 async def run_workload(
     name: str,
     *,
-    duration_ms: int,
-    clients: int,
-    seed: int,
     world: World,
+    duration_ms: int = DURATION_MS,
+    clients: int = CLIENTS,
+    seed: int = SEED,
     shards: int = SHARDS_DEFAULT,
-    clock: Callable[[], float] = trio.current_time,
 ) -> BenchReport:
-    """Run a workload in a scratch database. `clock` counts seconds."""
+    """Run a workload in a scratch database."""
     _check_arguments(name, duration_ms, clients)
-    workload = WORKLOADS[name]()
     async with scratch_database(world, shards=shards) as database:
-        await workload.set_up(database)
+        run = Run(name, database)
+        await run.set_up()
         conflicts, retries = _counts(database)
-        began = clock()
-        loop = _Loop(workload, database, clock, began + duration_ms / 1000)
+        began = trio.current_time()
+        loop = _Loop(run, began + duration_ms / 1000)
         async with trio.open_nursery() as nursery:
             for client in range(clients):
-                nursery.start_soon(loop.run, Random(f"{seed} {client}"))
-        seconds = max(clock() - began, 1e-6)
-        wrong = await workload.check(database)
+                nursery.start_soon(loop.run_client, Random(f"{seed} {client}"))
+        seconds = max(trio.current_time() - began, 1e-6)
+        wrong = await run.check()
         conflicts_after, retries_after = _counts(database)
-    operations = len(loop.latencies)
+    operations = loop.histogram.count
     return BenchReport(
         name,
         round(seconds * 1000),
@@ -82,7 +111,7 @@ async def run_workload(
         seed,
         operations,
         round(operations / seconds, 1),
-        latency_of(loop.latencies),
+        latency_of(loop.histogram),
         loop.commits,
         conflicts_after - conflicts,
         retries_after - retries,
@@ -92,44 +121,29 @@ async def run_workload(
 
 
 class _Loop:
-    """The state that the clients of one run share."""
+    """What the clients of one run have in common."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        database: SqlDatabase,
-        clock: Callable[[], float],
-        end: float,
-    ) -> None:
-        self.workload = workload
-        self.database = database
-        self.clock = clock
-        self.end = end
-        self.latencies: list[float] = []
+    def __init__(self, run: Run, end: float) -> None:
+        self._run = run
+        self._end = end
+        self.histogram = Histogram()
         self.commits = 0
 
-    async def run(self, chance: Random) -> None:
+    async def run_client(self, chance: Random) -> None:
         """Run one client: at least one operation, then until the time is over."""
-        while True:
-            began = self.clock()
-            commits = await self.workload.operate(self.database, chance)
-            ended = self.clock()
-            self.latencies.append(ended - began)
+        for operation in self._run.operations(chance):
+            began = trio.current_time()
+            commits = await self._run.operate(operation)
+            ended = trio.current_time()
+            self.histogram.add(ended - began)
             self.commits += commits
             await trio.lowlevel.checkpoint()
-            if ended >= self.end:
+            if ended >= self._end:
                 return
 
 
-def latency_of(seconds: list[float]) -> Latency:
-    """Percentiles by nearest rank: each is a latency that occurred."""
-    ordered = sorted(seconds)
-
-    def rank(percent: int) -> int:
-        at = -(-percent * len(ordered) // 100) - 1
-        return round(ordered[at] * 1_000_000)
-
-    return Latency(rank(50), rank(95), rank(99), rank(100))
+def latency_of(histogram: Histogram) -> Latency:
+    return Latency(*(round(histogram.percentile(part) * 1e6) for part in (0.5, 0.95, 0.99, 1.0)))
 
 
 def _check_arguments(name: str, duration_ms: int, clients: int) -> None:

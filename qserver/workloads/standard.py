@@ -1,179 +1,112 @@
-"""The workloads: their setup, a client's operation, and the check at the end.
+"""The workloads of a service: what each client does, and the check at the end.
 
-    point_read    one row by its key
-    insert        one new row
-    update        one row by its key, any of many
-    transfer      two rows in one transaction; the sum of all is kept
+    point_read, insert, update, transfer   see `operations`
     hot_counter   one row, the same for everybody: each commit depends on the one before
     scan          all rows, grouped
     mixed         eight reads, one update, one insert, at random
 
-A workload object serves one run. It counts acknowledged changes, so that `check` can compare the
-database with them: a benchmark of a database that loses data is worthless.
+A run counts acknowledged changes, so that its check can compare the database with them: a benchmark
+of a database that loses data is worthless.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from types import MappingProxyType
-from typing import ClassVar, Final, Protocol
+from typing import Any, Final
 
 from qserver.query.sql_database import SqlDatabase, Statement
+from qserver.workloads.operations import (
+    BALANCE,
+    Operation,
+    Operations,
+    Tables,
+    insert,
+    point,
+    transfer,
+    update,
+)
 
-ROWS: Final = 1000
-"""Rows at the start of a workload."""
-
-BALANCE: Final = 1000
-"""The initial balance of each account of `transfer`."""
-
-
-class Workload(Protocol):
-    description: ClassVar[str]
-
-    async def set_up(self, database: SqlDatabase) -> None:
-        """Prepare the database before the clock starts."""
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        """Run one operation; return its number of commits."""
-
-    async def check(self, database: SqlDatabase) -> str | None:
-        """The problem in the database afterwards; None if there is none."""
+ACCOUNTS: Final = 1000
 
 
-class _TableWorkload:
-    """A table of rows with a number each, which starts at `first`."""
-
-    description: ClassVar[str]
-    rows: ClassVar[int] = ROWS
-    first: ClassVar[int] = 0
-
-    def __init__(self) -> None:
-        self.inserted = self.rows
-        self.added = 0
-        self.wrong: str | None = None
-
-    async def set_up(self, database: SqlDatabase) -> None:
-        await database.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
-        await database.execute(
-            "INSERT INTO items SELECT i, ? FROM generate_series(1, ?) AS s (i)",
-            [self.first, self.rows],
-        )
-
-    async def check(self, database: SqlDatabase) -> str | None:
-        """Check that the count and the sum of the rows equal what was acknowledged."""
-        if self.wrong is not None:
-            return self.wrong
-        found = await database.execute("SELECT count(*), sum(n) FROM items")
-        expected = (self.inserted, self.rows * self.first + self.added)
-        ((count, total),) = found.rows
-        if (count, total) == expected:
-            return None
-        return f"found {count} rows with a sum of {total}, expected {expected[0]} and {expected[1]}"
-
-    # --- operations ---
-
-    async def read(self, database: SqlDatabase, chance: Random) -> int:
-        key = chance.randint(1, self.rows)
-        result = await database.execute("SELECT id, n FROM items WHERE id = ?", [key])
-        if [row[0] for row in result.rows] != [key]:
-            self.wrong = f"row {key} was read as {result.rows}"
-        return 0
-
-    async def update(self, database: SqlDatabase, key: int) -> int:
-        result = await database.execute("UPDATE items SET n = n + 1 WHERE id = ?", [key])
-        self.added += result.affected_rows
-        return 1
-
-    async def insert(self, database: SqlDatabase, chance: Random) -> int:
-        self.inserted += 1  # before the await, so that no other client takes the same number
-        await database.execute("INSERT INTO items VALUES (?, 0)", [self.inserted])
-        return 1
+def scan(tables: Tables, chance: Random) -> Iterator[Operation]:
+    sql = f"SELECT balance, count(*) FROM {tables.accounts} GROUP BY balance"
+    while True:
+        yield Operation(((sql, []),), found=((BALANCE, tables.size),))
 
 
-class PointRead(_TableWorkload):
-    description = "one row by its key"
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        return await self.read(database, chance)
-
-
-class Insert(_TableWorkload):
-    description = "one new row"
-    rows = 0
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        return await self.insert(database, chance)
-
-    async def check(self, database: SqlDatabase) -> str | None:
-        found = await database.execute("SELECT count(*) FROM items")
-        if found.rows == [(self.inserted,)]:
-            return None
-        return f"found {found.rows[0][0]} rows, expected {self.inserted}"
+def mixed(tables: Tables, chance: Random) -> Iterator[Operation]:
+    reads, *others = (each(tables, chance) for each in (point, update, insert))
+    while True:
+        drawn = chance.randrange(10)
+        yield next(others[drawn] if drawn < len(others) else reads)
 
 
-class Update(_TableWorkload):
-    description = "one row by its key, any of many"
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        return await self.update(database, chance.randint(1, self.rows))
-
-
-class Transfer(_TableWorkload):
-    description = "two rows in one transaction; the sum of all is kept"
-    first = BALANCE
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        giver, taker = chance.sample(range(1, self.rows + 1), 2)
-        amount = chance.randint(1, 10)
-        await database.transaction(
-            [
-                Statement("UPDATE items SET n = n - ? WHERE id = ?", [amount, giver]),
-                Statement("UPDATE items SET n = n + ? WHERE id = ?", [amount, taker]),
-            ]
-        )
-        return 1
-
-
-class HotCounter(_TableWorkload):
-    description = "one row, the same for everybody"
-    rows = 1
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        return await self.update(database, 1)
-
-
-class Scan(_TableWorkload):
-    description = "all rows, grouped"
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        result = await database.execute("SELECT n, count(*) FROM items GROUP BY n")
-        if result.rows != [(0, self.rows)]:
-            self.wrong = f"a scan gave {result.rows}"
-        return 0
-
-
-class Mixed(_TableWorkload):
-    description = "eight reads, one update, one insert, by chance"
-
-    async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        match chance.randrange(10):
-            case 0:
-                return await self.update(database, chance.randint(1, self.rows))
-            case 1:
-                return await self.insert(database, chance)
-            case _:
-                return await self.read(database, chance)
-
-
-WORKLOADS: Final[Mapping[str, type[Workload]]] = MappingProxyType(
+WORKLOADS: Final[Mapping[str, Operations]] = MappingProxyType(
     {
-        "point_read": PointRead,
-        "insert": Insert,
-        "update": Update,
-        "transfer": Transfer,
-        "hot_counter": HotCounter,
-        "scan": Scan,
-        "mixed": Mixed,
+        "point_read": point,
+        "insert": insert,
+        "update": update,
+        "transfer": transfer,
+        "hot_counter": update,
+        "scan": scan,
+        "mixed": mixed,
     }
 )
+
+
+class Run:
+    """A workload in a database, and what it has acknowledged."""
+
+    def __init__(self, name: str, database: SqlDatabase) -> None:
+        self._database = database
+        self._tables = Tables("bench", 1 if name == "hot_counter" else ACCOUNTS)
+        self._operations = WORKLOADS[name]
+        self._inserted = self._added = 0
+        self._wrong: str | None = None
+
+    async def set_up(self) -> None:
+        for sql in self._tables.set_up():
+            await self._database.execute(sql)
+
+    def operations(self, chance: Random) -> Iterator[Operation]:
+        """What one client does, without end."""
+        return self._operations(self._tables, chance)
+
+    async def operate(self, operation: Operation) -> int:
+        """Do it; return its number of commits."""
+        if len(operation.statements) > 1:
+            await self._database.transaction([Statement(*each) for each in operation.statements])
+            rows: Sequence[tuple[Any, ...]] = ()
+        else:
+            rows = (await self._database.execute(*operation.statements[0])).rows
+        self._inserted += operation.inserted
+        self._added += operation.added
+        if operation.found is None:
+            return 1
+        if not begin_with(rows, operation.found):
+            self._wrong = f"{operation.statements} gave {rows}"
+        return 0
+
+    async def check(self) -> str | None:
+        """The problem in the database afterwards; None if it has what was acknowledged."""
+        if self._wrong is not None:
+            return self._wrong
+        tables = self._tables
+        found = await self._database.execute(
+            "SELECT a.count, a.sum, e.count"
+            f" FROM (SELECT count(*), sum(balance) FROM {tables.accounts}) AS a,"
+            f" (SELECT count(*) FROM {tables.entries}) AS e"
+        )
+        expected = tables.size, tables.size * BALANCE + self._added, self._inserted
+        if found.rows == [expected]:
+            return None
+        return f"accounts, their sum, entries: found {found.rows[0]}, expected {expected}"
+
+
+def begin_with(rows: Sequence[tuple[Any, ...]], found: Sequence[tuple[Any, ...]]) -> bool:
+    return len(rows) == len(found) and all(
+        row[: len(each)] == each for row, each in zip(rows, found, strict=True)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -10,10 +11,9 @@ import trio
 
 from qserver.errors import AlreadyExists, InvalidRequest
 from qserver.query.scratch import scratch_database
-from qserver.query.sql_database import SqlDatabase
-from qserver.workloads import WORKLOADS, Bench, run_workload
-from qserver.workloads.measuring import latency_of
-from qserver.workloads.standard import HotCounter, Transfer, Workload
+from qserver.workloads.measuring import Bench, run_workload
+from qserver.workloads.operations import Tables, transfer
+from qserver.workloads.standard import WORKLOADS, Run, begin_with
 from tests.engine.passes import counted_passes
 from tests.sql.databases import quiet_world
 
@@ -68,42 +68,57 @@ async def test_bad_arguments_are_refused_with_what_is_allowed(
         assert "hot_counter" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("kind", [Transfer, HotCounter])
-async def test_the_check_of_a_workload_notices_what_is_missing(kind: type[Workload]) -> None:
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        ("transfer", "UPDATE bench_accounts SET balance = balance - 1 WHERE id = 0"),
+        ("hot_counter", "UPDATE bench_accounts SET balance = balance - 1 WHERE id = 0"),
+        ("insert", "DELETE FROM bench_entries"),
+        ("update", "INSERT INTO bench_accounts VALUES (-1, 'nobody', 0)"),
+    ],
+)
+async def test_the_check_of_a_workload_notices_what_differs(name: str, loss: str) -> None:
     async with scratch_database(quiet_world()) as database:
-        workload = kind()
-        await workload.set_up(database)
-        await workload.operate(database, Random(1))
-        assert await workload.check(database) is None
-        await database.execute("UPDATE items SET n = n - 1 WHERE id = 1")
-        assert "expected" in (await workload.check(database) or "")
+        run = Run(name, database)
+        await run.set_up()
+        await run.operate(next(run.operations(Random(1))))
+        assert await run.check() is None
+        await database.execute(loss)
+        assert "expected" in (await run.check() or "")
+
+
+@pytest.mark.parametrize("name", ["point_read", "scan"])
+async def test_an_answer_that_is_wrong_is_noticed(name: str) -> None:
+    async with scratch_database(quiet_world()) as database:
+        run = Run(name, database)
+        await run.set_up()
+        await run.operate(next(run.operations(Random(1))))
+        assert await run.check() is None
+        await database.execute("UPDATE bench_accounts SET balance = 0, id = -1 - id")
+        await run.operate(next(run.operations(Random(1))))
+        assert " gave " in (await run.check() or "")
+
+
+def test_rows_begin_with_what_is_to_be_found() -> None:
+    assert begin_with([(1, 2), (3, 4)], [(1,), (3, 4)])
+    for rows in ([], [(1, 2)], [(1, 2), (3, 5)], [(1, 2), (3, 4), (5, 6)]):
+        assert not begin_with(rows, [(1,), (3, 4)])
 
 
 async def test_a_client_asks_the_same_with_the_same_seed() -> None:
-    asked: list[list[Any]] = []
-
-    class Listening(SqlDatabase):
-        async def execute(self, sql: str, parameters: Any = None, **options: Any) -> Any:
-            asked[-1].append((sql, parameters))
-            return await super().execute(sql, parameters, **options)
-
+    asked = []
     for _ in range(2):
-        asked.append([])
         async with scratch_database(quiet_world()) as database:
-            workload = WORKLOADS["mixed"]()
-            listening = Listening(database.database, quiet_world())
-            await workload.set_up(listening)
-            chance = Random("7 0")
-            for _ in range(20):
-                await workload.operate(listening, chance)
+            operations = Run("mixed", database).operations(Random("7 0"))
+            asked.append([next(operations) for _ in range(20)])
     assert asked[0] == asked[1]
-    assert len(asked[0]) == 22
+    assert len({sql for each in asked[0] for sql, _ in each.statements}) == 3
 
 
-def test_percentiles_are_latencies_that_occurred() -> None:
-    latency = latency_of([at / 1000 for at in range(1, 101)])
-    assert (latency.p50, latency.p95, latency.p99, latency.max) == (50_000, 95_000, 99_000, 100_000)
-    assert latency_of([0.002]).p50 == 2_000
+def test_a_transfer_is_between_two_accounts() -> None:
+    for operation in islice(transfer(Tables("bench", 2), Random(1)), 20):
+        (_, (_, giver)), (_, (_, taker)) = operation.statements
+        assert {giver, taker} == {0, 1}
 
 
 # --- one at a time -------------------------------------------------------------------------------

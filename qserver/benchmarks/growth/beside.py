@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from random import Random
 
 from qserver.benchmarks.growth.memory import MEMORY_MB, READS, ROWS_AT_ONCE, latencies
+from qserver.workloads.histogram import Histogram
 
 
 def rows(first: int, last: int) -> Iterator[tuple[int, str, str, int]]:
@@ -41,18 +42,16 @@ def main(path: str, size: int) -> None:
     cpu = time.process_time()
     connection.execute("SELECT count(*), sum(n), min(n), max(n) FROM t").fetchone()
     found["CPU seconds of an aggregate"] = time.process_time() - cpu
-    chance = Random(2)
-    seconds: list[float] = []
+    chance, histogram = Random(2), Histogram()
     for _ in range(2):
-        cpu = time.process_time()
-        seconds.clear()
+        cpu, histogram = time.process_time(), Histogram()
         for _ in range(READS):
             key = chance.randrange(size)
             began = time.perf_counter()
             connection.execute("SELECT name, n FROM t WHERE id = ?", (key,)).fetchone()
-            seconds.append(time.perf_counter() - began)
+            histogram.add(time.perf_counter() - began)
         cpu = time.process_time() - cpu
-    found |= latencies(seconds, cpu)
+    found |= latencies(histogram, cpu)
     found["MB at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     print(json.dumps(found))
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Awaitable
 from pathlib import Path
 from random import Random
-from statistics import quantiles
 from typing import Any, Final
 
 import trio
@@ -21,6 +20,7 @@ import trio
 from qserver.benchmarks.growth.curves import Chart, Line, Panel
 from qserver.benchmarks.growth.server import Server, ask, serving
 from qserver.benchmarks.progress import Progress
+from qserver.workloads.histogram import Histogram
 
 MEMORY_MB: Final = 512
 ROWS_AT_ONCE: Final = 20_000
@@ -150,19 +150,17 @@ async def _change(server: Server, size: int) -> dict[str, float]:
 
 
 async def _read(server: Server, size: int, reads: dict[str, float]) -> dict[str, float]:
-    chance, cpu = Random(2), 0.0
-    seconds: list[float] = []
+    chance, cpu, histogram = Random(2), 0.0, Histogram()
     async with server.connected() as connection:
         for _ in range(2):  # the first fills the cache as far as it goes
-            cpu = server.cpu_seconds()
-            seconds.clear()
+            cpu, histogram = server.cpu_seconds(), Histogram()
             for _ in range(READS):
                 request = server.query(POINT, chance.randrange(size))
                 began = time.perf_counter()
                 await ask(connection, request)
-                seconds.append(time.perf_counter() - began)
+                histogram.add(time.perf_counter() - began)
             cpu = server.cpu_seconds() - cpu
-    reads |= latencies(seconds, cpu)
+    reads |= latencies(histogram, cpu)
     return reads
 
 
@@ -171,13 +169,13 @@ async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, f
     found: dict[str, float] = {}
 
     async def read_for(name: str, until: trio.Event) -> None:
-        seconds: list[float] = []
+        histogram = Histogram()
         async with server.connected() as connection:
-            while not (until.is_set() and len(seconds) >= READS_BESIDE):
+            while not (until.is_set() and histogram.count >= READS_BESIDE):
                 began = time.perf_counter()
                 await ask(connection, server.query(POINT, 1))
-                seconds.append(time.perf_counter() - began)
-        told = latencies(seconds, 0.0)
+                histogram.add(time.perf_counter() - began)
+        told = latencies(histogram, 0.0)
         for part in ("median", "99th"):
             found[f"µs {part} {name}"] = told[f"µs {part}"]
             line = phases.beside.setdefault(f"{name}, {part}", Line(f"{name}, {part}"))
@@ -193,12 +191,11 @@ async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, f
     return found
 
 
-def latencies(seconds: list[float], cpu: float) -> dict[str, float]:
-    cuts = quantiles(seconds, n=100)
+def latencies(histogram: Histogram, cpu: float) -> dict[str, float]:
     return {
-        "µs median": cuts[49] * 1e6,
-        "µs 99th": cuts[98] * 1e6,
-        "µs CPU": cpu / len(seconds) * 1e6,
+        "µs median": histogram.percentile(0.5) * 1e6,
+        "µs 99th": histogram.percentile(0.99) * 1e6,
+        "µs CPU": cpu / histogram.count * 1e6,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -12,11 +11,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
-from typing import Any, Final
+from typing import Final
 
 import trio
 
+from qserver.benchmarks.load.target import Target
 from qserver.benchmarks.load.wire import Address, Connection
+from qserver.workloads.operations import Tables
 
 KEY: Final = "svc_k_growth0123456789abcdef"
 BATCHES: Final = 5
@@ -30,12 +31,10 @@ Requests = Callable[[], bytes]
 """Makes the next request."""
 
 
-class Server:
+class Server(Target):
     def __init__(self, process: trio.Process, url: str) -> None:
+        super().__init__(Address.of(url), KEY)
         self._process = process
-        self.address = Address.of(url)
-
-    # --- what it uses ---
 
     def cpu_seconds(self) -> float:
         """CPU time of all its threads, those that have ended included, to the nanosecond."""
@@ -60,22 +59,6 @@ class Server:
         assert found is not None
         return int(found[1])
 
-    # --- requests ---
-
-    def post(self, path: str, body: Any, database: str | None = None) -> bytes:
-        """Return the bytes of a request."""
-        data = json.dumps(body).encode()
-        to = f"X-Database: {database}\r\n" if database else ""
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: {self.address.authority}\r\n{to}"
-            f"Authorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(data)}\r\n\r\n"
-        )
-        return head.encode() + data
-
-    def query(self, sql: str, *params: Any, database: str | None = None) -> bytes:
-        return self.post("/v1/query", {"sql": sql, "params": list(params)}, database)
-
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Connection]:
         connection = Connection(self.address)
@@ -90,16 +73,11 @@ class Server:
             for request in requests:
                 await ask(connection, request)
 
-    async def make_accounts(self) -> None:
+    async def make_accounts(self) -> Tables:
         """Create a table with rows to be read, and an empty one."""
-        await self.do(
-            self.query("CREATE TABLE account (id INTEGER PRIMARY KEY, owner TEXT, n INTEGER)"),
-            self.query("CREATE TABLE entry (id INTEGER PRIMARY KEY, note TEXT)"),
-            self.query(
-                "INSERT INTO account SELECT i, 'owner ' || i, 1000"
-                f" FROM generate_series(0, {ACCOUNTS - 1}) AS s (i)"
-            ),
-        )
+        tables = Tables("growth", ACCOUNTS)
+        await self.do(*map(self.query, tables.set_up()))
+        return tables
 
     async def cpu_of(self, requests: Requests, clients: int = 1) -> float:
         """CPU seconds per request: the best of some batches, each long enough to be measured."""

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from qserver.benchmarks.growth.curves import Chart, Line, Panel
-from qserver.benchmarks.growth.server import ACCOUNTS, serving
+from qserver.benchmarks.growth.server import Server, serving
 from qserver.benchmarks.progress import Progress
+from qserver.workloads.operations import Operation, insert, point, update
 
 
 async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
-    chance, fresh = Random(1), count(1)
-    statements: dict[str, Callable[[], tuple[str, list[Any]]]] = {
-        "insert": lambda: ("INSERT INTO entry VALUES ($1, 'entry')", [next(fresh)]),
-        "update by key": lambda: (
-            "UPDATE account SET n = n + 1 WHERE id = $1",
-            [chance.randrange(ACCOUNTS)],
-        ),
-        "point read": lambda: (
-            "SELECT id, owner, n FROM account WHERE id = $1",
-            [chance.randrange(ACCOUNTS)],
-        ),
-    }
-    lines = {name: Line(name) for name in statements}
+    chance = Random(1)
+    kinds = {"insert": insert, "update by key": update, "point read": point}
+    lines = {name: Line(name) for name in kinds}
     async with serving(folder / "transactions") as server:
-        await server.make_accounts()
+        tables = await server.make_accounts()
+        work = {name: kind(tables, chance) for name, kind in kinds.items()}
         for size in sizes:
-            for name, statement in statements.items():
-
-                def request(
-                    size: int = size, statement: Callable[[], tuple[str, list[Any]]] = statement
-                ) -> bytes:
-                    drawn = [statement() for _ in range(size)]
-                    body = [{"sql": sql, "params": params} for sql, params in drawn]
-                    return server.post("/v1/transaction", {"statements": body})
-
-                label = f"{size:,} statements: {name}"
-                seconds = await progress.step(label, server.cpu_of(request))
+            for name, operations in work.items():
+                measured = server.cpu_of(partial(_together, server, operations, size))
+                seconds = await progress.step(f"{size:,} statements: {name}", measured)
                 lines[name].add(size, 1e6 * seconds / size)
     return Chart(
         "transactions",
@@ -55,3 +39,10 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
         ],
         ["One request and, if it writes, one durable commit, whatever the number of statements."],
     )
+
+
+def _together(server: Server, operations: Iterator[Operation], size: int) -> bytes:
+    """Some operations of one statement as a transaction, also if it is only one."""
+    drawn = [each for some in islice(operations, size) for each in some.statements]
+    statements = [{"sql": sql, "params": params} for sql, params in drawn]
+    return server.post("/v1/transaction", {"statements": statements})

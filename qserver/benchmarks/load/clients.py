@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from qserver.benchmarks.load.histogram import Histogram
+from qserver.benchmarks.load.report import Measured
 from qserver.benchmarks.load.server_clock import ServerClock
 from qserver.benchmarks.load.wire import Address, Connection
 from qserver.benchmarks.load.workloads import Workload
@@ -32,7 +32,7 @@ _PAUSE_AFTER_LOSS_SECONDS: Final = 0.02
 _VERSION: Final = re.compile(rb'"version": ?(\d+)')
 _CODE: Final = re.compile(rb'"code": ?"(\w+)"')
 
-Watch = Callable[[Histogram, float], None]
+Watch = Callable[[Measured, float], None]
 """Called a few times a second with the counts so far and the seconds since the start."""
 
 
@@ -72,12 +72,12 @@ class Load:
         self._address = address
         self._clients = clients
         self._pace = Pace(rate)
-        self._histogram = Histogram(workload.name, workload.rows, workload.plain, workload.steps)
+        self._measured = Measured(workload)
         self._is_measuring = False
         self._is_over = False
         self._failure: ConnectionFailed | None = None
 
-    async def run(self, seconds: float, watch: Watch, clock: ServerClock) -> Histogram:
+    async def run(self, seconds: float, watch: Watch, clock: ServerClock) -> Measured:
         started, used = time.perf_counter(), None
         async with trio.open_nursery() as nursery:
             followers = await nursery.start(self._follow_all)
@@ -88,17 +88,17 @@ class Load:
             self._is_measuring = True
             started = time.perf_counter()
             while (passed := time.perf_counter() - started) < seconds:
-                watch(self._histogram, passed)
+                watch(self._measured, passed)
                 await trio.sleep(min(_REPORT_SECONDS, seconds - passed))
             self._is_over = True
             self._pace.end()
             followers.cancel()
             nursery.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS_SECONDS_MAX
-        self._histogram.seconds = time.perf_counter() - started
-        self._histogram.set_cpu(used, await clock.cpu_seconds())
+        self._measured.seconds = time.perf_counter() - started
+        self._measured.set_cpu(used, await clock.cpu_seconds())
         if self._failure is not None:
             raise self._failure
-        return self._histogram
+        return self._measured
 
     async def _follow_all(
         self, *, task_status: trio.TaskStatus[trio.CancelScope] = trio.TASK_STATUS_IGNORED
@@ -132,9 +132,9 @@ class Load:
         """Read a stream without an end; each end is an error."""
         try:
             await connection.ask(request)
-            self._histogram.errors[_reason(connection)] += 1
+            self._measured.errors[_reason(connection)] += 1
         except (ConnectionLost, ConnectionFailed) as error:
-            self._histogram.errors[error.message] += 1
+            self._measured.errors[error.message] += 1
         finally:
             connection.begun.set()
             connection.close()
@@ -165,14 +165,14 @@ class Load:
         if not self._is_measuring:
             return
         if self._workload.succeeded(connection):
-            self._histogram.add(latency)
-            self._histogram.received_bytes += connection.received_bytes - before
+            self._measured.add(latency)
+            self._measured.received_bytes += connection.received_bytes - before
         else:
             self._count_error(_reason(connection))
 
     def _count_error(self, reason: str) -> None:
         if self._is_measuring:
-            self._histogram.errors[reason] += 1
+            self._measured.errors[reason] += 1
 
 
 def _reason(connection: Connection) -> str:

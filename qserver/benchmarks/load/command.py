@@ -12,10 +12,11 @@ import msgspec
 import trio
 
 from qserver.benchmarks.load.clients import Load
-from qserver.benchmarks.load.histogram import Histogram, report
+from qserver.benchmarks.load.report import Measured, report
 from qserver.benchmarks.load.server_clock import ServerClock
 from qserver.benchmarks.load.setup import prepared
 from qserver.benchmarks.load.workloads import workload_of
+from qserver.benchmarks.progress import StatusLine
 from qserver.cli.command_line import WORKLOADS
 from qserver.cli.connection import key_of, url_of
 
@@ -25,48 +26,35 @@ def run(options: argparse.Namespace) -> int:
     names: Sequence[str] = options.workloads or WORKLOADS
     try:
         sizes = options.clients, options.rate, options.seconds
-        histograms = trio.run(_measure, url, key, names, *sizes)
+        measured = trio.run(_measure, url, key, names, *sizes)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is not None:
             raise KeyboardInterrupt from None  # a nursery wraps Ctrl-C in a group
         raise
     if options.json:
-        text = msgspec.json.encode([each.record() for each in histograms])
+        text = msgspec.json.encode([each.record() for each in measured])
         sys.stdout.write(msgspec.json.format(text, indent=2).decode() + "\n")
     else:
-        sys.stdout.write(report(histograms))
-    return 0 if any(each.count for each in histograms) else 1
+        sys.stdout.write(report(measured))
+    return 0 if any(each.count for each in measured) else 1
 
 
 async def _measure(
     url: str, key: str, names: Sequence[str], clients: int, rate: float | None, seconds: float
-) -> list[Histogram]:
-    watcher = Watcher(seconds)
-    histograms = []
-    watcher.say("setting up …")
+) -> list[Measured]:
+    line = StatusLine(sys.stderr)
+
+    def watch(measured: Measured, passed: float) -> None:
+        now = measured.count / passed if passed > 0 else 0.0
+        name = measured.workload.name
+        line.say(f"{name:<9} {passed:.0f} of {seconds:.0f} s  {now:,.0f} requests/s")
+
+    measured = []
+    line.say("setting up …")
     made = prepared(url, key, f"bench_{secrets.token_hex(4)}")
-    async with made as target, ServerClock(url, key) as clock:
+    async with made as (target, tables), ServerClock(url, key) as clock:
         for name in names:
-            load = Load(workload_of(name, target), target.address, clients, rate)
-            histograms.append(await load.run(seconds, watcher.watch, clock))
-    watcher.say("")
-    return histograms
-
-
-class Watcher:
-    """One status line on standard error, redrawn while the bench runs; only on a terminal."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._is_shown = sys.stderr.isatty()
-
-    def say(self, text: str) -> None:
-        if self._is_shown:
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
-
-    def watch(self, histogram: Histogram, passed: float) -> None:
-        rate = histogram.count / passed if passed > 0 else 0.0
-        self.say(
-            f"{histogram.workload:<9} {passed:.0f} of {self._seconds:.0f} s  {rate:,.0f} requests/s"
-        )
+            load = Load(workload_of(name, target, tables), target.address, clients, rate)
+            measured.append(await load.run(seconds, watch, clock))
+    line.say("")
+    return measured

@@ -11,28 +11,30 @@ from typing import Final
 
 import trio
 
+from qserver.benchmarks.load.target import Target
 from qserver.benchmarks.load.wire import Address
-from qserver.benchmarks.load.workloads import ACCOUNTS, Target, tables_of
+from qserver.benchmarks.load.workloads import ACCOUNTS
 from qserver.client import TrioClient
 from qserver.errors import DatabaseUnavailable, Forbidden, NotFound
+from qserver.workloads.operations import Tables
 
-_ROWS_AT_ONCE: Final = 1000
 _CLEAN_UP_SECONDS: Final = 20.0
 _CLEAN_UP_PAUSE_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
-async def prepared(url: str, key: str, name: str) -> AsyncIterator[Target]:
-    """Set up, yield the target, and clean up, also after an error or Ctrl-C."""
+async def prepared(url: str, key: str, name: str) -> AsyncIterator[tuple[Target, Tables]]:
+    """Set up, and clean up after the block, also after an error or Ctrl-C."""
+    tables = Tables(name, ACCOUNTS)
     async with TrioClient(url, key) as client:
         try:
             client.database = name if await _make_database(client, name) else None
-            target = Target(Address.of(client.url), key, client.database, name)
-            await _fill(client, target)
-            yield target
+            for sql in tables.set_up():
+                await client.query(sql)
+            yield Target(Address.of(client.url), key, client.database), tables
         finally:
             with trio.move_on_after(_CLEAN_UP_SECONDS, shield=True):
-                await _take_down(client, name)
+                await _take_down(client, tables)
 
 
 async def _make_database(client: TrioClient, name: str) -> bool:
@@ -41,18 +43,6 @@ async def _make_database(client: TrioClient, name: str) -> bool:
     except (Forbidden, NotFound):
         return False
     return True
-
-
-async def _fill(client: TrioClient, target: Target) -> None:
-    await client.query(
-        f"CREATE TABLE {target.accounts} "
-        "(id integer PRIMARY KEY, owner text NOT NULL, balance integer NOT NULL)"
-    )
-    await client.query(f"CREATE TABLE {target.entries} (id integer PRIMARY KEY, note text)")
-    for first in range(0, ACCOUNTS, _ROWS_AT_ONCE):
-        numbers = range(first, min(first + _ROWS_AT_ONCE, ACCOUNTS))
-        rows = ",".join(f"({number},'owner {number}',1000)" for number in numbers)
-        await client.query(f"INSERT INTO {target.accounts} VALUES {rows}")
 
 
 async def _delete_database(client: TrioClient, name: str) -> None:
@@ -65,11 +55,11 @@ async def _delete_database(client: TrioClient, name: str) -> None:
             await trio.sleep(_CLEAN_UP_PAUSE_SECONDS)
 
 
-async def _take_down(client: TrioClient, name: str) -> None:
+async def _take_down(client: TrioClient, tables: Tables) -> None:
     """Remove the database or the tables: after Ctrl-C either may exist."""
     try:
-        await _delete_database(client, name)
+        await _delete_database(client, tables.name)
     except (Forbidden, NotFound):
         client.database = None
-        for table in tables_of(name):
+        for table in (tables.accounts, tables.entries):
             await client.query(f"DROP TABLE IF EXISTS {table}")

@@ -18,7 +18,7 @@ from qserver.web.service import Service, State
 from qserver.web.statuses import RETRY_AFTER_SECONDS
 from qserver.web.storage_test import storage_test
 from qserver.web.tables import describe_tables
-from qserver.workloads.bench_lock import WORKLOAD
+from qserver.workloads.measuring import WORKLOAD
 
 
 class UpkeepRoutes:
