@@ -19,7 +19,7 @@ import msgspec
 
 from qserver.client.answers import Row, result_of, row_of, success_of
 from qserver.client.failures import ConnectionLost, error_from, unexpected_answer
-from qserver.client.requests import EVENT_STREAM
+from qserver.client.requests import EVENT_STREAM, Request
 
 # A row is one event; the server's own limits keep rows far below this.
 EVENT_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -51,7 +51,9 @@ class EventReader:
 class RowsOfStream:
     """The state of one streamed result: its columns, then rows, then its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        """What opens it."""
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str, ...] = ()
         self.version: int | None = None
@@ -66,7 +68,7 @@ class RowsOfStream:
 
     def resumed(self) -> RowsOfStream:
         """The state of a stream that is sent again after this one broke."""
-        return RowsOfStream()
+        return RowsOfStream(self.request)
 
     def comes_in_events(self, headers: Mapping[str, str]) -> bool:
         """False: the answer does not stream, and its body is for `take_whole`."""
@@ -138,35 +140,6 @@ class EndlessStream(RowsOfStream, ABC):
 
     def end(self) -> None:
         raise ConnectionLost(self.ended, hint=self.go_on)
-
-
-class StreamedResult:
-    """The properties of a streamed result, for both flavours."""
-
-    def __init__(self, rows: RowsOfStream | None = None) -> None:
-        self._rows = rows or RowsOfStream()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._rows.columns
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        return self._rows.types
-
-    @property
-    def version(self) -> int | None:
-        return self._rows.version
-
-    @property
-    def affected_rows(self) -> int:
-        """Known when the stream has ended."""
-        return int((self._rows.summary or {}).get("affected_rows", 0))
-
-    @property
-    def truncated(self) -> bool:
-        """Whether there were more rows than `max_rows`; known when the stream has ended."""
-        return bool((self._rows.summary or {}).get("truncated", False))
 
 
 def _without_returns(text: bytes) -> list[bytes]:

@@ -6,10 +6,12 @@ change … ─► version ─► change … ─► version ─► …
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from qserver.client.answers import Row
 from qserver.client.events import EndlessStream, Event, decoded
+from qserver.client.requests import Request
 
 
 class Version(NamedTuple):
@@ -25,13 +27,14 @@ class VersionsOfFeed(EndlessStream):
     ended = "the stream of changes ended"
     go_on = "Go on with `version` as the next `since`."
 
-    def __init__(self, since: int) -> None:
-        super().__init__()
+    def __init__(self, behind: Callable[[int], Request], since: int) -> None:
+        super().__init__(behind(since))
+        self._behind = behind
         self.version: int = since
         self._changes: list[dict[str, Any]] = []
 
     def resumed(self) -> VersionsOfFeed:
-        return VersionsOfFeed(self.version)
+        return VersionsOfFeed(self._behind, self.version)
 
     def seen(self, item: Version) -> bool:
         self.version = item.version

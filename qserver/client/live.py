@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from qserver.client.answers import Row, row_of
 from qserver.client.events import EndlessStream, Event, decoded
 from qserver.client.failures import unexpected_answer
+from qserver.client.requests import Request
 
 
 class Change(NamedTuple):
@@ -34,8 +35,8 @@ class LiveRows(EndlessStream):
     ended = "the live query ended"
     go_on = "Open it again: it begins with the whole result."
 
-    def __init__(self, before: LiveRows | None = None) -> None:
-        super().__init__()
+    def __init__(self, request: Request, before: LiveRows | None = None) -> None:
+        super().__init__(request)
         self._before = before
         self._found: dict[bytes, list[Row]] = {}
         self._deleted: list[bytes] = []
@@ -46,7 +47,7 @@ class LiveRows(EndlessStream):
 
     def resumed(self) -> LiveRows:
         """It begins with the whole result: what differs from this one is its first change."""
-        return LiveRows(self if self._is_ready else self._before)
+        return LiveRows(self.request, self if self._is_ready else self._before)
 
     @property
     def has_begun(self) -> bool:
@@ -126,10 +127,10 @@ def _less(rows: dict[bytes, list[Row]], others: dict[bytes, list[Row]]) -> list[
 class LiveResult:
     """The properties of a live query, for both flavours."""
 
-    _rows: Any
+    _reader: Any
 
     @property
     def rows(self) -> list[Row]:
         """The result at `version`, in no particular order."""
-        found: list[Row] = self._rows.rows
+        found: list[Row] = self._reader.rows.rows
         return found

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial, wraps
-from itertools import chain
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
@@ -15,17 +14,17 @@ from qserver.client import bulk, requests
 from qserver.client.answers import Result, Row, TransactionResult
 from qserver.client.caller import Body, Caller, JsonObject
 from qserver.client.calls import Calls
-from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
+from qserver.client.events import RowsOfStream
 from qserver.client.failures import ended_by
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
+from qserver.client.reading import EndlessReader, Reader, StreamedResult
 from qserver.client.requests import Kept, Parameters, Request, Statement, Text
-from qserver.client.retrying import Trials
-from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
 def at_once(work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -112,7 +111,8 @@ class Client(Caller):
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
         `if_version`, `as_of`, `transaction`.
         """
-        return Stream(self, requests.stream(sql, params, self.database, options))
+        request = requests.stream(sql, params, self.database, options)
+        return Stream(Reader(self, RowsOfStream(request)))
 
     def rows(self, table: str, **options: Any) -> Stream:
         """Stream the rows of a table.
@@ -121,7 +121,8 @@ class Client(Caller):
         `database`.
         """
         given = {"database": self.database, **options}
-        return Stream(self, bulk.select(table, requests.EVENT_STREAM, **given))
+        request = bulk.select(table, requests.EVENT_STREAM, **given)
+        return Stream(Reader(self, RowsOfStream(request)))
 
     def begin(self, **options: Any) -> Transaction:
         """Open a transaction for the length of a `with`; options as of `open_transaction`."""
@@ -141,7 +142,7 @@ class Client(Caller):
         again, for so many seconds, and the next change is what differs.
         """
         request = requests.stream(sql, params, self.database, {**options, "live": True})
-        return Live(self, request, self.trials(retry_seconds))
+        return Live(EndlessReader(self, LiveRows(request), self.trials(retry_seconds)))
 
     def changes(
         self,
@@ -156,7 +157,8 @@ class Client(Caller):
         After a lost connection it goes on behind the last one, for so many seconds.
         """
         behind = partial(requests.changes, tables=tables, database=database or self.database)
-        return Feed(self, behind, since, self.trials(retry_seconds))
+        rows = VersionsOfFeed(behind, since)
+        return Feed(EndlessReader(self, rows, self.trials(retry_seconds)))
 
     async def _open(self, request: Request, kept: Kept | None = None) -> Body:
         made = self._http.build_request(**request.arguments_with(kept))
@@ -169,139 +171,51 @@ class Client(Caller):
         time.sleep(seconds)  # noqa: ASYNC251
 
 
-class Stream(StreamedResult):
+class Incoming(StreamedResult, Generic[Item]):
+    """What a stream brings, as it arrives."""
+
+    def __enter__(self) -> Self:
+        at_once(self._reader.open())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        at_once(self._reader.close())
+
+    def __iter__(self) -> Iterator[Item]:
+        with closing(self.batches()) as batches:  # closes the stream if the loop is left
+            for batch in batches:
+                yield from batch
+
+    def batches(self) -> Generator[list[Item], None, None]:
+        """Lists of rows that arrived together."""
+        with nullcontext() if self._reader.was_opened else self:
+            while (batch := at_once(self._reader.receive())) is not None:
+                if batch:
+                    yield batch
+
+
+class Stream(Incoming[Row]):
     """The rows of one result as they arrive: `with client.stream(…) as rows: for row in rows`.
 
     Leaving the `with` early closes the connection, and the server stops the query. A loop without a
     `with` opens the stream, and closes it when the loop ends or is left.
     """
 
-    def __init__(self, client: Client, request: Request, rows: RowsOfStream | None = None) -> None:
-        super().__init__(rows)
-        self._client = client
-        self._request = request
-        self._batches: Iterator[list[Row]] = iter(())
-        self._open = ExitStack()
-        self._opened = False
 
-    def __enter__(self) -> Self:
-        trials = self._client.trials()
-        while True:
-            try:
-                self._connect(self._rows)
-                break
-            except QserverError as error:
-                at_once(self._client._pause_after(error, self._request, trials))
-                self._rows = self._rows.resumed()
-        self._opened = True
-        return self
-
-    def _connect(self, rows: RowsOfStream) -> None:
-        with ExitStack() as opening:
-            opening.enter_context(trouble_named(self._client.url))
-            stream = self._client._http.stream(**self._request.arguments_with())
-            self._batches = self._start(opening.enter_context(stream), rows)
-            self._open = opening.pop_all()
-
-    def __exit__(self, *exception: Any) -> None:
-        self._open.__exit__(*exception)
-
-    def __iter__(self) -> Iterator[Row]:
-        with closing(self.batches()) as batches:  # closes the stream if the loop is left
-            for batch in batches:
-                yield from batch
-
-    def batches(self) -> Generator[list[Row], None, None]:
-        """Lists of rows that arrived together."""
-        with nullcontext() if self._opened else self, trouble_named(self._client.url):
-            yield from filter(None, self._batches)
-
-    def _start(self, answer: httpx.Response, rows: RowsOfStream) -> Iterator[list[Row]]:
-        if not rows.comes_in_events(answer.headers):
-            return iter([rows.take_whole(answer.status_code, answer.headers, answer.read())])
-        pieces = answer.iter_bytes()
-        first: list[Row] = []
-        while not rows.has_begun:
-            first = rows.take(next(pieces, None))
-        return chain([first], map(rows.take, chain(pieces, [None])))
-
-
-class Endless(Stream):
-    """A stream that never ends by itself; a broken one is opened again, where it was."""
-
-    _rows: EndlessStream
-
-    def __init__(
-        self, client: Client, request: Request, rows: EndlessStream, trials: Trials
-    ) -> None:
-        super().__init__(client, request, rows)
-        self._trials = trials
-
-    def batches(self) -> Generator[list[Any], None, None]:
-        with nullcontext() if self._opened else self:
-            while True:
-                try:
-                    with trouble_named(self._client.url):
-                        for item in chain.from_iterable(self._batches):
-                            self._trials.succeed()
-                            if self._rows.seen(item):
-                                yield [item]
-                    return
-                except QserverError as error:
-                    self._reconnect(error)
-
-    def _reconnect(self, error: QserverError) -> None:
-        while True:
-            at_once(self._client._pause_after(error, self._request, self._trials))
-            rows = self._rows.resumed()
-            try:
-                self._open.close()
-                self._connect(rows)
-            except QserverError as failure:
-                error = failure
-            else:
-                self._rows = rows
-                return
-
-
-class Live(LiveResult, Endless):
+class Live(LiveResult, Incoming[Change]):
     """A live query: `with client.live(…) as query: for change in query`.
 
     `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
     itself: an error of the server, or of the connection, is raised.
     """
 
-    def __init__(self, client: Client, request: Request, trials: Trials) -> None:
-        super().__init__(client, request, LiveRows(), trials)
 
-    def __iter__(self) -> Iterator[Change]:
-        return cast(Iterator[Change], super().__iter__())
-
-
-class Feed(Endless):
+class Feed(Incoming[Version]):
     """The changes of a database: `with client.changes(since) as feed: for version in feed`.
 
     `version` is the last one that was read, and so the next `since`. It never ends by itself: an
     error of the server, or of the connection, is raised.
     """
-
-    def __init__(
-        self,
-        client: Client,
-        behind: Callable[[int], Request],
-        since: int,
-        trials: Trials,
-    ) -> None:
-        super().__init__(client, behind(since), VersionsOfFeed(since), trials)
-        self._behind = behind
-
-    def __iter__(self) -> Iterator[Version]:
-        return cast(Iterator[Version], super().__iter__())
-
-    def _connect(self, rows: RowsOfStream) -> None:
-        assert rows.version is not None, "a feed begins with one"
-        self._request = self._behind(rows.version)
-        super()._connect(rows)
 
 
 class Transaction:

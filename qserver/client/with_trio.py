@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Generic, Self, TypeVar
 
 import httpx
 import trio
@@ -15,14 +15,15 @@ from qserver.client import bulk, requests
 from qserver.client.answers import Result, Row, TransactionResult
 from qserver.client.caller import Body, JsonObject
 from qserver.client.calls import Calls
-from qserver.client.events import EndlessStream, RowsOfStream, StreamedResult
+from qserver.client.events import RowsOfStream
 from qserver.client.failures import ended_by
 from qserver.client.feed import Version, VersionsOfFeed
 from qserver.client.live import Change, LiveResult, LiveRows
+from qserver.client.reading import EndlessReader, Reader, StreamedResult
 from qserver.client.requests import Kept, Parameters, Request, Statement, Text
-from qserver.client.retrying import Trials
-from qserver.client.transport import trouble_named
 from qserver.errors import QserverError
+
+Item = TypeVar("Item")
 
 ROLL_BACK_SECONDS: Final = 1.0
 """How long a block that is cancelled waits for its rollback; else the server ends it when idle."""
@@ -41,8 +42,28 @@ class TrioBody(Body):
 
     async def close(self) -> None:
         if not self._is_over:
-            await _unwind(self._answer, self._pieces)
+            self._is_over = True
+            await self._unwind()
         await self._answer.aclose()
+
+    async def _unwind(self) -> None:
+        """End the reading of a body that was left early.
+
+        httpx reads through nested generators, and under Trio each must finish. So this shuts the
+        connection down and reads the rest: the bytes received already, then an error that unwinds
+        all generators. Nothing here waits for the server.
+        """
+        connection = self._answer.extensions["network_stream"].get_extra_info("socket")
+        try:
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the server, or a failed read, has closed it
+        with trio.CancelScope(shield=True):
+            try:
+                while await anext(self._pieces, None) is not None:
+                    pass
+            except httpx.HTTPError:
+                pass
 
 
 class TrioClient(Calls):
@@ -66,7 +87,8 @@ class TrioClient(Calls):
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
         `if_version`, `as_of`, `transaction`.
         """
-        return TrioStream(self, requests.stream(sql, params, self.database, options))
+        request = requests.stream(sql, params, self.database, options)
+        return TrioStream(Reader(self, RowsOfStream(request)))
 
     def rows(self, table: str, **options: Any) -> TrioStream:
         """Stream the rows of a table.
@@ -75,7 +97,8 @@ class TrioClient(Calls):
         `database`.
         """
         given = {"database": self.database, **options}
-        return TrioStream(self, bulk.select(table, requests.EVENT_STREAM, **given))
+        request = bulk.select(table, requests.EVENT_STREAM, **given)
+        return TrioStream(Reader(self, RowsOfStream(request)))
 
     def begin(self, **options: Any) -> TrioTransaction:
         """Open a transaction for the length of a `async with`; options as of `open_transaction`."""
@@ -95,7 +118,7 @@ class TrioClient(Calls):
         again, for so many seconds, and the next change is what differs.
         """
         request = requests.stream(sql, params, self.database, {**options, "live": True})
-        return TrioLive(self, request, self.trials(retry_seconds))
+        return TrioLive(EndlessReader(self, LiveRows(request), self.trials(retry_seconds)))
 
     def changes(
         self,
@@ -110,7 +133,8 @@ class TrioClient(Calls):
         After a lost connection it goes on behind the last one, for so many seconds.
         """
         behind = partial(requests.changes, tables=tables, database=database or self.database)
-        return TrioFeed(self, behind, since, self.trials(retry_seconds))
+        rows = VersionsOfFeed(behind, since)
+        return TrioFeed(EndlessReader(self, rows, self.trials(retry_seconds)))
 
     async def _open(self, request: Request, kept: Kept | None = None) -> Body:
         made = self._made(request.arguments_with(kept))
@@ -136,84 +160,62 @@ class TrioClient(Calls):
         await trio.sleep(seconds)
 
 
-class TrioStream(StreamedResult):
-    """The rows of one result as they arrive: `async with client.stream(…) as rows: async for …`.
+class TrioIncoming(StreamedResult, Generic[Item]):
+    """What a stream brings, as it arrives.
 
-    Leaving the block early closes the connection, and the server stops the query. The stream is an
-    iterator, not a generator, so leaving a loop leaves nothing open that needs its own close. For
-    the same reason it needs the `async with`: nothing else closes the connection.
+    An iterator, not a generator: leaving a loop leaves nothing open that needs its own close.
     """
 
-    def __init__(
-        self, client: TrioClient, request: Request, rows: RowsOfStream | None = None
-    ) -> None:
-        super().__init__(rows)
-        self._client = client
-        self._request = request
-        self._pieces: AsyncIterator[bytes] | None = None
-        self._batch: Iterator[Row] = iter(())
-        self._open = AsyncExitStack()
-        self._opened = False
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self._batch: Iterator[Item] = iter(())
 
     async def __aenter__(self) -> Self:
-        trials = self._client.trials()
-        while True:
-            try:
-                await self._connect(self._rows)
-                break
-            except QserverError as error:
-                await self._client._pause_after(error, self._request, trials)
-                self._rows = self._rows.resumed()
-        self._opened = True
+        await self._reader.open()
         return self
 
-    async def _connect(self, rows: RowsOfStream) -> None:
-        async with AsyncExitStack() as opening:
-            opening.enter_context(trouble_named(self._client.url))
-            stream = self._client._http.stream(**self._request.arguments_with())
-            await self._start(await opening.enter_async_context(stream), rows, opening)
-            self._open = opening.pop_all()
-
-    async def __aexit__(self, *exception: Any) -> None:
-        await self._open.__aexit__(*exception)
+    async def __aexit__(self, *exception: object) -> None:
+        await self._reader.close()
 
     def __aiter__(self) -> Self:
-        if not self._opened:
+        if not self._reader.was_opened:
             raise RuntimeError(
                 "the stream is not open: write `async with client.stream(…) as rows:`"
             )
         return self
 
-    async def __anext__(self) -> Row:
+    async def __anext__(self) -> Item:
         while True:
-            for row in self._batch:
-                return row
-            if self._pieces is None:
+            for item in self._batch:
+                return item
+            batch = await self._reader.receive()
+            if batch is None:
                 raise StopAsyncIteration
-            await self._receive(self._pieces, self._rows)
+            self._batch = iter(batch)
 
-    async def _start(
-        self, answer: httpx.Response, rows: RowsOfStream, opening: AsyncExitStack
-    ) -> None:
-        if not rows.comes_in_events(answer.headers):
-            body = await answer.aread()
-            self._batch = iter(rows.take_whole(answer.status_code, answer.headers, body))
-            return
-        pieces = self._pieces = answer.aiter_bytes()
-        opening.push_async_callback(self._leave, answer)
-        while not rows.has_begun:
-            await self._receive(pieces, rows)
 
-    async def _receive(self, pieces: AsyncIterator[bytes], rows: RowsOfStream) -> None:
-        with trouble_named(self._client.url):
-            piece = await anext(pieces, None)
-        if piece is None:
-            self._pieces = None
-        self._batch = iter(rows.take(piece))
+class TrioStream(TrioIncoming[Row]):
+    """The rows of one result as they arrive: `async with client.stream(…) as rows: async for …`.
 
-    async def _leave(self, answer: httpx.Response) -> None:
-        if self._pieces is not None:
-            await _unwind(answer, self._pieces)
+    Leaving the block early closes the connection, and the server stops the query. Nothing else
+    closes it.
+    """
+
+
+class TrioLive(LiveResult, TrioIncoming[Change]):
+    """A live query: `async with client.live(…) as query: async for change in query`.
+
+    `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
+    itself: an error of the server, or of the connection, is raised.
+    """
+
+
+class TrioFeed(TrioIncoming[Version]):
+    """The changes of a database: `async with client.changes(…) as feed: async for version in feed`.
+
+    `version` is the last one that was read, and so the next `since`. It never ends by itself: an
+    error of the server, or of the connection, is raised.
+    """
 
 
 class _Pieces(httpx.AsyncByteStream):
@@ -230,102 +232,6 @@ class _Pieces(httpx.AsyncByteStream):
         for piece in self._pieces:
             return piece
         raise StopAsyncIteration
-
-
-async def _unwind(answer: httpx.Response, pieces: AsyncIterator[bytes]) -> None:
-    """End the reading of a body that was left early.
-
-    httpx reads through nested generators, and under Trio each must finish. So this shuts the
-    connection down and reads the rest: the bytes received already, then an error that unwinds all
-    generators. Nothing here waits for the server.
-    """
-    connection = answer.extensions["network_stream"].get_extra_info("socket")
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # the server, or a failed read, has closed it
-    with trio.CancelScope(shield=True):
-        try:
-            while await anext(pieces, None) is not None:
-                pass
-        except httpx.HTTPError:
-            pass
-
-
-class TrioEndless(TrioStream):
-    """A stream that never ends by itself; a broken one is opened again, where it was."""
-
-    _rows: EndlessStream
-
-    def __init__(
-        self, client: TrioClient, request: Request, rows: EndlessStream, trials: Trials
-    ) -> None:
-        super().__init__(client, request, rows)
-        self._trials = trials
-
-    async def __anext__(self) -> Any:
-        while True:
-            try:
-                item = await super().__anext__()
-            except QserverError as error:
-                await self._reconnect(error)
-                continue
-            self._trials.succeed()
-            if self._rows.seen(item):
-                return item
-
-    async def _reconnect(self, error: QserverError) -> None:
-        while True:
-            await self._client._pause_after(error, self._request, self._trials)
-            rows = self._rows.resumed()
-            try:
-                await self._open.aclose()
-                await self._connect(rows)
-            except QserverError as failure:
-                error = failure
-            else:
-                self._rows = rows
-                return
-
-
-class TrioLive(LiveResult, TrioEndless):
-    """A live query: `async with client.live(…) as query: async for change in query`.
-
-    `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
-    itself: an error of the server, or of the connection, is raised.
-    """
-
-    def __init__(self, client: TrioClient, request: Request, trials: Trials) -> None:
-        super().__init__(client, request, LiveRows(), trials)
-
-    async def __anext__(self) -> Change:
-        return cast(Change, await super().__anext__())
-
-
-class TrioFeed(TrioEndless):
-    """The changes of a database: `async with client.changes(…) as feed: async for version in feed`.
-
-    `version` is the last one that was read, and so the next `since`. It never ends by itself: an
-    error of the server, or of the connection, is raised.
-    """
-
-    def __init__(
-        self,
-        client: TrioClient,
-        behind: Callable[[int], Request],
-        since: int,
-        trials: Trials,
-    ) -> None:
-        super().__init__(client, behind(since), VersionsOfFeed(since), trials)
-        self._behind = behind
-
-    async def __anext__(self) -> Version:
-        return cast(Version, await super().__anext__())
-
-    async def _connect(self, rows: RowsOfStream) -> None:
-        assert rows.version is not None, "a feed begins with one"
-        self._request = self._behind(rows.version)
-        await super()._connect(rows)
 
 
 class TrioTransaction:

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from qserver.client import ConnectionLost
 from qserver.client.events import Event, EventReader, RowsOfStream
+from qserver.client.requests import stream
 from qserver.errors import DivisionByZero
+
+SELECT = stream("SELECT a", None, None, {})
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(),
@@ -45,7 +48,7 @@ def test_events_do_not_depend_on_how_bytes_arrive(
 
 
 def test_a_stream_without_done_is_an_error_not_a_short_result() -> None:
-    rows = RowsOfStream()
+    rows = RowsOfStream(SELECT)
     head = b'event: columns\ndata: {"columns":["a"],"types":["integer"],"version":1}\n\n'
     assert rows.take(head + b'event: row\ndata: {"a":1}\n\nevent: ro') == [(1,)]
     with pytest.raises(ConnectionLost, match="before the result did"):
@@ -53,7 +56,7 @@ def test_a_stream_without_done_is_an_error_not_a_short_result() -> None:
 
 
 def test_an_error_in_a_stream_is_raised_as_its_class() -> None:
-    rows = RowsOfStream()
+    rows = RowsOfStream(SELECT)
     data = {"error": {"code": "22012", "name": "division_by_zero", "message": "division by zero"}}
     with pytest.raises(DivisionByZero):
         rows.take(f"event: error\ndata: {json.dumps(data)}\n\n".encode())
