@@ -47,7 +47,7 @@ LONG: Final = (
 settings.register_profile(
     "any machine",
     deadline=None,
-    max_examples=300 if NIGHTLY else 30,
+    max_examples=300 if NIGHTLY else 20,
     suppress_health_check=(HealthCheck.too_slow,),
 )
 settings.load_profile("any machine")

@@ -200,6 +200,10 @@ class Module:
         return f"{self.path}:{line}: {sentence}"
 
 
+_PLAIN: Final = frozenset({bool, bytes, complex, float, int, str, type(None), type(...)})
+"""What a field of a node may hold that is no node and no list of them: most fields do."""
+
+
 def nodes_of(tree: ast.AST) -> list[ast.AST]:
     """All nodes of a tree but those without fields, which half of them are: contexts, operators.
 
@@ -208,9 +212,12 @@ def nodes_of(tree: ast.AST) -> list[ast.AST]:
     found = [tree]
     for node in found:  # it grows meanwhile
         for value in vars(node).values():
-            if isinstance(value, list):
-                found += [each for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST) and value._fields:
+            kind = type(value)
+            if kind in _PLAIN:
+                continue
+            if kind is list:
+                found += [each for each in value if type(each) not in _PLAIN]
+            elif value._fields:
                 found.append(value)
     return found
 

@@ -18,7 +18,7 @@ from tests.hot_path.counting import instructions
 from tests.known_work import step_seconds
 from tests.sampling import NIGHTLY, SEED
 
-CALLS = 1500 if NIGHTLY else 700
+CALLS = 1500 if NIGHTLY else 500
 SIZES = (20, 1100, 60_000, 1_000_000)
 
 STEPS_MOST = 40.0
@@ -28,7 +28,7 @@ STEPS_MOST = 40.0
 TRIES = 5
 """How often a call that seems slow is measured again; the least counts."""
 
-COSTS_BY_DAY = 250
+COSTS_BY_DAY = 150
 LONG = 400_000
 INSTRUCTIONS_LEAST, INSTRUCTIONS_OF_STEP = 2000, 16
 """What computing a cost may take: a step is about fifty instructions."""

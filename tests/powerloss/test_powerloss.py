@@ -17,7 +17,7 @@ from tests.powerloss.family import audit_family
 from tests.powerloss.journal import COMPILER, build_library
 from tests.sampling import NIGHTLY, sampled
 
-EVERY = 1 if NIGHTLY else 5
+EVERY = 1 if NIGHTLY else 9
 """Of so many operations the power fails before one."""
 
 BUGS = ("normal", "trim", "forget", "names", "content", "early")
