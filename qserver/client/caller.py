@@ -8,8 +8,9 @@ runs from its beginning to its end in one go. Those of `TrioClient` wait in Trio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, aclosing
 from math import inf
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
@@ -37,7 +38,7 @@ class Body(ABC):
         """The next bytes; None is the end."""
 
     @abstractmethod
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Leave the rest; it does not wait for the server."""
 
     async def rest(self) -> bytes:
@@ -45,12 +46,6 @@ class Body(ABC):
         while (piece := await self.piece()) is not None:
             pieces.append(piece)
         return b"".join(pieces)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
 
 
 class Caller(ABC):
@@ -102,6 +97,10 @@ class Caller(ABC):
     @abstractmethod
     async def _pause(self, seconds: float) -> None: ...
 
+    @abstractmethod
+    def _last_step(self) -> AbstractContextManager[object]:
+        """Let a step go on for a moment, although whoever called may not wait any more."""
+
     async def _ask(self, request: Request) -> JsonObject:
         """The object of the answer to a request, which is sent again while that may help."""
         trials = self.trials()
@@ -114,7 +113,7 @@ class Caller(ABC):
     async def _ask_once(self, request: Request) -> JsonObject:
         kept = self.cache.find(request)
         with trouble_named(self.url):
-            async with await self._open(request, kept) as body:
+            async with aclosing(await self._open(request, kept)) as body:
                 content = await body.rest()
         return self.cache.answer(request, kept, body.status, body.headers, content)
 

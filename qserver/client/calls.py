@@ -9,6 +9,7 @@ once, where `TrioClient` inherits them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, BinaryIO
 
 from qserver.client import bulk, requests
@@ -107,9 +108,10 @@ class Calls(Caller):
         """Write the rows of a table to a file; return the number of bytes. Options as of `rows`."""
         kind = format or bulk.format_of(getattr(file, "name", None))
         given = {"database": self.database, **options}
+        request = bulk.select(table, bulk.MEDIA[kind], **given)
         saver = bulk.Saver(file, kind)
         with trouble_named(self.url):
-            async with await self._open(bulk.select(table, bulk.MEDIA[kind], **given)) as body:
+            async with aclosing(await self._open(request)) as body:
                 piece = await body.piece()
                 media = body.headers.get("content-type", "")
                 if bulk.is_failure(kind, body.status, media, piece or b""):

@@ -43,7 +43,7 @@ class Reader:
     async def close(self) -> None:
         if self._body is not None:
             with trouble_named(self._caller.url):
-                await self._body.close()
+                await self._body.aclose()
 
     async def _connect(self, trials: Trials) -> None:
         """Open the stream, where it was if it broke, as often as the trials allow."""
@@ -69,7 +69,7 @@ class Reader:
                 while not rows.has_begun:
                     first = rows.take(await body.piece())
             except BaseException:
-                await body.close()
+                await body.aclose()
                 raise
         return first
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
-from contextlib import closing, nullcontext, suppress
-from functools import partial, wraps
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from functools import wraps
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from qserver.client import bulk, requests
-from qserver.client.answers import Result, Row, TransactionResult
-from qserver.client.caller import Body, Caller, JsonObject
+from qserver.client.answers import Row
+from qserver.client.caller import Body
 from qserver.client.calls import Calls
-from qserver.client.events import RowsOfStream
-from qserver.client.failures import ended_by
-from qserver.client.feed import Version, VersionsOfFeed
-from qserver.client.live import Change, LiveResult, LiveRows
-from qserver.client.reading import EndlessReader, Reader, StreamedResult
-from qserver.client.requests import Kept, Parameters, Request, Statement, Text
-from qserver.errors import QserverError
+from qserver.client.feed import Version
+from qserver.client.live import Change, LiveResult
+from qserver.client.opening import Opener, OpenTransaction, Steps
+from qserver.client.reading import StreamedResult
+from qserver.client.requests import Kept, Request
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -55,120 +52,8 @@ class BlockingBody(Body):
     async def piece(self) -> bytes | None:
         return next(self._pieces, None)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         self._answer.close()
-
-
-class Client(Caller):
-    """One server, one key and, if named, one database. Close it, or use it with `with`."""
-
-    _http: httpx.Client
-    _http_class = httpx.Client
-
-    call = _blocking(Calls.call)
-    query = _blocking(Calls.query)
-    read = _blocking(Calls.read)
-    transaction = _blocking(Calls.transaction)
-    insert_rows = _blocking(Calls.insert_rows)
-    insert_file = _blocking(Calls.insert_file)
-    save_rows = _blocking(Calls.save_rows)
-    open_transaction = _blocking(Calls.open_transaction)
-    commit_transaction = _blocking(Calls.commit_transaction)
-    roll_back_transaction = _blocking(Calls.roll_back_transaction)
-    show_transaction = _blocking(Calls.show_transaction)
-    changes_since = _blocking(Calls.changes_since)
-    tables = _blocking(Calls.tables)
-    databases = _blocking(Calls.databases)
-    create_database = _blocking(Calls.create_database)
-    keep_database = _blocking(Calls.keep_database)
-    delete_database = _blocking(Calls.delete_database)
-    versions = _blocking(Calls.versions)
-    difference = _blocking(Calls.difference)
-    restore_database = _blocking(Calls.restore_database)
-    keys = _blocking(Calls.keys)
-    create_key = _blocking(Calls.create_key)
-    change_key = _blocking(Calls.change_key)
-    revoke_key = _blocking(Calls.revoke_key)
-    rotate_key = _blocking(Calls.rotate_key)
-    organizations = _blocking(Calls.organizations)
-    change_organization = _blocking(Calls.change_organization)
-    open_session = _blocking(Calls.open_session)
-    refresh_session = _blocking(Calls.refresh_session)
-    end_session = _blocking(Calls.end_session)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._http.close()
-
-    def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
-        """Stream rows, in memory that does not grow with the result.
-
-        The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
-        `if_version`, `as_of`, `transaction`.
-        """
-        request = requests.stream(sql, params, self.database, options)
-        return Stream(Reader(self, RowsOfStream(request)))
-
-    def rows(self, table: str, **options: Any) -> Stream:
-        """Stream the rows of a table.
-
-        The options are `columns`, `where`, `params`, `order`, `limit`, `as_of`, `timeout_ms`,
-        `database`.
-        """
-        given = {"database": self.database, **options}
-        request = bulk.select(table, requests.EVENT_STREAM, **given)
-        return Stream(Reader(self, RowsOfStream(request)))
-
-    def begin(self, **options: Any) -> Transaction:
-        """Open a transaction for the length of a `with`; options as of `open_transaction`."""
-        return Transaction(self, options)
-
-    def live(
-        self,
-        sql: Text,
-        params: Parameters | None = None,
-        *,
-        retry_seconds: float | None = None,
-        **options: Any,
-    ) -> Live:
-        """Keep the result of a query up to date: it yields each change, and has the rows.
-
-        The options are `database`, `timeout_ms`, `every_ms`. After a lost connection it is opened
-        again, for so many seconds, and the next change is what differs.
-        """
-        request = requests.stream(sql, params, self.database, {**options, "live": True})
-        return Live(EndlessReader(self, LiveRows(request), self.trials(retry_seconds)))
-
-    def changes(
-        self,
-        since: int,
-        tables: Sequence[str] | None = None,
-        database: str | None = None,
-        *,
-        retry_seconds: float | None = None,
-    ) -> Feed:
-        """Follow the changes of the database behind a version, as a `Version` at a time.
-
-        After a lost connection it goes on behind the last one, for so many seconds.
-        """
-        behind = partial(requests.changes, tables=tables, database=database or self.database)
-        rows = VersionsOfFeed(behind, since)
-        return Feed(EndlessReader(self, rows, self.trials(retry_seconds)))
-
-    async def _open(self, request: Request, kept: Kept | None = None) -> Body:
-        made = self._http.build_request(**request.arguments_with(kept))
-        return BlockingBody(self._http.send(made, stream=True))
-
-    def _now(self) -> float:
-        return time.monotonic()
-
-    async def _pause(self, seconds: float) -> None:
-        time.sleep(seconds)  # noqa: ASYNC251
 
 
 class Incoming(StreamedResult, Generic[Item]):
@@ -218,57 +103,83 @@ class Feed(Incoming[Version]):
     """
 
 
-class Transaction:
+class Transaction(OpenTransaction[Stream]):
     """An open transaction: `with client.begin() as transaction: transaction.query(…)`.
 
     The end of the block commits it, an exception rolls it back. A commit that meets a conflict
     raises `SerializationFailure`: run the whole block again.
     """
 
-    def __init__(self, client: Client, options: dict[str, Any]) -> None:
-        self._client = client
-        self._options = options
-        self._is_over = False
-        self.id = ""
+    query = _blocking(Steps.query)
+    together = _blocking(Steps.together)
+    record = _blocking(Steps.record)
+    commit = _blocking(Steps.commit)
+    roll_back = _blocking(Steps.roll_back)
 
     def __enter__(self) -> Self:
-        self.id = (self._client.open_transaction(**self._options))["id"]
+        at_once(Steps._begin(self))
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if self._is_over:
-            return
-        try:
-            if kind is None:
-                self.commit()
-        finally:
-            if not self._is_over:
-                with suppress(QserverError):  # the exception of the block, or the commit, matters
-                    self.roll_back()
+        at_once(Steps._end(self, kind))
 
-    def query(self, sql: Text, params: Parameters | None = None, **options: Any) -> Result:
-        return self._client.query(sql, params, **options, transaction=self.id)
 
-    def stream(self, sql: Text, params: Parameters | None = None, **options: Any) -> Stream:
-        return self._client.stream(sql, params, **options, transaction=self.id)
+class Client(Opener[Stream, Live, Feed, Transaction]):
+    """One server, one key and, if named, one database. Close it, or use it with `with`."""
 
-    def together(self, statements: Sequence[Text | Statement], **options: Any) -> TransactionResult:
-        """Run statements as one step: all or none of them."""
-        return self._client.transaction(statements, **options, transaction=self.id)
+    _http: httpx.Client
+    _http_class = httpx.Client
+    _stream, _live, _feed, _transaction = Stream, Live, Feed, Transaction
 
-    def record(self) -> JsonObject:
-        """What it has done so far, and when it ends if nobody uses it."""
-        return self._client.show_transaction(self.id)
+    call = _blocking(Calls.call)
+    query = _blocking(Calls.query)
+    read = _blocking(Calls.read)
+    transaction = _blocking(Calls.transaction)
+    insert_rows = _blocking(Calls.insert_rows)
+    insert_file = _blocking(Calls.insert_file)
+    save_rows = _blocking(Calls.save_rows)
+    open_transaction = _blocking(Calls.open_transaction)
+    commit_transaction = _blocking(Calls.commit_transaction)
+    roll_back_transaction = _blocking(Calls.roll_back_transaction)
+    show_transaction = _blocking(Calls.show_transaction)
+    changes_since = _blocking(Calls.changes_since)
+    tables = _blocking(Calls.tables)
+    databases = _blocking(Calls.databases)
+    create_database = _blocking(Calls.create_database)
+    keep_database = _blocking(Calls.keep_database)
+    delete_database = _blocking(Calls.delete_database)
+    versions = _blocking(Calls.versions)
+    difference = _blocking(Calls.difference)
+    restore_database = _blocking(Calls.restore_database)
+    keys = _blocking(Calls.keys)
+    create_key = _blocking(Calls.create_key)
+    change_key = _blocking(Calls.change_key)
+    revoke_key = _blocking(Calls.revoke_key)
+    rotate_key = _blocking(Calls.rotate_key)
+    organizations = _blocking(Calls.organizations)
+    change_organization = _blocking(Calls.change_organization)
+    open_session = _blocking(Calls.open_session)
+    refresh_session = _blocking(Calls.refresh_session)
+    end_session = _blocking(Calls.end_session)
 
-    def commit(self) -> JsonObject:
-        try:
-            done = self._client.commit_transaction(self.id)
-        except QserverError as error:
-            self._is_over = ended_by(error)
-            raise
-        self._is_over = True
-        return done
+    def __enter__(self) -> Self:
+        return self
 
-    def roll_back(self) -> None:
-        self._is_over = True
-        self._client.roll_back_transaction(self.id)
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    async def _open(self, request: Request, kept: Kept | None = None) -> Body:
+        made = self._http.build_request(**request.arguments_with(kept))
+        return BlockingBody(self._http.send(made, stream=True))
+
+    def _now(self) -> float:
+        return time.monotonic()
+
+    async def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251
+
+    def _last_step(self) -> AbstractContextManager[object]:
+        return nullcontext()
