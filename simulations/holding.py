@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from qserver.engine.database import Database, State
+from qserver.engine.database import Database, DatabaseState
 from qserver.errors import HistoryTooOld, InvalidRequest, LogTaken, QserverError
 from qserver.storage.snapshot import Snapshot
 from simulations.inspection import entries_of
@@ -45,7 +45,7 @@ async def hold_snapshots(
     """Hold one snapshot after the other while faults strike."""
     while True:
         await trio.sleep(chance.uniform(0.0, 0.2))
-        if world.faults.on and database.state is State.OPEN:
+        if world.faults.on and database.state is DatabaseState.OPEN:
             try:
                 problems.extend(await _hold(world, database, chance))
             except LogTaken:

@@ -21,7 +21,7 @@ import trio
 
 from qserver.engine.answer_sweeper import SweepPolicy, sweep_answers
 from qserver.engine.checkpointer import CheckpointPolicy
-from qserver.engine.database import Database, DatabaseStatistics, State
+from qserver.engine.database import Database, DatabaseState, DatabaseStatistics
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.work import run
@@ -165,7 +165,7 @@ class Service:
             cache=self.world.cache,
             after_recovery=recovered,
         )
-        handle.is_serving = lambda: database.state is State.OPEN
+        handle.is_serving = lambda: database.state is DatabaseState.OPEN
         return database
 
     async def _inspect(self, database: Database) -> None:
@@ -227,7 +227,7 @@ class Service:
             try:
                 await database.transact(lambda transaction: None)
             except (DatabaseUnavailable, LogTaken):
-                if database.state is not State.CLOSED and not self._replaced:
+                if database.state is not DatabaseState.CLOSED and not self._replaced:
                     raise
                 await trio.sleep(SECONDS_TO_REST)
             else:

@@ -33,11 +33,11 @@ from pyrsistent import PMap, pmap
 from qserver.storage.btree import EntryChange, apply, difference, get, pages
 from qserver.storage.conflict import stale_read
 from qserver.storage.page import EMPTY, Key, Tree, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.routing import parts_of, written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import Writes
+from qserver.values.steps import at_once
 
 BATCH: Final = 1_000
 BATCH_RATIO_AIM: Final = 1 / 3

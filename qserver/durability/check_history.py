@@ -49,7 +49,7 @@ class File(Protocol):
         """Return the next pages with a number greater than `after`, each with its size in bytes."""
 
 
-class Row(msgspec.Struct):
+class StoredCheckpoint(msgspec.Struct):
     """What a log stores about a checkpoint that it keeps."""
 
     kept: KeptCheckpoint
@@ -85,7 +85,7 @@ class HistoryCheck:
         self._checked = checked
         self._is_there = is_there
         self._store = LoggedPages(log)
-        self._rows: list[Row] = []
+        self._rows: list[StoredCheckpoint] = []
         self._place: dict[int, int] = {}
         """Of each page that is needed, the position of the newest checkpoint that has it."""
         self._lengths: dict[int, int] = {}
@@ -124,7 +124,7 @@ class HistoryCheck:
                 if not self._is_there(name)
             ]
 
-    async def _row(self, version: int, outline: bytes) -> Row:
+    async def _row(self, version: int, outline: bytes) -> StoredCheckpoint:
         stored = await self._log.load_checkpoint(version)
         if stored is None:
             raise DataCorrupted("it is listed, and not there")
@@ -135,7 +135,7 @@ class HistoryCheck:
             if outline
             else KeptCheckpoint(version, checkpoint.time, checkpoint.last_page, 0)
         )
-        row = Row(
+        row = StoredCheckpoint(
             kept,
             checkpoint,
             decode_numbers(version, parts.gone or b""),

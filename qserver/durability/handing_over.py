@@ -25,9 +25,9 @@ from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover_from
 from qserver.durability.saved_pages import SavedPages
 from qserver.storage.page import EMPTY, Branch, Leaf, Tree, open_branch, read_leaf
-from qserver.storage.pieces import Steps
 from qserver.storage.ranges import RangedTree, Trees
 from qserver.storage.snapshot import Lease, Snapshot, empty_snapshot
+from qserver.values.steps import Steps
 
 
 class Handover(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from qserver.storage.pieces import Made, Steps, capturing_result
+from qserver.values.steps import Made, Steps, capturing_result
 
 STEP_SECONDS: Final = 0.0003
 """Shorter steps are one."""

@@ -27,10 +27,10 @@ from qserver.durability.seal import (
     unsealed_in_pieces,
 )
 from qserver.errors import DataCorrupted
-from qserver.storage.pieces import Steps, at_once
 from qserver.storage.transaction import Definitions
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.encoding import decode_entries, encode_columns, encode_entries
+from qserver.values.steps import Steps, at_once
 
 FORMAT: Final = 1
 FORMAT_CUT: Final = 2

@@ -37,11 +37,11 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.limits import CHECKPOINT_PAGES_AT_ONCE, PAGE_ENTRIES_MAX
 from qserver.storage.catalog import changes_from_plain
-from qserver.storage.pieces import Steps, at_once
 from qserver.storage.ranges import Trees
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Moment, Writes, merge_writes
+from qserver.values.steps import Steps, at_once
 
 RECORDS_READ_AT_ONCE: Final = 1000
 RECORDS_BEFORE_YIELDING: Final = 16

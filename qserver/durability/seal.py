@@ -12,7 +12,7 @@ from typing import Final
 from zlib import crc32
 
 from qserver.errors import DataCorrupted
-from qserver.storage.pieces import Steps
+from qserver.values.steps import Steps
 
 PIECE_BYTES: Final = 4 * 1024 * 1024
 """So many bytes are summed up before others can run."""

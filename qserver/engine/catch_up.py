@@ -19,8 +19,8 @@ from qserver.engine.feed import FeedVersion
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import ReaderTooSlow
 from qserver.storage.catalog import changes_from_plain
-from qserver.storage.pieces import Steps, at_once
 from qserver.storage.snapshot import Snapshot
+from qserver.values.steps import Steps, at_once
 
 RECORDS_AT_ONCE: Final = 100
 """Records that are read with one call: commits wait for no more than that."""

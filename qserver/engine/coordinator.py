@@ -66,7 +66,6 @@ from qserver.errors import DataCorrupted, LogFailed, TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
-from qserver.storage.pieces import Steps, at_once
 from qserver.storage.ranges import RangedTree, Roots, by_tree
 from qserver.storage.routing import Part, parts_of, unconditional_parts
 from qserver.storage.snapshot import Snapshot
@@ -80,6 +79,7 @@ from qserver.storage.writes import (
     merge_writes,
 )
 from qserver.values.relations import Definition
+from qserver.values.steps import Steps, at_once
 
 ToCoordinator: TypeAlias = Commit | ExclusiveCommit | Rest
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]

@@ -75,7 +75,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
 
-class State(Enum):
+class DatabaseState(Enum):
     RECOVERING = "recovering"
     OPEN = "open"
     REFUSED = "refused"
@@ -123,7 +123,7 @@ class Database:
         if not 1 <= shards <= SHARDS_MAX:
             raise ValueError(f"a database has 1 to {SHARDS_MAX} shards, not {shards}")
         self.name = name
-        self.state = State.RECOVERING
+        self.state = DatabaseState.RECOVERING
         self.is_deleted = False
         """Whether it is being closed because its owner has deleted it."""
         self.trouble: Exception | None = None
@@ -170,7 +170,7 @@ class Database:
             with self._life:
                 await self._live_on(_once(task_status.started))
         finally:
-            self._enter(State.CLOSED)
+            self._enter(DatabaseState.CLOSED)
             self.history.close()
             self.pages.close()
 
@@ -187,7 +187,7 @@ class Database:
                 await trio.sleep(pause)
             if generation is not None:
                 await self._live(generation, started)
-            if self.state is State.TAKEN:
+            if self.state is DatabaseState.TAKEN:
                 await trio.sleep_forever()
             if trio.current_time() - began > pause + RECOVERY_PAUSE_SECONDS_MAX:
                 pause = 0.0
@@ -213,7 +213,7 @@ class Database:
         except DataCorrupted as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot be opened", error)
-            self._enter(State.REFUSED)
+            self._enter(DatabaseState.REFUSED)
             raise
         except LogTaken as error:
             self._end(error)
@@ -244,13 +244,13 @@ class Database:
 
     async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
         generation.checkpointer.history = self.history.seconds  # it may have changed meanwhile
-        self._enter(State.OPEN, generation)
+        self._enter(DatabaseState.OPEN, generation)
         opened()
         try:
             await generation.run()
         except* Exception as deaths:
             self._restarts += 1
-            if self.state is not State.TAKEN:
+            if self.state is not DatabaseState.TAKEN:
                 self.trouble = first_of(deaths)
                 if deaths.split(LogFailed)[1] is None:
                     self._known = generation.known()
@@ -258,18 +258,18 @@ class Database:
         finally:
             for observer in self._observers:
                 observer.restarting(generation.versions.durable)
-            if self.state is not State.TAKEN:
-                self._enter(State.RECOVERING)
+            if self.state is not DatabaseState.TAKEN:
+                self._enter(DatabaseState.RECOVERING)
             generation.end()
 
     def _end(self, taken: LogTaken) -> None:
         """Show nothing from now on: another process writes the database."""
-        if self.state is not State.TAKEN:
+        if self.state is not DatabaseState.TAKEN:
             self.trouble = taken
             self._world.report(f"database {self.name} ends: its log was taken over", taken)
-            self._enter(State.TAKEN)
+            self._enter(DatabaseState.TAKEN)
 
-    def _enter(self, state: State, generation: Generation | None = None) -> None:
+    def _enter(self, state: DatabaseState, generation: Generation | None = None) -> None:
         self.state = state
         self._generation = generation
         if generation is None:
@@ -310,7 +310,7 @@ class Database:
         self.check_not_deleted(self.name)
         if isinstance(self.trouble, LogTaken):
             raise self.trouble.again()
-        if self.state in (State.REFUSED, State.CLOSED):
+        if self.state in (DatabaseState.REFUSED, DatabaseState.CLOSED):
             raise DatabaseUnavailable(
                 f"database {self.name} is {self.state.value}",
                 detail=None if self.trouble is None else str(self.trouble),

@@ -39,12 +39,12 @@ from qserver.engine.yielding import TimeSlice, yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
 from qserver.storage.changes import Changes, net_changes, with_statements
 from qserver.storage.page import Value
-from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Definitions, Transaction
 from qserver.storage.writes import TreeWrites, Writes, count_changes
 from qserver.values.relations import Definition
 from qserver.values.sizes import size_of
+from qserver.values.steps import at_once
 
 Encoded = TypeVar("Encoded")
 

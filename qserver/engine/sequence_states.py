@@ -25,7 +25,7 @@ from qserver.storage.transaction import Transaction
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 
-State: TypeAlias = tuple[int, bool]
+SequenceState: TypeAlias = tuple[int, bool]
 
 ROW_IDS: Final = Sequence(0, "row ids", cache=ROW_ID_BLOCK)
 """The sequence of row ids.
@@ -39,18 +39,18 @@ class Reserved(msgspec.Struct, frozen=True):
 
     sequence: Sequence
     """As defined where they were reserved."""
-    before: State
+    before: SequenceState
     runs: list[range]
 
 
-def state_of(reader: Transaction | Snapshot, sequence: Sequence) -> State:
+def state_of(reader: Transaction | Snapshot, sequence: Sequence) -> SequenceState:
     row = reader.get_entry(SEQUENCES_TREE, (sequence.state,))
     if row is None:
         return sequence.start, False
     return row[0], len(row) == 1 or row[1]  # old rows of row ids hold their last value only
 
 
-def put_state(transaction: Transaction, sequence: Sequence, state: State) -> None:
+def put_state(transaction: Transaction, sequence: Sequence, state: SequenceState) -> None:
     transaction.put_entry(SEQUENCES_TREE, (sequence.state,), state)
 
 
@@ -68,13 +68,13 @@ def leave_position(transaction: Transaction, sequence: Sequence) -> None:
         transaction.put_entry(SEQUENCES_TREE, (sequence.id,), (value, called, before.version))
 
 
-def position_left(transaction: Transaction, sequence: Sequence) -> State | None:
+def position_left(transaction: Transaction, sequence: Sequence) -> SequenceState | None:
     """Return the position of a dropped sequence; None if it is unknown."""
     row = transaction.get_entry(SEQUENCES_TREE, (sequence.id,))
     return None if row is None else (row[0], row[1])
 
 
-def furthest(sequence: Sequence, states: list[State]) -> State:
+def furthest(sequence: Sequence, states: list[SequenceState]) -> SequenceState:
     """Return the state beyond which no other has given a value."""
     up = 1 if sequence.increment > 0 else -1
     return max(states, key=lambda state: (up * state[0], state[1]))
@@ -89,14 +89,16 @@ def reserve(transaction: Transaction, sequence: Sequence, count: int) -> Reserve
     return Reserved(now, before, runs)
 
 
-def write_back(transaction: Transaction, sequence: Sequence, last: int, state: State) -> None:
+def write_back(
+    transaction: Transaction, sequence: Sequence, last: int, state: SequenceState
+) -> None:
     """Undo a reservation up to `last`, if the state has not changed since."""
     now = _used(transaction, sequence)
     if now.state == sequence.state and state_of(transaction, now) == (last, True):
         put_state(transaction, now, state)
 
 
-def set_state(transaction: Transaction, sequence: Sequence, state: State) -> None:
+def set_state(transaction: Transaction, sequence: Sequence, state: SequenceState) -> None:
     now = _used(transaction, sequence)
     require_within(now, state[0])
     put_state(transaction, now, state)
@@ -138,7 +140,7 @@ def definition_now(catalog: Catalog, sequence: Sequence) -> Sequence:
     raise UndefinedTable(f'relation "{sequence.name}" does not exist', table=sequence.name)
 
 
-def numbers_after(sequence: Sequence, state: State, count: int) -> list[range]:
+def numbers_after(sequence: Sequence, state: SequenceState, count: int) -> list[range]:
     """Return the values that follow a state; fewer than `count` only if the sequence ends."""
     step = sequence.increment
     end = sequence.maximum if step > 0 else sequence.minimum

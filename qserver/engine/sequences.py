@@ -36,7 +36,7 @@ from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sequence_states import (
     Reserved,
-    State,
+    SequenceState,
     definition_now,
     reserve,
     set_state,
@@ -255,7 +255,7 @@ class CachedValues:
         self._next = numbers[0]
         self.taken = before
 
-    def state_before(self, sequence: Sequence) -> State:
+    def state_before(self, sequence: Sequence) -> SequenceState:
         """Return the state that the values here follow."""
         first = self._next if self._left else self._more[0].start
         value = first - sequence.increment

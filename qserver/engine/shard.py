@@ -26,10 +26,10 @@ from qserver.engine.messages import Decide, FromShard, Installed, Own, Prepare, 
 from qserver.storage.conflict import Conflict
 from qserver.storage.find_conflict import find_conflict, is_long, is_much
 from qserver.storage.page import EMPTY
-from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.writes import TreeWrites, changed, merge_writes
+from qserver.values.steps import Steps
 
 
 class ShardStatistics(msgspec.Struct, frozen=True):

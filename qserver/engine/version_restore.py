@@ -18,7 +18,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from qserver.engine.sequence_states import (
-    State,
+    SequenceState,
     furthest,
     leave_position,
     position_left,
@@ -64,7 +64,7 @@ class VersionRestore:
         self._transaction = transaction
         self._bytes_most = bytes_most
         self._held = 0
-        self._positions: dict[int, State] = {}
+        self._positions: dict[int, SequenceState] = {}
         """Where the sequences are that do not stay as they are, by their ids."""
 
     def note_positions(self) -> None:

@@ -35,7 +35,7 @@ FOREVER: Final = float("inf")
 Step: TypeAlias = Callable[[], Awaitable[Any]] | Reply[Any] | None
 """What work yields: None to let others run, or a wait, whose result is sent back into the work."""
 
-Steps: TypeAlias = Generator[Step, Any, Any]
+WorkSteps: TypeAlias = Generator[Step, Any, Any]
 
 Pause: TypeAlias = Callable[[], Awaitable[None]]
 """How other tasks are let run: long work queues for its next step, actors do not."""
@@ -52,10 +52,10 @@ class WouldYield(Exception):  # control flow, not an error
 class Rest(msgspec.Struct, eq=False):
     """Work that was begun and has to wait."""
 
-    steps: Steps
+    steps: WorkSteps
     step: Step
 
-    def go_on(self, deadline: float) -> Steps:
+    def go_on(self, deadline: float) -> WorkSteps:
         """Yield the remaining steps as part of other work; raise when the deadline comes first."""
         steps, step = self.steps, self.step
         try:

@@ -275,10 +275,10 @@ def _resolve_table_function(name: str, arguments: tuple[SqlType, ...]) -> Resolv
     return ResolvedTableFunction(cast(TableFunction, function), parameters)
 
 
-Found = tuple[Concrete, tuple[SqlType, ...]]
+Chosen = tuple[Concrete, tuple[SqlType, ...]]
 
 
-def _exact(signatures: Sequence[S], arguments: tuple[SqlType, ...]) -> Found | None:
+def _exact(signatures: Sequence[S], arguments: tuple[SqlType, ...]) -> Chosen | None:
     for signature in signatures:
         if signature.parameters == arguments and not isinstance(signature, Generic):
             return signature, arguments
@@ -298,7 +298,7 @@ def _best(
     arguments: tuple[SqlType, ...],
     call: _Call,
     sized: tuple[SqlType, ...] | None = None,
-) -> Found:
+) -> Chosen:
     """Return the only candidate for bare arguments; `sized` have precision and length."""
     candidates: list[Candidate[S]] = []
     for signature in signatures:

@@ -31,7 +31,7 @@ from qserver.http1.head import END_OF_HEAD, Head, check_beginning
 from qserver.http1.incoming import ArrivingBody
 from qserver.http1.parts import PartsSender
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
-from qserver.http1.state import State
+from qserver.http1.state import Phase
 from qserver.http1.transport import Transport
 from qserver.limits import RECEIVE_BYTES
 
@@ -41,7 +41,7 @@ CLIENT_LEFT = 499
 CR = ord("\r")
 NOTHING = memoryview(b"")
 # Globals, for fast lookup:
-IDLE, HEAD, HANDLING, WAITS = State.IDLE, State.HEAD, State.HANDLING, State.PENDING
+IDLE, HEAD, HANDLING, WAITS = Phase.IDLE, Phase.HEAD, Phase.HANDLING, Phase.PENDING
 
 
 class Connection:
@@ -52,7 +52,7 @@ class Connection:
         self.transport = transport
         self.buffer = b""
         """Bytes that have arrived and belong to no request yet."""
-        self.state = State.OPENING
+        self.state = Phase.OPENING
         self._client = client
         self.address = network_of(client[0]) if client else ""
         """By which connections are counted."""
@@ -83,7 +83,7 @@ class Connection:
         client = f"{self._client[0]}:{self._client[1]}" if self._client else "somebody"
         return f"<connection of {client}, who {self.state.value}, {len(self.buffer)} bytes at hand>"
 
-    def _move(self, state: State) -> None:
+    def _move(self, state: Phase) -> None:
         assert state in self.state.followers, f"{state} cannot follow {self.state}"
         self.state = state
 
@@ -108,12 +108,12 @@ class Connection:
             self._move(IDLE)
             if refusal is not None:
                 self._refuse(refusal)
-            while self.state is not State.CLOSED:
+            while self.state is not Phase.CLOSED:
                 await self._go_on()
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass  # the client left
         finally:
-            self.state = State.CLOSED  # from any state: `respond` now returns False
+            self.state = Phase.CLOSED  # from any state: `respond` now returns False
             if self.context.reactor is not None:
                 self.context.reactor.forget(self.transport.descriptor)
             self.transport.close()
@@ -129,30 +129,30 @@ class Connection:
 
     async def _go_on(self) -> None:
         match self.state:
-            case State.IDLE | State.HEAD:
+            case Phase.IDLE | Phase.HEAD:
                 if self.buffer and self._begin():
                     # A client that sends many requests at once must not starve others.
                     await trio.lowlevel.checkpoint()
                 else:
                     await self._wait_for_more()
-            case State.HANDLING:
+            case Phase.HANDLING:
                 await self._finish()
-            case State.PENDING:
+            case Phase.PENDING:
                 await self._wait_for_response()
-            case State.SENDING:
+            case Phase.SENDING:
                 await self.transport.send_all(self._unsent, self.context.options.send_seconds)
                 self._unsent = NOTHING
                 self._answered(self._then)
-            case State.SKIPPING:
+            case Phase.SKIPPING:
                 await self._skip_body()
-            case State.LINGERING:
+            case Phase.LINGERING:
                 await self._linger()
 
     def _has_work(self) -> bool:
         state = self.state
         if state is IDLE:
             return bool(self.buffer)
-        return state is not State.PENDING and state is not HEAD
+        return state is not Phase.PENDING and state is not HEAD
 
     # --- arrival ----------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class Connection:
         if data:
             self._received(data)
         if data == b"" or not self.buffer:
-            self._move(State.CLOSED)
+            self._move(Phase.CLOSED)
         elif begun and END_OF_HEAD not in self.buffer:
             self._refuse(Refusal(408, "the head of the request did not come in time"))
 
@@ -248,7 +248,7 @@ class Connection:
     def _received(self, data: bytes) -> None:
         """Take bytes for the next request; b"" is the end of input."""
         if not data:
-            self._move(State.CLOSED)
+            self._move(Phase.CLOSED)
             return
         self.context.counters.bytes_in += len(data)
         if self.buffer:
@@ -327,8 +327,8 @@ class Connection:
 
     def respond(self, answer: Answer) -> bool:
         """Take the pending answer. A failure ends this connection and does not reach the caller."""
-        if self.state is not State.PENDING:
-            assert self.state is State.CLOSED, "an answer is given once, to a request that waits"
+        if self.state is not Phase.PENDING:
+            assert self.state is Phase.CLOSED, "an answer is given once, to a request that waits"
             return False
         self._move(HANDLING)
         try:
@@ -401,9 +401,9 @@ class Connection:
             while not self._body.complete:
                 await self._body.receive()
         except ClientGone:
-            self._move(State.CLOSED)
+            self._move(Phase.CLOSED)
         except Refusal:
-            self._move(State.LINGERING)  # the client has its answer
+            self._move(Phase.LINGERING)  # the client has its answer
         else:
             self._answered(IDLE)
 
@@ -417,12 +417,12 @@ class Connection:
         with trio.move_on_after(self.context.options.linger_seconds):
             while await self.transport.receive():
                 pass
-        self._move(State.CLOSED)
+        self._move(Phase.CLOSED)
 
     # --- answers ----------------------------------------------------------------------------------
 
     def _send(
-        self, head: Head | None, response: Response, body: bytes, keep_alive: bool, then: State
+        self, head: Head | None, response: Response, body: bytes, keep_alive: bool, then: Phase
     ) -> None:
         """Send a whole answer; the task sends what the kernel does not take now."""
         context, began = self.context, self._began
@@ -430,7 +430,7 @@ class Connection:
         try:
             sent = self.transport.try_send(data)
         except OSError:
-            self._move(State.CLOSED)  # the client is gone
+            self._move(Phase.CLOSED)  # the client is gone
         else:
             size = len(data)
             context.counters.bytes_out += size
@@ -438,7 +438,7 @@ class Connection:
                 self._answered(then)
             else:
                 self._unsent, self._then = memoryview(data)[sent:], then
-                self._move(State.SENDING)
+                self._move(Phase.SENDING)
         if context.options.access_log is not None:
             size = 0 if is_bodiless(response, head) else len(body)
             self._log(head, began, response.status, size, response.request_id)
@@ -454,23 +454,23 @@ class Connection:
         request_id = request_id or (head and head.request_id) or new_request_id()
         total_us = int((monotonic() - self._began) * 1_000_000)
         response, body = refusal_response(refusal, request_id, total_us)
-        self._send(head, response, body, False, State.LINGERING)
+        self._send(head, response, body, False, Phase.LINGERING)
 
     def _may_keep_alive(self) -> bool:
         if self._body is None or self._body.complete:
             return not self.context.draining or self._has_more()
         return self._body.is_worth_reading and not self.context.draining
 
-    def _after(self, keep_alive: bool) -> State:
+    def _after(self, keep_alive: bool) -> Phase:
         """The state that follows an answer."""
         if keep_alive:
-            return IDLE if self._body is None or self._body.complete else State.SKIPPING
+            return IDLE if self._body is None or self._body.complete else Phase.SKIPPING
         assert self._head is not None
         # The client may have sent more before it read that the connection ends.
         unread = self._body is not None and not self._body.complete
-        return State.LINGERING if self._head.keep_alive or unread else State.CLOSED
+        return Phase.LINGERING if self._head.keep_alive or unread else Phase.CLOSED
 
-    def _answered(self, state: State) -> None:
+    def _answered(self, state: Phase) -> None:
         """The answer has left: continue in `state`."""
         assert state in self.state.followers, f"{state} cannot follow {self.state}"
         self.state = state
@@ -497,12 +497,12 @@ class Connection:
                 sent = sender.bytes_sent
                 self._log(head, self._began, response.status, sent, response.request_id)
             await parts.aclose()
-        if self.state is State.SENDING:
+        if self.state is Phase.SENDING:
             self._answered(self._after(keep_alive))
 
     def begin_sending(self) -> None:
         """Enter SENDING: from here only the rest of the answer can be sent."""
-        self._move(State.SENDING)
+        self._move(Phase.SENDING)
 
     async def write(self, data: bytes) -> None:
         """Send all of `data`. Raises ClientGone."""
@@ -534,8 +534,8 @@ class Connection:
                 self.context.report(f"the access log loses lines:\n{traceback.format_exc()}")
 
     def _end(self) -> None:
-        if self.state is not State.CLOSED:
-            self._move(State.CLOSED)
+        if self.state is not Phase.CLOSED:
+            self._move(Phase.CLOSED)
 
 
 def _is_only(error: Exception, kind: type[Exception]) -> bool:

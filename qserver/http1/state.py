@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Final
 
 
-class State(Enum):
+class Phase(Enum):
     """The values complete the sentence "a connection whose client …"."""
 
     OPENING = "is being greeted"
@@ -40,21 +40,21 @@ class State(Enum):
     """The client has its answer; the connection drops what the client still sends."""
     CLOSED = "has left"
 
-    followers: tuple[State, ...]
+    followers: tuple[Phase, ...]
 
 
-_ANSWERED: Final = (State.IDLE, State.SKIPPING, State.LINGERING, State.CLOSED)
+_ANSWERED: Final = (Phase.IDLE, Phase.SKIPPING, Phase.LINGERING, Phase.CLOSED)
 
-TRANSITIONS: Final[Mapping[State, tuple[State, ...]]] = {
-    State.OPENING: (State.IDLE, State.CLOSED),
-    State.IDLE: (State.HANDLING, State.HEAD, State.SENDING, State.LINGERING, State.CLOSED),
-    State.HEAD: (State.HANDLING, State.SENDING, State.LINGERING, State.CLOSED),
-    State.HANDLING: (State.PENDING, State.SENDING, *_ANSWERED),
-    State.PENDING: (State.HANDLING, State.CLOSED),
-    State.SENDING: _ANSWERED,
-    State.SKIPPING: (State.IDLE, State.LINGERING, State.CLOSED),
-    State.LINGERING: (State.CLOSED,),
-    State.CLOSED: (),
+TRANSITIONS: Final[Mapping[Phase, tuple[Phase, ...]]] = {
+    Phase.OPENING: (Phase.IDLE, Phase.CLOSED),
+    Phase.IDLE: (Phase.HANDLING, Phase.HEAD, Phase.SENDING, Phase.LINGERING, Phase.CLOSED),
+    Phase.HEAD: (Phase.HANDLING, Phase.SENDING, Phase.LINGERING, Phase.CLOSED),
+    Phase.HANDLING: (Phase.PENDING, Phase.SENDING, *_ANSWERED),
+    Phase.PENDING: (Phase.HANDLING, Phase.CLOSED),
+    Phase.SENDING: _ANSWERED,
+    Phase.SKIPPING: (Phase.IDLE, Phase.LINGERING, Phase.CLOSED),
+    Phase.LINGERING: (Phase.CLOSED,),
+    Phase.CLOSED: (),
 }
 
 for _state, _followers in TRANSITIONS.items():

@@ -13,9 +13,9 @@ from qserver.errors import QserverError, SerializationFailure, TooManyAffected, 
 from qserver.limits import ANSWER_STORED_SECONDS
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives, together
-from qserver.query.bulk import Batch, BulkInsert
+from qserver.query.bulk import BulkInsert, RowBatch
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Once, Options, Statement
+from qserver.query.results import Once, RunOptions, Statement
 
 CATEGORY: Final = "transactions"
 CLIENTS: Final = 16
@@ -170,7 +170,7 @@ async def open_transactions(run: Run) -> None:
     first, second = await database.open(), await database.open()
 
     async def inside(transaction: OpenTransaction, sql: str) -> list[Any]:
-        outcome = await database.inside(transaction, [Statement(sql)], Options())
+        outcome = await database.inside(transaction, [Statement(sql)], RunOptions())
         return [row[0] for row in outcome.results[0].rows]
 
     for transaction in (first, second):
@@ -182,10 +182,10 @@ async def open_transactions(run: Run) -> None:
     found = await inside(first, "SELECT n FROM counter")
     run.check("ROLLBACK TO a savepoint before a DELETE", found == [1], f"n is {found}")
     await run.perform(gives("SELECT n FROM counter", "0"))
-    await run_steps(database.committing(first, Options()))
+    await run_steps(database.committing(first, RunOptions()))
     await run.perform(gives("SELECT n FROM counter", "1"))
     try:
-        await run_steps(database.committing(second, Options()))
+        await run_steps(database.committing(second, RunOptions()))
     except SerializationFailure as error:
         run.check("COMMIT of the second", True, error.message)
     else:
@@ -200,9 +200,9 @@ async def rows_in_bulk(run: Run) -> None:
     await run.perform(does("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT DEFAULT 'none')"))
     transaction = await run.database.open()
     try:
-        insert = BulkInsert(run.database, transaction, "t", "update", Options())
-        await insert.add(Batch(("a", "b"), [(1, "one"), (2, None)], 1))
-        await insert.add(Batch(("a",), [(3,), (1,)], 3))
+        insert = BulkInsert(run.database, transaction, "t", "update", RunOptions())
+        await insert.add(RowBatch(("a", "b"), [(1, "one"), (2, None)], 1))
+        await insert.add(RowBatch(("a",), [(3,), (1,)], 3))
         await insert.commit()
         count = insert.affected_rows
         run.check("four rows, two of them with one key", count == 4, f"{count} affected")
@@ -211,8 +211,8 @@ async def rows_in_bulk(run: Run) -> None:
     await run.perform(gives("SELECT * FROM t ORDER BY a", "1 | one", "2 | NULL", "3 | none"))
     transaction = await run.database.open()
     try:
-        insert = BulkInsert(run.database, transaction, "t", "error", Options())
-        await insert.add(Batch(("a",), [(4,), (5,), (2,), (6,)], 1))
+        insert = BulkInsert(run.database, transaction, "t", "error", RunOptions())
+        await insert.add(RowBatch(("a",), [(4,), (5,), (2,), (6,)], 1))
     except UniqueViolation as error:
         run.check("four rows, the third with a key that is taken", error.row == 3, error.message)
     else:
@@ -230,8 +230,8 @@ async def rows_in_bulk_once(run: Run) -> None:
     try:
         for number, transaction in enumerate(both):
             database.stored_answer(transaction.transaction, name)
-            insert = BulkInsert(database, transaction, "t", "error", Options())
-            await insert.add(Batch(("a",), [(number,)], 1))
+            insert = BulkInsert(database, transaction, "t", "error", RunOptions())
+            await insert.add(RowBatch(("a",), [(number,)], 1))
             answer = name, database.new_answer(b"fingerprint", b"version ", b"")
             try:
                 version = await insert.commit(answer=answer)
@@ -299,7 +299,7 @@ async def known_results(run: Run) -> None:
 
     async def read() -> str:
         query = Statement("SELECT n FROM counter")
-        found = await run.database.read(query, Options(), is_known)
+        found = await run.database.read(query, RunOptions(), is_known)
         return "known" if found is None else f"n = {found.results[0].rows[0][0]}"
 
     outcomes = [await read(), await read()]

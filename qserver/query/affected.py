@@ -12,7 +12,7 @@ from qserver.errors import ProgramLimitExceeded, TooManyAffected
 from qserver.functions.context import Context
 from qserver.limits import ANSWER_ROWS_MAX
 from qserver.query.cursor import Cursor
-from qserver.query.results import Diff, Options, Redefinition
+from qserver.query.results import Diff, Redefinition, RunOptions
 from qserver.query.statements import StatementRun
 from qserver.storage.changes import net_changes, redefined
 from qserver.storage.page import Value
@@ -63,7 +63,7 @@ class AffectedGuard:
 
 
 def diff_of(
-    transaction: Transaction, options: Options, context: Context
+    transaction: Transaction, options: RunOptions, context: Context
 ) -> Generator[Step, None, Diff]:
     """Return the changes of a transaction, as many as an answer may have.
 

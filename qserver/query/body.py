@@ -24,7 +24,7 @@ from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, slots_of
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
-from qserver.query.results import Diff, Options, Result
+from qserver.query.results import Diff, Result, RunOptions
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
 from qserver.query.statements import Controls, StatementRun
@@ -38,7 +38,7 @@ COST_BETWEEN_PAUSES = 128
 
 
 def read_statements(
-    request: Request, statements: list[PreparedStatement], options: Options, snapshot: Snapshot
+    request: Request, statements: list[PreparedStatement], options: RunOptions, snapshot: Snapshot
 ) -> Generator[Step, Any, list[Result]]:
     """Return the results of all statements; each has a plan that only reads."""
     now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
@@ -67,7 +67,7 @@ def run_statements(
     planner: Planner,
     request: Request,
     statements: list[PreparedStatement],
-    options: Options,
+    options: RunOptions,
     transaction: Transaction,
     controls: Controls | None = None,
     results: list[Result] | None = None,
@@ -125,7 +125,7 @@ def run_statements(
 
 
 Body: TypeAlias = Callable[
-    [Planner, Request, list[PreparedStatement], Options, Transaction],
+    [Planner, Request, list[PreparedStatement], RunOptions, Transaction],
     Generator[Step, Any, list[Result]],
 ]
 
@@ -134,7 +134,7 @@ def run_and_undo(
     planner: Planner,
     request: Request,
     statements: list[PreparedStatement],
-    options: Options,
+    options: RunOptions,
     transaction: Transaction,
     body: Body = run_statements,
 ) -> Generator[Step, Any, tuple[list[Result], Diff]]:

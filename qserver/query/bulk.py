@@ -39,7 +39,7 @@ from qserver.lexing.fingerprint import Parameterized, parameterize
 from qserver.lexing.value_rows import Row
 from qserver.query.bulk_values import column_of
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Options, Statement
+from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.catalog import Catalog
 from qserver.values.relations import Definition
@@ -48,7 +48,7 @@ from qserver.values.schema import Table, catalog_key
 OnConflict: TypeAlias = Literal["error", "ignore", "update"]
 
 
-class Batch(msgspec.Struct, frozen=True):
+class RowBatch(msgspec.Struct, frozen=True):
     """Rows with the same column names, in order; perhaps only the names."""
 
     names: tuple[str, ...]
@@ -87,7 +87,7 @@ class BulkInsert:
         transaction: OpenTransaction,
         table: str,
         on_conflict: OnConflict,
-        options: Options,
+        options: RunOptions,
         *,
         texts: bool = False,
     ) -> None:
@@ -113,7 +113,7 @@ class BulkInsert:
         for name in names:
             self._table.position(name)
 
-    async def add(self, batch: Batch) -> None:
+    async def add(self, batch: RowBatch) -> None:
         """Insert rows; raise the error of the first bad one, with its number."""
         names, rows = batch.names, batch.rows
         if not rows:
@@ -138,8 +138,8 @@ class BulkInsert:
                     raise
             self._transaction.failed = False
         half = len(rows) // 2
-        await self.add(Batch(names, rows[:half], batch.first))
-        await self.add(Batch(names, rows[half:], batch.first + half))
+        await self.add(RowBatch(names, rows[:half], batch.first))
+        await self.add(RowBatch(names, rows[half:], batch.first + half))
 
     def _too_much(self, row: int) -> OutOfMemory:
         return OutOfMemory(

@@ -25,6 +25,7 @@ from qserver.values.casts import cast_function
 from qserver.values.constraints import ForeignKey
 from qserver.values.keys import Row, key_element
 from qserver.values.schema import Table
+from qserver.values.steps import Steps
 from qserver.values.text_output import shown
 from qserver.values.types import SqlType
 
@@ -46,9 +47,6 @@ class Runner(Protocol):
         statement: ast.Statement,
         values: Sequence[tuple[SqlType, Any]],
     ) -> Generator[Rows | None, None, int]: ...
-
-
-Steps = Generator[None, None, None]
 
 
 def enforce(runner: Runner, journal: Journal) -> Generator[None, None, int]:
@@ -281,7 +279,7 @@ def _circle(table: Table, key: ForeignKey, row: Row) -> UniqueViolation:
 
 def _act(
     runner: Runner, table: Table, old: Row, new: Row | None, other: Table, key: ForeignKey
-) -> Steps:
+) -> Steps[None]:
     at = _positions(table, key.referenced)
     values = [(table.columns[n].type, old[n]) for n in at]
     action = key.on_delete if new is None else key.on_update
@@ -320,7 +318,7 @@ def _update(other: Table, key: ForeignKey, action: str, columns: Sequence[str]) 
     return ast.Update(ast.TableRef(other.path), assignments, where=_refers(key))
 
 
-def _require_unreferenced(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps:
+def _require_unreferenced(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps[None]:
     for other, key, values in _broken(runner.transaction, table, old, new):
         action = key.on_delete if new is None else key.on_update
         if action in ("no action", "set default"):
@@ -353,7 +351,7 @@ def _refuse_if_referenced(
     other: Table,
     key: ForeignKey,
     values: list[tuple[SqlType, Any]],
-) -> Steps:
+) -> Steps[None]:
     select = ast.Select(
         (ast.Target(ast.Constant(True)),), (ast.TableRef(other.path),), _refers(key)
     )

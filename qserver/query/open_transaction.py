@@ -42,7 +42,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
-from qserver.query.results import Diff, Options, Result, Statement, TransactionResult
+from qserver.query.results import Diff, Result, RunOptions, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import ListedSavepoints, check_room
 from qserver.query.sequence_values import NeedsSequenceValues
@@ -54,7 +54,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction
 
-State: TypeAlias = Literal["active", "failed"]
+Status: TypeAlias = Literal["active", "failed"]
 
 Named: TypeAlias = tuple[bytes, StoredAnswer]
 """An answer to store, and its name."""
@@ -87,7 +87,7 @@ class OpenTransaction:
         self._pooled = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> Status:
         return "failed" if self.failed else "active"
 
     @property
@@ -110,7 +110,7 @@ class OpenTransaction:
         planner: Planner,
         request: Request,
         statements: Sequence[Statement],
-        options: Options,
+        options: RunOptions,
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements as one step: keep all their writes, or none."""
         self._check_ready(statements)
@@ -138,7 +138,7 @@ class OpenTransaction:
         planner: Planner,
         request: Request,
         statements: Sequence[Statement],
-        options: Options,
+        options: RunOptions,
         step: StepTransaction,
     ) -> Generator[Step, Any, TransactionResult]:
         request.dry_run = options.dry_run
@@ -169,7 +169,7 @@ class OpenTransaction:
         return TransactionResult(results, self.version, committed=kept, diff=diff)
 
     def _diff(
-        self, request: Request, step: StepTransaction, options: Options
+        self, request: Request, step: StepTransaction, options: RunOptions
     ) -> Generator[Step, Any, Diff]:
         context = RequestContext(request, step)
         try:
@@ -248,7 +248,7 @@ class OpenTransaction:
     # --- streams ---
 
     def stream(
-        self, planner: Planner, request: Request, statement: Statement, options: Options
+        self, planner: Planner, request: Request, statement: Statement, options: RunOptions
     ) -> Generator[Step, Any, RowStream]:
         """Begin a statement; stream its rows as they come if it only reads."""
         self._check_ready([statement])

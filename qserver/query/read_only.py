@@ -17,7 +17,7 @@ from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.refusals import cannot_write, hint_of
 from qserver.query.request import Request
-from qserver.query.results import Options, TransactionResult
+from qserver.query.results import RunOptions, TransactionResult
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -27,7 +27,7 @@ def run_read_only(
     planner: Planner,
     request: Request,
     statements: list[PreparedStatement],
-    options: Options,
+    options: RunOptions,
     snapshot: Snapshot,
 ) -> Generator[Step, Any, TransactionResult]:
     """Return the results of statements; raise ReadOnlyTransaction if one of them writes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qserver.errors import InvalidRequest, MethodNotAllowed, ReadOnlyTransaction
 from qserver.query.prepared_statement import PreparedStatement
-from qserver.query.results import Options
+from qserver.query.results import RunOptions
 
 
 def not_a_query() -> MethodNotAllowed:
@@ -19,7 +19,7 @@ def not_live() -> InvalidRequest:
     return InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
 
 
-def cannot_write(statements: list[PreparedStatement], options: Options) -> ReadOnlyTransaction:
+def cannot_write(statements: list[PreparedStatement], options: RunOptions) -> ReadOnlyTransaction:
     what = "this database can only be read here"
     if options.as_of is not None:
         what = "what was can only be read"
@@ -32,7 +32,7 @@ def cannot_write(statements: list[PreparedStatement], options: Options) -> ReadO
     return error
 
 
-def hint_of(options: Options) -> str:
+def hint_of(options: RunOptions) -> str:
     """What to do about a statement that writes where nothing can be written."""
     if options.as_of is not None:
         return "Leave out as_of, or restore the database to that version."

@@ -45,7 +45,7 @@ class Answered(msgspec.Struct, frozen=True):
     """Whether an earlier request has made it."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class RunOptions(msgspec.Struct, frozen=True):
     """How to run a request.
 
     More than `max_rows` rows of a statement are an error; of more than `cut_rows`, the first are

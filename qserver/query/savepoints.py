@@ -30,7 +30,7 @@ from qserver.query.cursor import StatementSteps
 from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
-from qserver.query.results import Options, Result
+from qserver.query.results import Result, RunOptions
 from qserver.query.transaction_control import command_of
 from qserver.sql import ast
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
@@ -124,7 +124,7 @@ def run_with_savepoints(
     planner: Planner,
     request: Request,
     statements: list[PreparedStatement],
-    options: Options,
+    options: RunOptions,
     transaction: Transaction,
 ) -> Generator[Step, Any, list[Result]]:
     """Run a list of statements with savepoints in it; otherwise as `run_statements`."""

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from qserver.engine.sequence_states import (
-    State,
+    SequenceState,
     definition_now,
     drop_state,
     leave_position,
@@ -253,7 +253,7 @@ class SequenceValues:
 
     # --- for definitions ---
 
-    def state_of(self, sequence: Sequence) -> State:
+    def state_of(self, sequence: Sequence) -> SequenceState:
         """Return the value that was given last; a redefined sequence goes on from there."""
         request, sequences = self._request, self._sequences
         if not self._is_own(sequence) and request.writes_back_done < WRITES_BACK_MAX:
@@ -268,7 +268,7 @@ class SequenceValues:
         self._request.writes_back_done += 1
         await self._sequences.write_back(sequence)
 
-    def put_state(self, sequence: Sequence, state: State) -> None:
+    def put_state(self, sequence: Sequence, state: SequenceState) -> None:
         """Let a sequence begin at a state that the transaction itself made."""
         assert isinstance(self._transaction, Transaction) and self._is_own(sequence)
         put_state(self._transaction, sequence, state)

@@ -66,7 +66,7 @@ from qserver.query.preparing import find_plans, make_plans, new_plan
 from qserver.query.read_only import run_read_only
 from qserver.query.refusals import not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
-from qserver.query.results import Once, Options, Result, Statement, TransactionResult
+from qserver.query.results import Once, Result, RunOptions, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
@@ -78,7 +78,7 @@ from qserver.sql import Described, Given, is_heavy
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
-__all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult"]
+__all__ = ["Result", "RunOptions", "SqlDatabase", "Statement", "TransactionResult"]
 
 
 class SqlDatabase:
@@ -122,7 +122,7 @@ class SqlDatabase:
     def perform(
         self,
         statements: Sequence[Statement],
-        options: Options,
+        options: RunOptions,
         request_id: str | None = None,
         once: Once | None = None,
     ) -> Generator[Step, Any, TransactionResult]:
@@ -145,7 +145,7 @@ class SqlDatabase:
         allowed: Allowed = EVERYTHING,
     ) -> Result:
         """Run one statement; its changes are durable when this returns."""
-        options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
+        options = RunOptions(max_retries, timeout_ms, max_rows, cut_rows, allowed)
         outcome = await run(self.perform((Statement(sql, parameters),), options))
         return outcome.results[0]  # type: ignore[no-any-return]
 
@@ -167,7 +167,7 @@ class SqlDatabase:
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
         limits = max_retries, timeout_ms, max_rows, cut_rows
-        options = Options(*limits, allowed, max_affected, dry_run, as_of, if_version)
+        options = RunOptions(*limits, allowed, max_affected, dry_run, as_of, if_version)
         done: TransactionResult = await run(self.perform(statements, options, request_id, once))
         return done
 
@@ -191,7 +191,7 @@ class SqlDatabase:
         `only_queries`: it is refused.
         """
         limits = max_retries, timeout_ms, None, None
-        options = Options(*limits, allowed, max_affected, False, as_of, if_version)
+        options = RunOptions(*limits, allowed, max_affected, False, as_of, if_version)
         request = self._environment.request(timeout_ms, allowed, request_id)
         asked = (Statement(sql, parameters),)
         snapshot, found, reads = await run(self._prepare(request, asked, options))
@@ -203,7 +203,7 @@ class SqlDatabase:
         return stream_of(outcome.results[0], snapshot, request)
 
     async def read(
-        self, statement: Statement, options: Options, is_known: Callable[[Basis | None], bool]
+        self, statement: Statement, options: RunOptions, is_known: Callable[[Basis | None], bool]
     ) -> TransactionResult | None:
         """Run a query; None if its result is known, which `is_known` decides by its basis."""
         request = self._environment.request(options.timeout_ms, options.allowed)
@@ -227,7 +227,7 @@ class SqlDatabase:
     ) -> LiveQuery:
         """Begin a live query. Each run of it may take `timeout_ms`."""
         request = self._environment.request(timeout_ms, allowed)
-        asked, options = (Statement(sql, parameters),), Options(allowed=allowed)
+        asked, options = (Statement(sql, parameters),), RunOptions(allowed=allowed)
         snapshot, (found,), reads = await run(self._prepare(request, asked, options))
         if not reads:
             raise not_live()
@@ -282,21 +282,21 @@ class SqlDatabase:
         return most
 
     def perform_inside(
-        self, transaction: OpenTransaction, statements: Sequence[Statement], options: Options
+        self, transaction: OpenTransaction, statements: Sequence[Statement], options: RunOptions
     ) -> Generator[Step, Any, TransactionResult]:
         """Return the steps of a request that is a step of an open transaction."""
         request = self._environment.request(options.timeout_ms, options.allowed)
         return transaction.perform(self.planner, request, statements, options)
 
     async def inside(
-        self, transaction: OpenTransaction, statements: Sequence[Statement], options: Options
+        self, transaction: OpenTransaction, statements: Sequence[Statement], options: RunOptions
     ) -> TransactionResult:
         """Run statements as a step of an open transaction."""
         done: TransactionResult = await run(self.perform_inside(transaction, statements, options))
         return done
 
     async def stream_inside(
-        self, transaction: OpenTransaction, statement: Statement, options: Options
+        self, transaction: OpenTransaction, statement: Statement, options: RunOptions
     ) -> RowStream:
         """Begin a statement of an open transaction whose rows are streamed."""
         request = self._environment.request(options.timeout_ms, options.allowed)
@@ -306,7 +306,7 @@ class SqlDatabase:
     def committing(
         self,
         transaction: OpenTransaction,
-        options: Options,
+        options: RunOptions,
         answer: tuple[bytes, StoredAnswer] | None = None,
         request_id: str | None = None,
     ) -> Generator[Step, Any, Outcome]:
@@ -322,7 +322,7 @@ class SqlDatabase:
     # --- a request ---
 
     def _perform(
-        self, request: Request, statements: Sequence[Statement], options: Options
+        self, request: Request, statements: Sequence[Statement], options: RunOptions
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements to their end: on a snapshot if they only read, else in a transaction."""
         snapshot, found, reads = yield from self._prepare(request, statements, options)
@@ -340,7 +340,7 @@ class SqlDatabase:
                 request.give_back_unused()
 
     def _prepare(
-        self, request: Request, statements: Sequence[Statement], options: Options
+        self, request: Request, statements: Sequence[Statement], options: RunOptions
     ) -> Generator[Step, Any, tuple[Snapshot, list[PreparedStatement], bool]]:
         """Take a snapshot and find the plans of statements on it.
 
@@ -376,7 +376,11 @@ class SqlDatabase:
         return snapshot, found, reads
 
     def _write(
-        self, request: Request, found: list[PreparedStatement], options: Options, snapshot: Snapshot
+        self,
+        request: Request,
+        found: list[PreparedStatement],
+        options: RunOptions,
+        snapshot: Snapshot,
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements in a transaction; without a writer, only those that write nothing."""
         writer = self._writer if options.as_of is None else None
@@ -422,7 +426,7 @@ class SqlDatabase:
         writer: WritableDatabase,
         request: Request,
         found: list[PreparedStatement],
-        options: Options,
+        options: RunOptions,
         body: Body,
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements in a transaction and commit it, or undo it if it is a dry run."""
@@ -448,7 +452,7 @@ class SqlDatabase:
         return TransactionResult(outcome.result, outcome.version, outcome.retries, committed)
 
     def _perform_once(
-        self, request: Request, statements: Sequence[Statement], options: Options
+        self, request: Request, statements: Sequence[Statement], options: RunOptions
     ) -> Generator[Step, Any, Any]:
         """Return the stored answer of a request; perform the request if there is none."""
         once, snapshot = request.once, self.snapshots.take()

@@ -37,13 +37,13 @@ from qserver.query.transaction_control import NeedsSavepoints, command_of
 from qserver.query.variables import set_variable, show_variable
 from qserver.sql import (
     DEFINITIONS,
+    DdlPort,
     Given,
     Literals,
     NotShort,
     OutputColumn,
     Parsed,
     StepBudget,
-    Work,
     ast,
     explain,
     explain_live,
@@ -160,7 +160,7 @@ class StatementRun:
         if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
             self._quota.check()
         self.changes = True
-        work = Work(self.transaction, self, parsed.literals)
+        work = DdlPort(self.transaction, self, parsed.literals)
         return Cursor(self._noted(text, perform(work, parsed.statement)), self.context)
 
     def _noted(self, text: str, steps: StatementSteps) -> StatementSteps:

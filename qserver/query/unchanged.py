@@ -17,7 +17,7 @@ from qserver.query.body import Body
 from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
-from qserver.query.results import Options, Result
+from qserver.query.results import Result, RunOptions
 from qserver.storage.conflict import Conflict
 from qserver.storage.conflict_place import statement_naming
 from qserver.storage.snapshot import Snapshot
@@ -42,7 +42,7 @@ def run_unchanged(
     planner: Planner,
     request: Request,
     statements: list[PreparedStatement],
-    options: Options,
+    options: RunOptions,
     transaction: Transaction,
 ) -> Generator[Step, Any, list[Result]]:
     """Run statements; raise if a table that they touched has changed since the version."""

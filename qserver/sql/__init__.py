@@ -38,7 +38,7 @@ from qserver.sql import ast
 from qserver.sql.binder import Literals
 from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.constraints import referenced_index
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.sql.described import Described, describe, view_text
 from qserver.sql.execution import Rows
 from qserver.sql.explain import explain
@@ -67,7 +67,7 @@ __all__ = [
     "Rule",
     "Scan",
     "StepBudget",
-    "Work",
+    "DdlPort",
     "ast",
     "check_live",
     "describe",

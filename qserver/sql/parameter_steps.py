@@ -30,6 +30,7 @@ from qserver.sql.parameters import (
 )
 from qserver.values.arrays import is_rectangular
 from qserver.values.sizes import ELEMENT_BYTES
+from qserver.values.steps import Steps
 from qserver.values.types import INTEGER_KINDS, Kind, SqlType
 
 BYTES_HEAVY: Final = 64 * 1024
@@ -47,8 +48,6 @@ CONTAINER_BYTES: Final = 64
 _CONTAINERS: Final = frozenset({list, tuple, dict})
 _STEPS_OF_READING: Final = 8
 """Steps for a value that is parsed from a text."""
-
-Steps = Generator[None, None, Any]
 
 
 def is_heavy(given: Given) -> bool:
@@ -124,7 +123,7 @@ def _weighed(value: Any, context: Context) -> Generator[None, None, int]:
     return total
 
 
-def _converted(sql_type: SqlType, value: Any, context: Context) -> Steps:
+def _converted(sql_type: SqlType, value: Any, context: Context) -> Steps[Any]:
     if value is None:
         return None
     if sql_type.element is not None and type(value) is not str:
@@ -138,7 +137,9 @@ def _converted(sql_type: SqlType, value: Any, context: Context) -> Steps:
     return (yield from context.costly(costly_cast(converter(sql_type), cost, sql_type), value))
 
 
-def _converted_array(sql_type: SqlType, element: SqlType, value: Any, context: Context) -> Steps:
+def _converted_array(
+    sql_type: SqlType, element: SqlType, value: Any, context: Context
+) -> Steps[Any]:
     """Convert a list. The elements get their types first; then the shape is checked."""
     listed = value if isinstance(value, list | tuple) else [value]
     array = yield from _converted_part(element, listed, context, 1)
@@ -150,7 +151,9 @@ def _converted_array(sql_type: SqlType, element: SqlType, value: Any, context: C
     return context.weigh(array)
 
 
-def _converted_part(element: SqlType, values: Sequence[Any], context: Context, depth: int) -> Steps:
+def _converted_part(
+    element: SqlType, values: Sequence[Any], context: Context, depth: int
+) -> Steps[Any]:
     check_dimensions(depth)
     convert = converter(element)
     steps_of_each = 1 if element.kind in INTEGER_KINDS else _STEPS_OF_READING

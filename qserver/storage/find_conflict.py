@@ -27,11 +27,11 @@ from qserver.storage.conflict import (
     writes_overlap,
 )
 from qserver.storage.page import EMPTY, Key
-from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.transaction import ScannedRange
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, count_changes
+from qserver.values.steps import Steps
 
 ACCEPTED: Final = "an accepted transaction"
 UNDECIDED: Final = "an undecided transaction"

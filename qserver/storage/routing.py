@@ -22,7 +22,6 @@ import msgspec
 
 from qserver.storage.catalog import Catalog
 from qserver.storage.page import Key, Tree, Value
-from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
@@ -34,6 +33,7 @@ from qserver.storage.writes import (
     Writes,
     changed,
 )
+from qserver.values.steps import Steps
 
 
 class Part(msgspec.Struct, frozen=True, eq=False):

@@ -27,12 +27,12 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.columns import ScanPart, chunks, pieces
 from qserver.storage.key_order import KeyOrder
 from qserver.storage.page import Key, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table
+from qserver.values.steps import at_once
 
 FEW_CHANGES: Final = 8
 """So many changes are looked through one by one; of more, the order is kept."""

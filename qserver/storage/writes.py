@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from qserver.storage.btree import apply
 from qserver.storage.page import Key, Tree, Value
-from qserver.storage.pieces import Steps
+from qserver.values.steps import Steps
 
 TreeWrites: TypeAlias = dict[Key, Value | None]
 """Changes of one tree by key; None deletes."""

@@ -9,7 +9,7 @@ import trio
 from qserver.control.plane import ControlPlane
 from qserver.control.records import Grant
 from qserver.engine.work import FOREVER, before, timed_out
-from qserver.query.sql_database import Options, Statement, TransactionResult
+from qserver.query.sql_database import RunOptions, Statement, TransactionResult
 
 
 async def run_on_branch(
@@ -17,7 +17,7 @@ async def run_on_branch(
     grant: Grant,
     database: str,
     statements: Sequence[Statement],
-    options: Options,
+    options: RunOptions,
 ) -> tuple[str, TransactionResult]:
     """Return the name of the branch and the outcome; a failed transaction leaves no branch.
 

@@ -28,7 +28,7 @@ from qserver.http1 import IncomingBody
 from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX
 from qserver.query.bulk import BulkInsert, OnConflict
 from qserver.query.idempotency import mismatch
-from qserver.query.results import Answered, Options
+from qserver.query.results import Answered, RunOptions
 from qserver.web import shapes
 from qserver.web.bulk_array import JsonArrayDecoder
 from qserver.web.bulk_rows import CsvDecoder, JsonLinesDecoder
@@ -129,7 +129,7 @@ class BulkCall(KeyedCall):
         """Insert the rows. With `name`, store the answer under it, or return the stored one."""
         sql, allowed = opened.sql, allowed_of(self.grant)
         still_allowed = partial(self._check_still_allowed, opened)
-        options = Options(
+        options = RunOptions(
             timeout_ms=self.grant.limits.statement_timeout_ms,
             allowed=allowed,
         )

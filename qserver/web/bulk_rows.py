@@ -27,7 +27,7 @@ from qserver.errors import (
 )
 from qserver.lexing.value_rows import Row
 from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX
-from qserver.query.bulk import Batch
+from qserver.query.bulk import RowBatch
 from qserver.web.long_bodies import decode_in_steps
 from qserver.web.requests import NOT_JSON, decoder_of, why_not_json
 
@@ -39,7 +39,7 @@ RECORD_LENGTH_SHORT: Final = 64 * 1024
 
 CELLS_AT_ONCE: Final = 4096
 
-Batches: TypeAlias = Generator[Batch | None, None, None]
+Batches: TypeAlias = Generator[RowBatch | None, None, None]
 """None lets others run."""
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -62,7 +62,7 @@ class ObjectBatches:
         for names, group in groupby(objects, tuple):
             rows: list[Row] = [tuple(each.values()) for each in group]
             for start in range(0, len(rows), ROWS_AT_ONCE):
-                yield Batch(names, rows[start : start + ROWS_AT_ONCE], self._count + start + 1)
+                yield RowBatch(names, rows[start : start + ROWS_AT_ONCE], self._count + start + 1)
             self._count += len(rows)
 
     def of_long(self, text: bytes) -> Batches:
@@ -220,7 +220,7 @@ class CsvDecoder:
         self._in_quotes = (self._in_quotes + len(pieces) - 1) % 2
         return end
 
-    def _long_record(self, records: str) -> Generator[Batch | None, None, str]:
+    def _long_record(self, records: str) -> Generator[RowBatch | None, None, str]:
         """Decode the first record, a long one, a few cells at a time; return the rest.
 
         Only this record may be long: everything before a line end has been taken.
@@ -252,7 +252,7 @@ class CsvDecoder:
             raise self._refuse(STRAY_QUOTE)
         if self._header is None:
             self._begin([each or "" for each in cells])
-            yield Batch(self._names, [], 1)
+            yield RowBatch(self._names, [], 1)
         else:
             if len(cells) < most:
                 raise self._refuse(_cells_differ(len(cells), most))
@@ -283,7 +283,7 @@ class CsvDecoder:
                     cells = [""]  # the only cell is empty
                 if self._header is None:
                     self._begin(cells)
-                    yield Batch(self._names, [], 1)
+                    yield RowBatch(self._names, [], 1)
                     continue
                 if len(cells) != len(self._header):
                     trouble = _cells_differ(len(cells), len(self._header))
@@ -312,8 +312,8 @@ class CsvDecoder:
             return InvalidRequest(f"the header of the CSV {trouble}")
         return refused_row(self._count + 1, trouble)
 
-    def _batch(self, rows: list[Row]) -> Batch:
-        batch = Batch(self._names, rows, self._count + 1)
+    def _batch(self, rows: list[Row]) -> RowBatch:
+        batch = RowBatch(self._names, rows, self._count + 1)
         self._count += len(rows)
         return batch
 

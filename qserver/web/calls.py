@@ -43,7 +43,7 @@ from qserver.web.answers import error_body, error_event
 from qserver.web.compression import Compression, compressed_parts
 from qserver.web.parts import AnswerParts
 from qserver.web.readers import stopping
-from qserver.web.service import UNLIMITED, Service, State
+from qserver.web.service import UNLIMITED, Service, ServiceState
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
 
 JSON: Final = (b"content-type", b"application/json")
@@ -57,7 +57,7 @@ READ_VALUES: Final[Mapping[bytes, Callable[[bytes], object]]] = {
 }
 """How values of heads are read; all others are text."""
 
-STARTING: Final = State.STARTING  # a global, for fast lookup
+STARTING: Final = ServiceState.STARTING  # a global, for fast lookup
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ from qserver.limits import (
     RETRIES_DEFAULT,
 )
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Options
+from qserver.query.results import RunOptions
 from qserver.web import shapes
 from qserver.web.answers import error_body
 from qserver.web.as_of import as_of_given
@@ -237,7 +237,7 @@ class CommitCall(TransactionRouteCall):
 
     def _commit(self, held: Held) -> Generator[Step, Any, Outcome]:
         transaction, sql = held.transaction, held.opened.sql
-        options = Options(
+        options = RunOptions(
             timeout_ms=self.grant.limits.statement_timeout_ms, allowed=allowed_of(self.grant)
         )
         transaction.check_active()

@@ -24,8 +24,7 @@ from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import Grant
 from qserver.control.shares import Shares
 from qserver.durability.page_cache import PageCache
-from qserver.engine.database import DatabaseStatistics
-from qserver.engine.database import State as DatabaseState
+from qserver.engine.database import DatabaseState, DatabaseStatistics
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
@@ -54,7 +53,7 @@ STORAGE_POLL_SECONDS: Final = 1.0
 logger: Final = logging.getLogger("qserver")
 
 
-class State(Enum):
+class ServiceState(Enum):
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
@@ -73,7 +72,7 @@ class Service:
         self.world = world
         self.logs = logs
         self.counters = counters
-        self.state = State.STARTING
+        self.state = ServiceState.STARTING
         self.metrics = Metrics()
         self.bench = Bench()
         self._storage = "ok"
@@ -137,7 +136,7 @@ class Service:
             first_key: str | None = await nursery.start(self.plane.run)
             nursery.start_soon(self.live_queries.run)
             nursery.start_soon(self.feed_readers.run)
-            self.state = State.READY
+            self.state = ServiceState.READY
             try:
                 yield first_key
             finally:
@@ -146,7 +145,7 @@ class Service:
 
     def drain(self) -> None:
         """Make /ready report that the service is stopping, and end what would never end."""
-        self.state = State.DRAINING
+        self.state = ServiceState.DRAINING
         self.live_queries.end()
         self.feed_readers.end()
 
@@ -159,7 +158,7 @@ class Service:
             raise Unauthorized("this route needs an API key", hint=_KEY_HINT)
         if value[:7].lower() != BEARER:
             raise Unauthorized("the Authorization header is not a bearer token", hint=_KEY_HINT)
-        if self.state is State.STARTING:
+        if self.state is ServiceState.STARTING:
             raise DatabaseUnavailable("the service is starting", hint="Try again in a moment.")
         token = value[7:].decode("latin-1")
         return self.plane.grant_nowait(token) or await self.plane.authenticate(token.strip())

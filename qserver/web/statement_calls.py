@@ -29,7 +29,7 @@ from qserver.errors import InvalidRequest, QserverError
 from qserver.http1 import Response
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_DEFAULT
 from qserver.query.results import Once
-from qserver.query.sql_database import Options, Statement, TransactionResult
+from qserver.query.sql_database import RunOptions, Statement, TransactionResult
 from qserver.web.answers import WRITERS, Encoded, Sliced, rows_json, sliced
 from qserver.web.as_of import as_of_of
 from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
@@ -73,10 +73,10 @@ class StatementEndpoint(Endpoint):
         self.options: list[Any] = [None, None]
         """The last grant, and the default options of statements for it; copies share them."""
 
-    def options_of(self, grant: Grant) -> Options:
+    def options_of(self, grant: Grant) -> RunOptions:
         allowed = allowed_of(grant)
         timeout_ms = grant.limits.statement_timeout_ms
-        options = Options(RETRIES_DEFAULT, timeout_ms, ANSWER_ROWS_MAX, None, allowed)
+        options = RunOptions(RETRIES_DEFAULT, timeout_ms, ANSWER_ROWS_MAX, None, allowed)
         self.options[:] = grant, options
         return options
 
@@ -95,7 +95,7 @@ class StatementCall(KeyedCall):
     no_options: tuple[Any, ...]
     """Those defaults."""
     _statements: Sequence[Statement]
-    _options: Options
+    _options: RunOptions
     _form: str
     _opened: OpenDatabase | None = None
     _held: Held | None = None
@@ -272,11 +272,13 @@ class StatementCall(KeyedCall):
             held.release()
 
 
-def _changed(options: Options, request: QueryRequest | TransactionRequest, grant: Grant) -> Options:
+def _changed(
+    options: RunOptions, request: QueryRequest | TransactionRequest, grant: Grant
+) -> RunOptions:
     """The options, with those that the request sets replaced."""
     check_timeout(request.timeout_ms, grant.limits)
     retries, cut_rows = request.max_retries, request.max_rows
-    return Options(
+    return RunOptions(
         options.max_retries if retries is None else retries,
         request.timeout_ms or options.timeout_ms,
         options.max_rows if cut_rows is None else None,

@@ -14,10 +14,10 @@ from qserver.engine.messages import Answer, Append, Commit, Failed
 from qserver.engine.work import Step
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.query.sql_database import Result, SqlDatabase, Statement, TransactionResult
-from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
+from qserver.values.steps import at_once
 from simulations.mutants.mutant import Mutant
 
 

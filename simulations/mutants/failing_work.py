@@ -13,12 +13,12 @@ from qserver.engine.generation import Generation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, ExclusiveCommit, Failed
 from qserver.engine.versions import Versions
-from qserver.engine.work import Steps
+from qserver.engine.work import WorkSteps
 from qserver.errors import CheckViolation, QueryCanceled
 from qserver.storage import find_conflict
-from qserver.storage.pieces import at_once
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
+from qserver.values.steps import at_once
 from simulations.mutants.mutant import Mutant
 from simulations.mutants.shapes import CROWDED
 
@@ -35,7 +35,7 @@ def _keep_turn_on(*errors: type[BaseException]) -> Any:
     """Return the exclusive commit in all cases but these."""
 
     def change(original: Any) -> Any:
-        def commit_exclusively(self: Gateway, generation: Generation, attempt: Any) -> Steps:
+        def commit_exclusively(self: Gateway, generation: Generation, attempt: Any) -> WorkSteps:
             asked: list[ExclusiveCommit] = []
 
             class Lent:
@@ -73,7 +73,7 @@ def _give_back(asked: list[ExclusiveCommit]) -> None:
 
 
 def _commit_what_failed(original: Any) -> Any:
-    def run(self: Gateway, generation: Any, snapshot: Any, attempt: Any) -> Steps:
+    def run(self: Gateway, generation: Any, snapshot: Any, attempt: Any) -> WorkSteps:
         try:
             return (yield from original(self, generation, snapshot, attempt))
         except CheckViolation:
@@ -92,7 +92,7 @@ def _commit_what_failed(original: Any) -> Any:
 
 
 def _tell_what_failed(original: Any) -> Any:
-    def commit(self: Gateway, *arguments: Any) -> Steps:
+    def commit(self: Gateway, *arguments: Any) -> WorkSteps:
         outcome = yield from original(self, *arguments)
         if isinstance(getattr(outcome, "result", None), CheckViolation):
             raise outcome.result

@@ -8,7 +8,7 @@ from typing import Any, Final
 from qserver.durability import recovery
 from qserver.engine import generation, log_writer
 from qserver.engine.versions import EngineRestarted, Versions
-from qserver.storage.pieces import Steps
+from qserver.values.steps import Steps
 from simulations.mutants.mutant import Mutant
 
 

@@ -14,12 +14,12 @@ from qserver.engine.messages import Installed, Own
 from qserver.storage import conflict, find_conflict, ranges, routing
 from qserver.storage.btree import EntryChange, difference, key_at, pages_backward, split
 from qserver.storage.page import Key, Tree
-from qserver.storage.pieces import Steps
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
+from qserver.values.steps import Steps
 from simulations.mutants.mutant import Mutant
 from simulations.mutants.shapes import CROWDED
 from simulations.sizes import JOINED, NARROW

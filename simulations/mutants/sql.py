@@ -15,7 +15,7 @@ from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.sql.ddl import indexes
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.sql.execution import Rows
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -89,7 +89,7 @@ def _forget_what_is_left_early(original: Any) -> Any:
 
 
 def _index_without_footprint(original: Any) -> Any:
-    def build_index(work: Work, *arguments: Any) -> Generator[Any, None, int]:
+    def build_index(work: DdlPort, *arguments: Any) -> Generator[Any, None, int]:
         transaction: Any = work.transaction
         known = len(transaction.ranges)
         done: int = yield from original(work, *arguments)

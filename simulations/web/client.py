@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.errors import OutcomeUnknown, QserverError, RateLimited, TooManyRequests, Unauthorized
-from qserver.query.results import Answered, Options, Statement, TransactionResult
+from qserver.query.results import Answered, RunOptions, Statement, TransactionResult
 from simulations.observations import REQUEST
 from simulations.web.answers import decode, read_answer
 from simulations.web.exchange import Exchange, Reply, head
@@ -46,7 +46,7 @@ class SqlClient:
         self._delay = delay_seconds
 
     async def write(
-        self, front: Front, statements: Sequence[Statement], options: Options, *, single: bool
+        self, front: Front, statements: Sequence[Statement], options: RunOptions, *, single: bool
     ) -> TransactionResult:
         """Send statements that may write; `single`: there is one, and it may go alone."""
         chance = self._chance
@@ -94,15 +94,17 @@ class SqlClient:
         way = chance.random()
         if way < 0.3:
             return await self._ask(
-                front, "/v1/query", _fields(statement), Options(), EVENTS, brief=True
+                front, "/v1/query", _fields(statement), RunOptions(), EVENTS, brief=True
             )
         if not statement.parameters and way < 0.5:
-            return await self._ask(front, "/query", {"sql": statement.sql}, Options(), as_text=True)
+            return await self._ask(
+                front, "/query", {"sql": statement.sql}, RunOptions(), as_text=True
+            )
         if way < 0.65:
             return await self._ask(
-                front, "/v1/transaction", {"statements": [_fields(statement)]}, Options()
+                front, "/v1/transaction", {"statements": [_fields(statement)]}, RunOptions()
             )
-        return await self._ask(front, "/v1/query", _fields(statement), Options())
+        return await self._ask(front, "/v1/query", _fields(statement), RunOptions())
 
     async def ask_as(
         self, front: Front, key: str, path: str, fields: dict[str, Any]
@@ -110,7 +112,7 @@ class SqlClient:
         """Send a request with a key that the caller chooses; `/query` gets the text alone."""
         accept = EVENTS if path == "/v1/query" and self._chance.random() < 0.3 else None
         return await self._ask(
-            front, path, fields, Options(), accept, as_text=path == "/query", key=key
+            front, path, fields, RunOptions(), accept, as_text=path == "/query", key=key
         )
 
     async def open_transaction(self, front: Front) -> tuple[str, int]:
@@ -153,7 +155,7 @@ class SqlClient:
         front: Front,
         path: str,
         fields: dict[str, Any],
-        options: Options | None,
+        options: RunOptions | None,
         accept: bytes | None = None,
         *,
         as_text: bool = False,
@@ -180,7 +182,7 @@ class SqlClient:
         reply = await exchange.send(body, late)
         return self._read(front, reply, key, name)
 
-    def _with(self, fields: dict[str, Any], options: Options | None) -> dict[str, Any]:
+    def _with(self, fields: dict[str, Any], options: RunOptions | None) -> dict[str, Any]:
         if options is not None:
             fields["max_retries"] = options.max_retries
         if options is not None and options.if_version is not None:

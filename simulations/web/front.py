@@ -21,7 +21,7 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.web.app import Application
 from qserver.web.open_transactions import name_of_commit
 from qserver.web.routes.bridge import Bridge
-from qserver.web.service import Service, State
+from qserver.web.service import Service, ServiceState
 from simulations.web.keys import Keys
 from simulations.world import SimulatedWorld
 
@@ -46,7 +46,7 @@ class Front:
         self.world = world
         self.nursery = nursery
         self.service = Service(SETTINGS, world, MemoryLogs(), world.ids.randbytes)
-        self.service.state = State.READY
+        self.service.state = ServiceState.READY
         self.sql = SqlDatabase(database, world, self.service.memory)
         self._opened = OpenDatabase(DATABASE, database, self.sql)
         self.keys = Keys(world, self._opened, self.service.plane)

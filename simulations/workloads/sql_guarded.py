@@ -34,7 +34,7 @@ from qserver.errors import (
     QserverError,
     SerializationFailure,
 )
-from qserver.query.results import Once, Options, Result, Statement
+from qserver.query.results import Once, Result, RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase, TransactionResult
 from simulations.faults import Profile
 from simulations.service import Service
@@ -142,7 +142,7 @@ class SqlGuarded(SqlWorkload):
         statements = [Statement(request.sql.format(request.table, other), given)]
         if not rushes and self.chance.random() < max(0.3, self.profile.long_work):
             statements.insert(self.chance.randrange(2), PAUSE)
-        options = Options(
+        options = RunOptions(
             max_retries=self.profile.max_retries,
             if_version=request.since if request.is_guarded else None,
         )
@@ -159,7 +159,7 @@ class SqlGuarded(SqlWorkload):
             self._unknown[request.table] += request.adds
 
     async def _send(
-        self, service: Service, statements: list[Statement], options: Options, *, rushes: bool
+        self, service: Service, statements: list[Statement], options: RunOptions, *, rushes: bool
     ) -> TransactionResult | QserverError:
         async def send(database: SqlDatabase) -> Outcome:
             self._hint(database, tried=0.0 if rushes else TRIED)
@@ -225,7 +225,7 @@ class SqlGuarded(SqlWorkload):
         async def send(database: SqlDatabase) -> Outcome:
             self._hint(database)
             once = Once(b"name %d" % name, b"use %d" % use, KEPT_SECONDS, _rendered)
-            steps = database.perform(statements, Options(self.profile.max_retries), once=once)
+            steps = database.perform(statements, RunOptions(self.profile.max_retries), once=once)
             self._spent[use].append(service.world.true_time())  # it has looked at the clock
             done: TransactionResult = await run(steps)
             return Outcome(done, done.version)

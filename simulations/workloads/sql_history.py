@@ -33,7 +33,7 @@ from qserver.errors import (
     QserverError,
     UndefinedTable,
 )
-from qserver.query.results import Options, Statement
+from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import Result, SqlDatabase, TransactionResult
 from qserver.storage.snapshot_changes import snapshot_changes
 from simulations.checkers.past import (
@@ -296,7 +296,7 @@ class SqlHistory(SqlWorkload):
             results = []
             for each in sql:
                 await self._dawdle()
-                done = await front.sql.inside(transaction, [Statement(each)], Options())
+                done = await front.sql.inside(transaction, [Statement(each)], RunOptions())
                 results += done.results
             return TransactionResult(results, transaction.version)
         finally:

@@ -24,7 +24,7 @@ from qserver.engine.stored_answers import StoredAnswer, find_answer
 from qserver.engine.work import run
 from qserver.errors import Applied, DivisionByZero, FailedTransaction, SerializationFailure
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Once, Options, Result, Statement
+from qserver.query.results import Once, Result, RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.conflict import Conflict
 from qserver.storage.transaction import Transaction
@@ -110,7 +110,7 @@ class SqlOpen(SqlWorkload):
         async def inside(sql: str, *parameters: Any) -> list[Any]:
             if chance.random() < 0.3:
                 await trio.sleep(chance.expovariate(1.0) * self.profile.delay_seconds * 20)
-            outcome = await database.inside(open_, [Statement(sql, list(parameters))], Options())
+            outcome = await database.inside(open_, [Statement(sql, list(parameters))], RunOptions())
             return outcome.results[0].rows
 
         source, target = chance.sample(range(ACCOUNTS), 2)
@@ -125,7 +125,7 @@ class SqlOpen(SqlWorkload):
         if chance.random() < 0.5:
             await self._make_and_take_back(inside, target)
         else:
-            await database.inside(open_, self._made_and_taken_back(target), Options())
+            await database.inside(open_, self._made_and_taken_back(target), RunOptions())
         if looks:
             self.expect(await inside(SUM) == [(TOTAL,)], f"{number} has made money")
         if chance.random() < 0.3:
@@ -139,7 +139,7 @@ class SqlOpen(SqlWorkload):
         if chance.random() < 0.15:
             raise _LeftBehind
         answer = StoredAnswer(b"", float("inf"), b"", b"")
-        steps = database.committing(open_, Options(), (_name(number), answer), str(number))
+        steps = database.committing(open_, RunOptions(), (_name(number), answer), str(number))
         outcome: Outcome = await run(steps)
         return Outcome(outcome.version, outcome.version)
 
@@ -200,14 +200,14 @@ class SqlOpen(SqlWorkload):
             statements[1:1] = [Statement("SAVEPOINT a"), Statement(MAKE, [1])]
         for expected in (DivisionByZero, FailedTransaction):
             try:
-                await database.inside(open_, statements, Options())
+                await database.inside(open_, statements, RunOptions())
             except expected:
                 pass
             else:
                 self.problems.append(f"a step of {number} did not fail")
         if self.chance.random() < 0.5:
             try:
-                await run(database.committing(open_, Options()))
+                await run(database.committing(open_, RunOptions()))
             except FailedTransaction:
                 service.world.reach("a failed open transaction was not committed")
             else:

@@ -32,7 +32,7 @@ from qserver.errors import (
     SerializationFailure,
     TransactionNotFound,
 )
-from qserver.query.results import Once, Options, Result, Statement
+from qserver.query.results import Once, Result, RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 from simulations.faults import Profile
@@ -141,13 +141,13 @@ class SqlSteps(SqlWorkload):
         program.opened = transaction.version
 
         async def ask(statements: list[Statement]) -> list[Result]:
-            return (await database.inside(transaction, statements, Options())).results
+            return (await database.inside(transaction, statements, RunOptions())).results
 
         try:
             await self._go_through(program, ask)
             answer = StoredAnswer(b"", float("inf"), b"", b"")
             outcome: Outcome = await run(
-                database.committing(transaction, Options(), (program.name, answer))
+                database.committing(transaction, RunOptions(), (program.name, answer))
             )
             program.affected = transaction.rows_changed - 1
             return outcome

@@ -44,8 +44,8 @@ from qserver.errors import (
     UniqueViolation,
 )
 from qserver.query.sql_database import (
-    Options,
     Result,
+    RunOptions,
     SqlDatabase,
     Statement,
     TransactionResult,
@@ -152,7 +152,7 @@ class SqlWorkload(Workload):
     ) -> TransactionResult | QserverError:
         """Send statements, by HTTP or straight to the engine."""
         timeout_ms = self._timeout(service)
-        options = Options(self.profile.max_retries, timeout_ms)
+        options = RunOptions(self.profile.max_retries, timeout_ms)
         at_once = self.chance.random() < BEGUN_AT_ONCE
 
         async def send(database: SqlDatabase) -> Outcome:
@@ -180,7 +180,7 @@ class SqlWorkload(Workload):
         service: Service,
         database: SqlDatabase,
         statements: Sequence[Statement],
-        options: Options,
+        options: RunOptions,
         at_once: bool,
     ) -> TransactionResult:
         """Write by a task that waits for the end, or by a callback."""
@@ -203,7 +203,7 @@ class SqlWorkload(Workload):
         service: Service,
         database: SqlDatabase,
         statements: Sequence[Statement],
-        options: Options,
+        options: RunOptions,
     ) -> TransactionResult:
         """Begin the statements without waiting, and wait here for the callback."""
         world = service.world
@@ -314,7 +314,7 @@ async def _execute(_: Service, database: SqlDatabase, sql: str, parameters: list
 async def _begin_reading(
     service: Service, database: SqlDatabase, sql: str, parameters: list[Any]
 ) -> Result:
-    result, rest = begin(database.perform((Statement(sql, parameters),), Options()))
+    result, rest = begin(database.perform((Statement(sql, parameters),), RunOptions()))
     if rest is None:
         service.world.reach("a statement was answered without waiting")
     else:

@@ -9,7 +9,7 @@ import pytest
 from qserver.engine.work import run
 from qserver.errors import FeatureNotSupported, NoActiveTransaction, QserverError
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Options, Statement
+from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from tests.differential.engines import Postgres, outcome_of
 from tests.sql.databases import opened_sql
@@ -73,7 +73,7 @@ async def in_steps(sql: SqlDatabase, texts: list[str], chance: Random) -> Ends:
                 rest = []
                 for text in texts:
                     await do(sql, opened, text)
-        await run(sql.committing(opened, Options()))
+        await run(sql.committing(opened, RunOptions()))
     except QserverError as failed:
         error = failed.code
     finally:
@@ -82,7 +82,7 @@ async def in_steps(sql: SqlDatabase, texts: list[str], chance: Random) -> Ends:
 
 
 async def do(sql: SqlDatabase, opened: OpenTransaction, *texts: str) -> None:
-    await sql.inside(opened, [Statement(text) for text in texts], Options())
+    await sql.inside(opened, [Statement(text) for text in texts], RunOptions())
 
 
 def in_postgres(postgres: Postgres, texts: list[str]) -> Ends:

@@ -8,12 +8,12 @@ from qserver.durability.port import Log, StoredRecord
 from qserver.durability.records import FORMAT, LogRecord, encode_record, encode_trees
 from qserver.durability.saved_pages import SavedPages
 from qserver.storage.catalog import changes_to_plain
-from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import Writes
 from qserver.values.schema import Column, define_table
+from qserver.values.steps import at_once
 from qserver.values.types import INTEGER, TEXT
 from tests.values.making import define_index
 

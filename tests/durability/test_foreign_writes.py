@@ -12,7 +12,7 @@ import trio
 
 from qserver.durability.port import StoredRecord
 from qserver.durability.sqlite import SqliteLog, open_log
-from qserver.engine.database import Database, State
+from qserver.engine.database import Database, DatabaseState
 from qserver.errors import Applied, LogFailed, LogTaken
 from qserver.storage.snapshot import Snapshot
 from tests.engine import counters
@@ -134,5 +134,5 @@ async def test_the_database_ends_when_its_file_is_written_by_another(tmp_path: P
         await intrude(path, snapshot.version + 2, "is killed")
         with pytest.raises(LogTaken) as caught:
             await database.transact(counters.increment(1))
-        assert caught.value.applied is Applied.NO and database.state is State.TAKEN
+        assert caught.value.applied is Applied.NO and database.state is DatabaseState.TAKEN
         nursery.cancel_scope.cancel()

@@ -24,11 +24,11 @@ from qserver.durability.records import (
 from qserver.durability.seal import PIECE_BYTES, sealed
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain, changes_to_plain
-from qserver.storage.pieces import at_once
 from qserver.storage.transaction import Definitions
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
 from qserver.values.schema import Column, Table, define_table
+from qserver.values.steps import at_once
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,

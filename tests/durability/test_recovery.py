@@ -17,9 +17,9 @@ from qserver.durability.records import FORMAT, LogRecord, encode_record_in_piece
 from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover, recover_from
 from qserver.durability.seal import PIECE_BYTES
 from qserver.errors import DataCorrupted
-from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import empty_snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
+from qserver.values.steps import at_once
 from tests.durability.histories import History, entries_of, run_step, stored
 from tests.storage.databases import ranges_of
 

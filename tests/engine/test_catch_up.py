@@ -12,9 +12,9 @@ from qserver.engine.catch_up import LogCatchUp
 from qserver.engine.feed import FeedVersion
 from qserver.errors import ReaderTooSlow
 from qserver.query.sql_database import SqlDatabase
-from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
+from qserver.values.steps import at_once
 from tests.sql.databases import opened_sql
 
 Told = tuple[int, str, object, object]

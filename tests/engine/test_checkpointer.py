@@ -15,7 +15,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.port import NO_PARTS, CheckpointParts, Log, StoredPage
 from qserver.durability.sqlite import open_log
 from qserver.engine.checkpointer import CheckpointerStatistics, CheckpointPolicy
-from qserver.engine.database import Database, State
+from qserver.engine.database import Database, DatabaseState
 from qserver.errors import LogFailed, OutcomeUnknown
 from qserver.limits import CHECKPOINT_RETRY_SECONDS
 from tests.engine import counters, fakes
@@ -198,7 +198,7 @@ async def test_closing_takes_a_last_checkpoint_and_the_next_start_needs_no_log(
             await database.transact(counters.create(5))
             await database.transact(counters.increment(3))
             await database.close()
-        assert database.state is State.CLOSED
+        assert database.state is DatabaseState.CLOSED
         assert await log.read(0, 10) == []
     async with await open_log(tmp_path / "data") as log:
         again = Database(log, Laboratory(), shards=8)
@@ -224,7 +224,7 @@ async def test_closing_where_no_checkpoint_can_be_saved_loses_nothing() -> None:
 
 
 async def test_after_recovery_somebody_is_told_before_anybody_works() -> None:
-    told: list[State] = []
+    told: list[DatabaseState] = []
 
     def tell() -> None:
         told.append(database.state)
@@ -232,7 +232,7 @@ async def test_after_recovery_somebody_is_told_before_anybody_works() -> None:
     database = Database(MemoryLog(), Laboratory(), after_recovery=tell)
     async with trio.open_nursery() as nursery:
         await nursery.start(database.run)
-        assert told == [State.RECOVERING]
+        assert told == [DatabaseState.RECOVERING]
         nursery.cancel_scope.cancel()
 
 

@@ -15,14 +15,14 @@ from qserver.engine.conflict_origin import Writers
 from qserver.engine.work import run
 from qserver.errors import SerializationFailure
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Options, Statement
+from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.conflict import Conflict
 from qserver.storage.snapshot import empty_snapshot
 from qserver.storage.transaction import Transaction
 from tests.sql.databases import opened_sql
 
-OPTIONS = Options()
+OPTIONS = RunOptions()
 READ = "SELECT v FROM a WHERE id = 7"
 
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from qserver.engine.database import Database, DatabaseStatistics, State
+from qserver.engine.database import Database, DatabaseState, DatabaseStatistics
 from qserver.engine.gateway import GatewayStatistics, Outcome
 from qserver.engine.history import HistoryStatistics
 from qserver.errors import (
@@ -222,7 +222,7 @@ async def test_what_was_recovered_is_read_during_the_pause_before_commits_go_on(
             await until_restarted(database, restarts)
         restarted = trio.current_time()
         assert (await counters.read(database, counters.look(1))).version == 1
-        assert trio.current_time() == restarted and database.state is State.RECOVERING
+        assert trio.current_time() == restarted and database.state is DatabaseState.RECOVERING
         await database.transact(counters.increment(1))
         assert trio.current_time() - restarted > 1
 
@@ -267,7 +267,7 @@ async def test_while_the_log_cannot_be_read_requests_wait_and_go_on_when_it_heal
         log.fails_read = False
         await trio.sleep(10)
         assert (writing.outcome, reading.outcome) == (Outcome([1], 2), Outcome(0, 1))
-        assert database.state is State.OPEN
+        assert database.state is DatabaseState.OPEN
 
 
 async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_snapshot(
@@ -285,7 +285,7 @@ async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_snapshot(
             assert await counters.read(database, counters.look(1)) == Outcome(1, 2)
             await trio.sleep(20)
         assert database.snapshots.take() is not None
-        assert (database.state, writing.outcomes) == (State.RECOVERING, [])
+        assert (database.state, writing.outcomes) == (DatabaseState.RECOVERING, [])
         assert database.statistics().log_failed
         log.fails_after_append = log.fails_read = False
         await trio.sleep(10)
@@ -319,12 +319,12 @@ async def test_a_log_that_cannot_be_read_at_first_delays_the_opening(
 
         async def heal() -> None:
             await trio.sleep(60)
-            assert database.state is State.RECOVERING
+            assert database.state is DatabaseState.RECOVERING
             log.fails_read = False
 
         nursery.start_soon(heal)
         await nursery.start(database.run)
-        assert database.state is State.OPEN
+        assert database.state is DatabaseState.OPEN
         nursery.cancel_scope.cancel()
 
 
@@ -367,7 +367,7 @@ async def test_a_log_that_lost_its_end_while_the_disk_was_away_is_refused(
         log._last = 1
         log.fails_before_append = log.fails_read = False
         await trio.sleep(10)
-        assert database.state is State.REFUSED and database.snapshots.take() is None
+        assert database.state is DatabaseState.REFUSED and database.snapshots.take() is None
         assert str(database.trouble) == "the log ends with version 1, and 2 was durable"
 
 
@@ -395,7 +395,7 @@ async def check_refused(database: Database, world: Laboratory) -> None:
             await call(counters.look(1))
         assert str(caught.value) == "database main is refused"
         assert caught.value.detail == "a record of the log does not match its checksum"
-    assert database.state is State.REFUSED
+    assert database.state is DatabaseState.REFUSED
     assert world.reports[-1] == (
         "database main cannot be opened: <data_corrupted XX001:"
         " a record of the log does not match its checksum, not applied>"

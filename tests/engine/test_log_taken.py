@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.durability.port import NO_PARTS, CheckpointParts, StoredPage, StoredRecord
-from qserver.engine.database import Database, State
+from qserver.engine.database import Database, DatabaseState
 from qserver.engine.gateway import Outcome
 from qserver.errors import Applied, LogTaken, OutcomeUnknown, QserverError
 from tests.engine import counters
@@ -91,7 +91,7 @@ async def test_the_database_ends_and_refuses_everything_with_the_reason(
         with pytest.raises(LogTaken) as caught:
             await old.transact(counters.increment(1))
         assert (caught.value.applied, caught.value.retryable) == (Applied.NO, True)
-        assert old.state is State.TAKEN and old.snapshots.take() is None
+        assert old.state is DatabaseState.TAKEN and old.snapshots.take() is None
         for call in (old.transact, partial(counters.read, old)):
             with pytest.raises(LogTaken, match="another process writes the log"):
                 await call(counters.look(1))
@@ -159,7 +159,7 @@ async def test_a_checkpoint_that_meets_the_other_ends_the_database_too(
         async with opened(Owner(shared)):
             with pytest.raises(LogTaken):
                 await old.checkpoint()
-        assert old.state is State.TAKEN
+        assert old.state is DatabaseState.TAKEN
 
 
 async def test_a_log_that_was_taken_while_the_database_fell_is_not_read_again(
@@ -173,7 +173,7 @@ async def test_a_log_that_was_taken_while_the_database_fell_is_not_read_again(
             while True:
                 await trio.sleep(1)
                 await old.transact(counters.look(1))
-        assert old.state is State.TAKEN
+        assert old.state is DatabaseState.TAKEN
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -17,9 +17,9 @@ from qserver.engine.messages import Answer, Append, Committed
 from qserver.engine.versions import Versions
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog, changes_from_plain
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Trees
 from qserver.storage.snapshot import Snapshot, empty_snapshot
+from qserver.values.steps import at_once
 from tests.engine import counters
 from tests.engine.fakes import HeldLog
 

@@ -16,11 +16,11 @@ from qserver.engine.sequence_states import drop_state, put_state, state_of
 from qserver.engine.sequences import Sequences
 from qserver.errors import OutcomeUnknown
 from qserver.limits import SEQUENCE_BLOCK
-from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
+from qserver.values.steps import at_once
 
 Step = tuple[str, int]
 

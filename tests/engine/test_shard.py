@@ -18,12 +18,12 @@ from qserver.storage.btree import get, split
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
 from qserver.storage.page import EMPTY
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees, by_tree
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Predicate, Snapshot, empty_snapshot
 from qserver.storage.transaction import ScannedRange
 from qserver.storage.writes import changed
+from qserver.values.steps import at_once
 
 TREE = 7
 WHOLE = Range(TREE, None, None, 3)

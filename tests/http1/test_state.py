@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from qserver.http1.connection import Connection
-from qserver.http1.state import TRANSITIONS, State
+from qserver.http1.state import TRANSITIONS, Phase
 from qserver.http1.transport import PlainTransport
 from tests.http1.ways import Ways, alone, expected, fast
 
 
-def reachable(start: State) -> set[State]:
+def reachable(start: Phase) -> set[Phase]:
     found, todo = {start}, [start]
     while todo:
         for state in TRANSITIONS[todo.pop()]:
@@ -21,29 +21,29 @@ def reachable(start: State) -> set[State]:
 
 
 def test_every_state_is_reached_and_every_one_leads_to_the_end() -> None:
-    assert TRANSITIONS.keys() == set(State)
-    assert reachable(State.OPENING) == set(State)
-    for state in State:
-        assert State.CLOSED in reachable(state)
+    assert TRANSITIONS.keys() == set(Phase)
+    assert reachable(Phase.OPENING) == set(Phase)
+    for state in Phase:
+        assert Phase.CLOSED in reachable(state)
         assert state.followers == TRANSITIONS[state]
-    assert TRANSITIONS[State.CLOSED] == ()
+    assert TRANSITIONS[Phase.CLOSED] == ()
 
 
 class Traced(Connection):
     """Notes the states that it passes through."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> Phase:
         return self.trace[-1]
 
     @state.setter
-    def state(self, state: State) -> None:
+    def state(self, state: Phase) -> None:
         if not hasattr(self, "trace"):
-            self.trace: list[State] = []
+            self.trace: list[Phase] = []
         self.trace.append(state)
 
 
-IDLE, HANDLING, PENDING = State.IDLE, State.HANDLING, State.PENDING
+IDLE, HANDLING, PENDING = Phase.IDLE, Phase.HANDLING, Phase.PENDING
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ IDLE, HANDLING, PENDING = State.IDLE, State.HANDLING, State.PENDING
         (b"quick", [HANDLING, IDLE]),
         (b"slow", [HANDLING, IDLE]),
         (b"later", [HANDLING, PENDING, HANDLING, IDLE]),
-        (b"large", [HANDLING, State.SENDING, IDLE]),
-        (b"later large", [HANDLING, PENDING, HANDLING, State.SENDING, IDLE]),
+        (b"large", [HANDLING, Phase.SENDING, IDLE]),
+        (b"later large", [HANDLING, PENDING, HANDLING, Phase.SENDING, IDLE]),
     ],
 )
 async def test_a_request_passes_through_the_states_of_its_way(
-    body: bytes, passes: list[State]
+    body: bytes, passes: list[Phase]
 ) -> None:
     ways = Ways()
     async with alone(PlainTransport, ways, connection_of=Traced) as (_, connection, _, client):
@@ -67,7 +67,7 @@ async def test_a_request_passes_through_the_states_of_its_way(
             await ways.until_begun()
             ways.settle()
         assert (await client.answer()).body == expected(body)
-        assert connection.trace == [State.OPENING, IDLE, *passes]
+        assert connection.trace == [Phase.OPENING, IDLE, *passes]
         assert connection.trace[-1] is IDLE
 
 
@@ -75,14 +75,14 @@ async def test_a_head_in_pieces_and_a_refusal_pass_through_theirs() -> None:
     async with alone(PlainTransport, connection_of=Traced) as (_, connection, _, client):
         assert isinstance(connection, Traced)
         await client.send(fast(b"quick")[:20])
-        while connection.state is not State.HEAD:
+        while connection.state is not Phase.HEAD:
             await client.stream.wait_send_all_might_not_block()
         assert (await client.ask(fast(b"quick")[20:])).body == b"fast quick"
         assert (await client.ask(b"nonsense\r\n\r\n")).status == 400
         assert await client.rest() == b""
         await client.stream.aclose()
-        served = [State.HEAD, HANDLING, IDLE]
-        assert connection.trace[2:7] == [*served, HANDLING, State.LINGERING]
+        served = [Phase.HEAD, HANDLING, IDLE]
+        assert connection.trace[2:7] == [*served, HANDLING, Phase.LINGERING]
 
 
 async def test_a_move_that_the_table_does_not_have_is_our_mistake() -> None:

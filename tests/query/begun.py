@@ -17,7 +17,7 @@ from qserver.errors import QserverError
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.sql_database import (
-    Options,
+    RunOptions,
     SqlDatabase,
     Statement,
     TransactionResult,
@@ -92,7 +92,7 @@ def send(
     ends = Ends()
     begun: TransactionResult | Exception | Rest | None
     try:
-        begun = begin_nowait(database, statements, Options(allowed=allowed), ends)
+        begun = begin_nowait(database, statements, RunOptions(allowed=allowed), ends)
     except QserverError as error:
         begun = error
     assert ends.told == [], "nobody is told before the caller goes on"
@@ -102,7 +102,7 @@ def send(
 
 
 def begin_nowait(
-    database: SqlDatabase, statements: Sequence[Statement], options: Options, ends: Ends
+    database: SqlDatabase, statements: Sequence[Statement], options: RunOptions, ends: Ends
 ) -> TransactionResult | Rest | None:
     """The result, or the rest that a task has to wait for; None if `ends` is told of the end."""
     result, rest = work.begin(database.perform(statements, options))

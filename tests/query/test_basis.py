@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from qserver.query.basis import Basis
-from qserver.query.results import Options, Statement
+from qserver.query.results import RunOptions, Statement
 from tests.sql.databases import opened_sql
 
 QUERY = Statement("SELECT v FROM a WHERE id = 1")
@@ -30,7 +30,7 @@ async def test_versions_that_a_reader_of_changes_has_made_have_different_bases()
             return False
 
         for version in range(begin, begin + 5):
-            found = await sql.read(QUERY, Options(as_of=version), keep)
+            found = await sql.read(QUERY, RunOptions(as_of=version), keep)
             assert found is not None and found.results[0].rows == [(version - begin,)]
         assert None not in bases
         assert len(set(bases)) == len(bases)

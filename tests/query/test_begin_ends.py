@@ -18,7 +18,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.port import StoredRecord
 from qserver.engine.work import Rest, finish
 from qserver.errors import OutcomeUnknown, UniqueViolation
-from qserver.query.sql_database import Options, Statement, TransactionResult
+from qserver.query.sql_database import RunOptions, Statement, TransactionResult
 from qserver.sql.parameters import Given
 from tests.engine.fakes import HeldLog, Observed, until_restarted
 from tests.query.begun import (
@@ -355,7 +355,7 @@ async def test_while_a_database_recovers_a_request_waits_for_it() -> None:
         world.kill("log")
         await until_restarted(database.database)
         ends = Ends()
-        begun = begin_nowait(database, [Statement(INCREMENT, [0])], Options(), ends)
+        begun = begin_nowait(database, [Statement(INCREMENT, [0])], RunOptions(), ends)
         assert isinstance(begun, Rest)
         log.fails_read = False
         assert (await finish(begun)).results[0].rows == [(2,)]

@@ -10,8 +10,8 @@ from qserver.engine.work import Rest, finish
 from qserver.errors import Forbidden, QserverError, QueryCanceled
 from qserver.query.permissions import Allowed
 from qserver.query.sql_database import (
-    Options,
     Result,
+    RunOptions,
     SqlDatabase,
     Statement,
     TransactionResult,
@@ -22,7 +22,7 @@ from tests.query.begun import Ends, begin_nowait, count_runs, ended, plan_of
 from tests.sql.databases import opened_sql
 
 ROWS = 5000
-ANY = Options()
+ANY = RunOptions()
 
 
 async def filled(database: SqlDatabase) -> None:
@@ -33,13 +33,13 @@ async def filled(database: SqlDatabase) -> None:
 
 
 def begin(
-    database: SqlDatabase, sql: str, given: Given = None, options: Options = ANY
+    database: SqlDatabase, sql: str, given: Given = None, options: RunOptions = ANY
 ) -> TransactionResult | Rest:
     return begin_all(database, [Statement(sql, given)], options)
 
 
 def begin_all(
-    database: SqlDatabase, statements: list[Statement], options: Options = ANY
+    database: SqlDatabase, statements: list[Statement], options: RunOptions = ANY
 ) -> TransactionResult | Rest:
     ends = Ends()
     begun = begin_nowait(database, statements, options, ends)
@@ -170,7 +170,7 @@ async def test_what_takes_long_goes_on_where_it_yielded_and_is_run_once(sql: str
 async def test_what_takes_too_long_ends_at_its_deadline() -> None:
     async with opened_sql() as database:
         await database.execute("SELECT count(*) FROM generate_series(1, 10)")
-        options = Options(timeout_ms=50)
+        options = RunOptions(timeout_ms=50)
         begun = begin(database, "SELECT count(*) FROM generate_series(1, 100000000)", None, options)
         assert isinstance(begun, Rest)
         with pytest.raises(QueryCanceled):
@@ -180,13 +180,13 @@ async def test_what_takes_too_long_ends_at_its_deadline() -> None:
 @pytest.mark.parametrize(
     ("options", "rows", "truncated"),
     [
-        (Options(cut_rows=3), 3, True),
-        (Options(cut_rows=2000), 2000, True),
+        (RunOptions(cut_rows=3), 3, True),
+        (RunOptions(cut_rows=2000), 2000, True),
         (ANY, ROWS, False),
     ],
 )
 async def test_of_too_many_rows_the_first_are_given(
-    options: Options, rows: int, truncated: bool
+    options: RunOptions, rows: int, truncated: bool
 ) -> None:
     async with opened_sql() as database:
         await filled(database)
@@ -243,10 +243,10 @@ async def test_who_may_read_only_reads_and_who_may_only_write_does_not() -> None
         sql = "SELECT a FROM t WHERE id = 1"
         expected = await database.execute(sql)
         reader, writer = Allowed(write=False, define=False), Allowed(read=False)
-        begun = begin(database, sql, None, Options(allowed=reader))
+        begun = begin(database, sql, None, RunOptions(allowed=reader))
         assert isinstance(begun, TransactionResult) and begun.results == [expected]
         with pytest.raises(Forbidden):
-            begin(database, sql, None, Options(allowed=writer))
+            begin(database, sql, None, RunOptions(allowed=writer))
 
 
 @pytest.mark.parametrize(

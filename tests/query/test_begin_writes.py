@@ -23,7 +23,7 @@ from qserver.engine.messages import Commit
 from qserver.engine.work import Rest, finish
 from qserver.errors import Forbidden, QserverError, TooManyRequests
 from qserver.query.permissions import Allowed
-from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
+from qserver.query.sql_database import RunOptions, SqlDatabase, Statement, TransactionResult
 from qserver.sql.parameters import Given
 from tests.engine.fakes import Laboratory
 from tests.query.begun import (
@@ -221,7 +221,7 @@ async def test_a_plan_that_yields_is_no_longer_left_to_the_coordinator() -> None
         assert isinstance(outcome, Rest), "the coordinator could not run it"
         assert (await finish(outcome)).retries == 0, "that is no conflict"
         assert plan_of(database, sql).may_yield
-        begun = begin_nowait(database, both, Options(), Ends())
+        begun = begin_nowait(database, both, RunOptions(), Ends())
         assert isinstance(begun, Rest), "it is tried here, and yields"
         await finish(begun)
         assert await hits(database) == 3
@@ -287,7 +287,7 @@ async def test_before_a_database_can_be_read_everything_has_to_wait() -> None:
     world = Laboratory()
     database = SqlDatabase(Database(MemoryLog(), world, shards=1), world)
     ends = Ends()
-    begun = begin_nowait(database, [Statement(INCREMENT, [0])], Options(), ends)
+    begun = begin_nowait(database, [Statement(INCREMENT, [0])], RunOptions(), ends)
     assert isinstance(begun, Rest)
     begun.close()
     assert ends.told == []
@@ -386,7 +386,7 @@ async def test_a_number_of_one_that_found_the_mailbox_full_is_the_next_one() -> 
         told: list[Ends] = []
         ends = Ends()
         with pytest.raises(TooManyRequests):
-            while begin_nowait(database, [Statement(SERIAL, [1])], Options(), ends) is None:
+            while begin_nowait(database, [Statement(SERIAL, [1])], RunOptions(), ends) is None:
                 told.append(ends)
                 ends = Ends()
                 assert len(told) <= 3, "the mailbox is small"

@@ -13,9 +13,9 @@ from qserver.errors import (
     SerializationFailure,
     UniqueViolation,
 )
-from qserver.query.bulk import Batch, BulkInsert
+from qserver.query.bulk import BulkInsert, RowBatch
 from qserver.query.bulk_values import ELEMENTS_MAX, array_writer, bounded, column_of
-from qserver.query.results import Options
+from qserver.query.results import RunOptions
 from qserver.values.types import DOUBLE, INTEGER, NUMERIC, array_of
 from tests.sql.databases import opened_sql
 
@@ -24,10 +24,10 @@ async def test_more_than_a_transaction_may_hold_is_refused() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (a INT PRIMARY KEY)")
         transaction = await database.open(bytes_most=500_000)
-        insert = BulkInsert(database, transaction, "t", "error", Options())
+        insert = BulkInsert(database, transaction, "t", "error", RunOptions())
         with pytest.raises(OutOfMemory, match="more memory than one transaction") as caught:
             for start in range(0, 100_000, 500):
-                await insert.add(Batch(("a",), [(start + at,) for at in range(500)], start + 1))
+                await insert.add(RowBatch(("a",), [(start + at,) for at in range(500)], start + 1))
         assert 500 <= insert.affected_rows < 5000
         assert f"row {insert.affected_rows + 1}." in str(caught.value.detail)
         transaction.release()
@@ -38,8 +38,8 @@ async def test_a_key_that_another_takes_meanwhile_is_a_conflict() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (a INT PRIMARY KEY)")
         transaction = await database.open()
-        insert = BulkInsert(database, transaction, "t", "error", Options())
-        await insert.add(Batch(("a",), [(at,) for at in range(10)], 1))
+        insert = BulkInsert(database, transaction, "t", "error", RunOptions())
+        await insert.add(RowBatch(("a",), [(at,) for at in range(10)], 1))
         await database.execute("INSERT INTO t VALUES (7)")
         with pytest.raises(SerializationFailure):
             await insert.commit()
@@ -53,10 +53,10 @@ async def test_the_bad_row_is_found_wherever_it_is(bad: int) -> None:
         await database.execute("CREATE TABLE t (a INT PRIMARY KEY)")
         await database.execute("INSERT INTO t VALUES (-1)")
         transaction = await database.open()
-        insert = BulkInsert(database, transaction, "t", "error", Options())
+        insert = BulkInsert(database, transaction, "t", "error", RunOptions())
         rows = [(-1 if at == bad else at,) for at in range(1000)]
         with pytest.raises(UniqueViolation) as caught:
-            await insert.add(Batch(("a",), rows, 1001))
+            await insert.add(RowBatch(("a",), rows, 1001))
         assert caught.value.row == 1001 + bad
         transaction.release()
 

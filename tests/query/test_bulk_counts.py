@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from qserver.errors import QserverError, UniqueViolation
-from qserver.query.bulk import Batch, BulkInsert, OnConflict
-from qserver.query.results import Options
+from qserver.query.bulk import BulkInsert, OnConflict, RowBatch
+from qserver.query.results import RunOptions
 from qserver.query.sql_database import SqlDatabase
 from simulations.mutants import Mutant, planted
 from simulations.mutants.mutant import edited
@@ -50,7 +50,7 @@ def take(rows: Rows, row: tuple[Any, ...], names: tuple[str, ...], on_conflict: 
     return int(not taken)
 
 
-def draw_batch(chance: Random, rows: Rows, first: int) -> Batch:
+def draw_batch(chance: Random, rows: Rows, first: int) -> RowBatch:
     names = chance.choice((("a", "b", "u"), ("b", "u", "a"), ("a", "b")))
     known, new = chance.choice(((0, 1), (1, 0), (1, 1), (3, 1)))
     pool = [*[*rows] * known, *[(0, key) for key in range(KEYS)] * new] or [(0, 0)]
@@ -60,16 +60,16 @@ def draw_batch(chance: Random, rows: Rows, first: int) -> Batch:
     made = [
         {"a": a, "b": b, "u": rows.get((a, b), (0, 0, chance.randrange(30)))[2]} for a, b in chosen
     ]
-    return Batch(names, [tuple(each[name] for name in names) for each in made], first)
+    return RowBatch(names, [tuple(each[name] for name in names) for each in made], first)
 
 
 async def load(chance: Random, sql: SqlDatabase, rows: Rows, on_conflict: OnConflict) -> str | None:
     """Send one load, to the engine and to the model; return where they differ."""
     transaction = await sql.open()
-    insert = BulkInsert(sql, transaction, "t", on_conflict, Options())
+    insert = BulkInsert(sql, transaction, "t", on_conflict, RunOptions())
     after, affected, first = dict(rows), 0, 1
     got = expected = None
-    sent: list[Batch] = []
+    sent: list[RowBatch] = []
     try:
         for _ in range(chance.randint(1, 4)):
             batch = draw_batch(chance, after, first)

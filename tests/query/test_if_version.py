@@ -13,7 +13,7 @@ import trio
 
 from qserver.engine.work import run
 from qserver.errors import SerializationFailure
-from qserver.query.results import Options
+from qserver.query.results import RunOptions
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.storage.conflict import Conflict
 from tests.sampling import sampled
@@ -150,7 +150,7 @@ async def test_a_statement_runs_if_no_table_that_it_touches_has_changed(sql: str
         await database.transaction(statement, if_version=newest)
 
 
-PLAIN = Options()
+PLAIN = RunOptions()
 CONCURRENT = [sql for sql, touched in TOUCHED.items() if "log" in touched]
 LONG = "insert into alone select i from generate_series(1000, 4000) as i"
 """A statement that lets others run."""

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pytest
 
 from qserver.query.sql_database import (
-    Options,
+    RunOptions,
     SqlDatabase,
     Statement,
     TransactionResult,
@@ -42,7 +42,7 @@ async def execute(database: SqlDatabase, sql: str) -> None:
 
 async def begin(database: SqlDatabase, sql: str) -> None:
     ends = Ends()
-    begun = begin_nowait(database, [Statement(sql, [1])], Options(), ends)
+    begun = begin_nowait(database, [Statement(sql, [1])], RunOptions(), ends)
     assert isinstance(begun or await ends.wait(), TransactionResult)
 
 

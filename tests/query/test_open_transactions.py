@@ -16,7 +16,7 @@ from qserver.errors import (
 )
 from qserver.query import open_transaction as module
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
 from qserver.storage.conflict import Conflict
 from tests.sql.databases import opened_sql
 
@@ -32,7 +32,7 @@ async def opened(rows: int = 3) -> AsyncIterator[SqlDatabase]:
 
 
 async def do(database: SqlDatabase, transaction: OpenTransaction, *sql: str) -> list[object]:
-    outcome = await database.inside(transaction, [Statement(each) for each in sql], Options())
+    outcome = await database.inside(transaction, [Statement(each) for each in sql], RunOptions())
     return [row[0] for row in outcome.results[-1].rows]
 
 
@@ -109,7 +109,7 @@ async def test_values_of_sequences_are_drawn_once_however_often_a_step_runs() ->
         ids = [*first, *second, *third]
         assert len(set(ids)) == len(ids) == 601
         for transaction in (one, other):
-            await run(database.committing(transaction, Options()))
+            await run(database.committing(transaction, RunOptions()))
         assert (await database.execute("SELECT count(*) FROM s")).rows == [(601,)]
 
 
@@ -124,7 +124,7 @@ async def test_a_conflict_names_the_statement_that_read_first() -> None:
         await do(database, transaction, "SELECT a FROM t WHERE id IN (1, 2)")
         await database.execute("UPDATE t SET a = 'theirs' WHERE id = 1")
         with pytest.raises(SerializationFailure) as caught:
-            await run(database.committing(transaction, Options()))
+            await run(database.committing(transaction, RunOptions()))
         assert conflict_of(caught.value).statement == 3
         transaction.release()
 
@@ -136,6 +136,6 @@ async def test_a_redefinition_meanwhile_is_a_conflict() -> None:
         await database.execute("ALTER TABLE t ADD COLUMN b INT")
         assert await do(database, transaction, "SELECT a FROM t WHERE id = 3") == ["mine"]
         with pytest.raises(SerializationFailure) as caught:
-            await run(database.committing(transaction, Options()))
+            await run(database.committing(transaction, RunOptions()))
         assert conflict_of(caught.value).table == "t"
         transaction.release()

@@ -23,7 +23,7 @@ from qserver.errors import (
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.savepoints import run_with_savepoints
-from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
 from qserver.storage.conflict import Conflict
 from qserver.storage.transaction import Transaction
 from tests.sql.databases import opened_sql
@@ -44,7 +44,7 @@ async def send(sql: SqlDatabase, *texts: str, **options: Any) -> list[Any]:
 
 
 async def do(sql: SqlDatabase, transaction: OpenTransaction, *texts: str) -> list[Any]:
-    done = await sql.inside(transaction, [Statement(each) for each in texts], Options())
+    done = await sql.inside(transaction, [Statement(each) for each in texts], RunOptions())
     return [each.rows for each in done.results]
 
 
@@ -141,7 +141,7 @@ async def test_values_of_sequences_are_drawn_once_however_often_the_list_runs() 
         assert found == [(301, 900, 600)]
         open_ = await sql.open()
         await do(sql, open_, *texts)
-        await run(sql.committing(open_, Options()))
+        await run(sql.committing(open_, RunOptions()))
         found = (await sql.execute("SELECT max(id), count(*) FROM u")).rows
         assert found == [(1800, 1200)]
 
@@ -181,7 +181,7 @@ async def test_what_was_read_before_a_rollback_still_counts() -> None:
         transaction = Transaction(await sql.database.wait_durable_snapshot())
         found = [PreparedStatement(text, None) for text in texts]
         request = sql._environment.request()
-        taken(run_with_savepoints(sql.planner, request, found, Options(), transaction))
+        taken(run_with_savepoints(sql.planner, request, found, RunOptions(), transaction))
         (tree,) = transaction.writes
         assert set(transaction.writes[tree]) == {(10,)}
         assert set(transaction.keys[tree]) == {(1,), (10,)}
@@ -201,7 +201,7 @@ async def test_a_list_in_an_open_transaction_is_one_step_and_its_savepoints_stay
         with pytest.raises(InvalidSavepoint):
             await do(sql, open_, "ROLLBACK TO c")
         await do(sql, open_, "ROLLBACK TO a")
-        await run(sql.committing(open_, Options()))
+        await run(sql.committing(open_, RunOptions()))
         assert await rows(sql) == [(1, 1), (2, 2), (3, 3), (4, 4)]
 
 
@@ -256,7 +256,7 @@ async def test_a_conflict_names_the_statement_of_the_list() -> None:
         await do(sql, open_, "INSERT INTO t VALUES (7, 7)")
         await sql.execute("UPDATE t SET a = 0 WHERE id = 2")
         with pytest.raises(SerializationFailure) as refused:
-            await run(sql.committing(open_, Options()))
+            await run(sql.committing(open_, RunOptions()))
         assert isinstance(refused.value.conflict, Conflict)
         assert refused.value.conflict.statement == 2
 
@@ -271,7 +271,7 @@ async def test_a_sequence_that_is_there_again_can_be_drawn_from(drop: str) -> No
         open_ = await sql.open()
         for text in ("INSERT INTO t VALUES (9, 9)", "SAVEPOINT a", drop, "ROLLBACK TO a", draw):
             await do(sql, open_, text)
-        await run(sql.committing(open_, Options()))
+        await run(sql.committing(open_, RunOptions()))
         await send(sql, "SAVEPOINT a", drop, "ROLLBACK TO a", draw, max_retries=0)
         found = (await sql.execute(draw)).rows
         assert found == [(3, 3)]
@@ -284,4 +284,4 @@ async def test_a_drop_before_the_savepoint_still_depends_on_the_position() -> No
         await do(sql, open_, "DROP SEQUENCE s", "SAVEPOINT a", "SELECT 1", "ROLLBACK TO a")
         await sql.execute("SELECT nextval('s')")
         with pytest.raises(SerializationFailure):
-            await run(sql.committing(open_, Options()))
+            await run(sql.committing(open_, RunOptions()))

@@ -16,7 +16,7 @@ from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import Versions
 from qserver.engine.work import FOREVER, begin, run
 from qserver.errors import DatabaseUnavailable
-from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
 from tests.engine import counters
@@ -101,7 +101,7 @@ async def test_a_read_in_sql_takes_one_snapshot(taken: list[Snapshot]) -> None:
         sql = SqlDatabase(database, world)
         await sql.execute("select 1")
         taken.clear()
-        begin(sql.perform((Statement("select 1"),), Options()))
+        begin(sql.perform((Statement("select 1"),), RunOptions()))
         assert len(taken) == 1
 
 

@@ -14,7 +14,7 @@ from qserver.engine.history import AsOf
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, before, begin
 from qserver.errors import QueryCanceled, ReadOnlyTransaction, SqlSyntaxError, UndefinedTable
-from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.storage.snapshot import Snapshot
 from tests.engine.fakes import HeldLog, Laboratory, opened
@@ -77,7 +77,7 @@ async def test_a_follower_serves_reads_of_every_kind() -> None:
         assert (await sql.execute(read)).rows == [("a",), ("b",)]
         two = await sql.transaction((Statement("select count(*) from t"), Statement(read)))
         assert [each.rows for each in two.results] == [[(2,)], [("a",), ("b",)]]
-        begun, rest = begin(sql.perform((Statement(read),), Options()))
+        begun, rest = begin(sql.perform((Statement(read),), RunOptions()))
         assert rest is None and begun.version == two.version
         stream = await sql.stream(read)
         assert await stream.step() == [("a",), ("b",)]

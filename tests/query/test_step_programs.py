@@ -17,7 +17,7 @@ from qserver.engine.database import Database
 from qserver.engine.work import run
 from qserver.errors import QserverError
 from qserver.query.open_transaction import OpenTransaction
-from qserver.query.results import Options, Statement
+from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.stepped import Savepoint
 from simulations.determinism import run_repeatably
@@ -78,7 +78,7 @@ async def run_program(chance: Random, sql: SqlDatabase, session: ModelSession) -
             if not session.failed:
                 names = names_after(names, step)
         if not session.failed:
-            await run(sql.committing(transaction, Options()))
+            await run(sql.committing(transaction, RunOptions()))
     finally:
         transaction.release()
     return None
@@ -88,7 +88,7 @@ async def answer_of(
     sql: SqlDatabase, transaction: OpenTransaction, statements: list[Statement]
 ) -> StepAnswer:
     try:
-        done = await sql.inside(transaction, statements, Options())
+        done = await sql.inside(transaction, statements, RunOptions())
     except QserverError as error:
         return error.code
     return tuple((tuple(each.rows), each.affected_rows) for each in done.results)

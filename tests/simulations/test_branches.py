@@ -19,8 +19,8 @@ from qserver.durability.recovery import recover_from
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.database import Database
-from qserver.storage.pieces import at_once
 from qserver.storage.writes import SEQUENCES_TREE
+from qserver.values.steps import at_once
 from simulations.branch_process import Process
 from simulations.branches import simulate_family
 from simulations.mutants.borrowed import BORROWED_MUTANTS

@@ -22,7 +22,7 @@ from qserver.errors import (
 )
 from qserver.http1 import PENDING, Answer, Respond, Response
 from qserver.http1.headers import Headers
-from qserver.query.results import Options, Statement, TransactionResult
+from qserver.query.results import RunOptions, Statement, TransactionResult
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk
 from simulations.faults import Faults, make_profile
@@ -134,13 +134,13 @@ def test_who_leaves_knows_nothing_and_leaves_nothing_behind() -> None:
     async def work(service: Service, front: Front) -> list[Applied]:
         client = SqlClient(front.world.delays, 0.001)
         create = Statement("CREATE TABLE t (id serial PRIMARY KEY)")
-        await client.write(front, [create], Options(), single=True)
+        await client.write(front, [create], RunOptions(), single=True)
         front.world.faults.on = True
         told = []
         for _ in range(60):
             insert = Statement("INSERT INTO t DEFAULT VALUES RETURNING id")
             try:
-                await client.write(front, [insert], Options(), single=True)
+                await client.write(front, [insert], RunOptions(), single=True)
             except QserverError as error:
                 told.append(error.applied)
                 left = isinstance(error, ConnectionLost)

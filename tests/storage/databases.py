@@ -12,12 +12,12 @@ from qserver.storage.btree import pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.page import Key, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Trees, roots_of_shard
 from qserver.storage.routing import parts_of, written
 from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Column, Index, Table, define_table
+from qserver.values.steps import at_once
 from qserver.values.types import INTEGER, NUMERIC, TEXT
 from tests.values.making import define_index
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from qserver.storage.catalog import Catalog
 from qserver.storage.changes import Change, net_changes
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Trees
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Column, Index, define_table
+from qserver.values.steps import at_once
 from qserver.values.types import INTEGER, TEXT
 from tests.steps import taken
 

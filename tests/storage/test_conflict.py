@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.page import EMPTY, Key, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Predicate, Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.writes import TreeWrites, changed
+from qserver.values.steps import at_once
 from tests.storage.databases import (
     PLAIN,
     commit,

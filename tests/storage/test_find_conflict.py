@@ -15,7 +15,6 @@ from qserver.storage.btree import apply, cuts
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.find_conflict import find_conflict, is_long
 from qserver.storage.page import EMPTY, Key, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part, parts_of
 from qserver.storage.snapshot import Predicate, Snapshot
@@ -25,6 +24,7 @@ from qserver.storage.writes import (
     merge_writes,
 )
 from qserver.storage.writes import changed as tree_changed
+from qserver.values.steps import at_once
 from tests.steps import taken
 from tests.storage.databases import laid_out, ranges_of, view_with
 from tests.storage.trees import unhurried

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Key, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
+from qserver.values.steps import at_once
 from tests.storage.databases import EMAIL, PEOPLE, PLACE, commit, database, flat, tree_entries
 from tests.storage.trees import Model, unhurried
 

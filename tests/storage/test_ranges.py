@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from qserver.limits import RANGE_ENTRIES_MAX, RANGE_ENTRIES_MIN
 from qserver.storage.btree import entries_at, get, pages
 from qserver.storage.page import EMPTY, Key, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import (
     NOTHING,
     Range,
@@ -23,6 +22,7 @@ from qserver.storage.ranges import (
     roots_of_shard,
 )
 from qserver.storage.writes import changed
+from qserver.values.steps import at_once
 from tests.storage.databases import ranges_of
 from tests.storage.trees import (
     Changes,

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.storage.page import Key
-from qserver.storage.pieces import at_once
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part, parts_of, unconditional_parts, written
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.schema import Column, define_table
+from qserver.values.steps import at_once
 from qserver.values.types import INTEGER
 from tests.storage.databases import (
     EMAIL,

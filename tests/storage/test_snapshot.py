@@ -7,11 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qserver.storage.page import Key, Value
-from qserver.storage.pieces import at_once
 from qserver.storage.routing import written
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Writes
 from qserver.values.keys import NULL_KEY, TOP
+from qserver.values.steps import at_once
 from tests.storage.databases import flat, view_with
 from tests.storage.trees import unhurried, within
 

@@ -8,11 +8,11 @@ import pytest
 
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Value
-from qserver.storage.pieces import at_once
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes, merge_writes
 from qserver.values.keys import NULL_KEY, Descending
 from qserver.values.schema import Column, define_table
+from qserver.values.steps import at_once
 from qserver.values.types import INTEGER, TEXT, char
 from tests.storage.databases import (
     EMAIL,

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.storage.page import EMPTY
-from qserver.storage.pieces import at_once
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
     TreeWrites,
@@ -17,6 +16,7 @@ from qserver.storage.writes import (
     count_changes,
     merge_writes,
 )
+from qserver.values.steps import at_once
 from tests.steps import taken
 from tests.storage.trees import check_pages, entries_of, tree_of, unhurried
 

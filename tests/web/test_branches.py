@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from qserver.errors import QueryCanceled
-from qserver.query.sql_database import Options
+from qserver.query.sql_database import RunOptions
 from qserver.web.branches import run_on_branch
 
 
@@ -52,7 +52,7 @@ class SlowPlane:
 
 async def run(plane: Any, timeout_ms: float | None) -> Any:
     grant: Any = None
-    return await run_on_branch(plane, grant, "a", [], Options(timeout_ms=timeout_ms))
+    return await run_on_branch(plane, grant, "a", [], RunOptions(timeout_ms=timeout_ms))
 
 
 async def test_making_the_branch_counts_toward_the_timeout(autojump_clock: object) -> None:

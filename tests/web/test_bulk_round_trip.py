@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qserver.query.bulk import BulkInsert
-from qserver.query.results import Options
+from qserver.query.results import RunOptions
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.execution import Rows
@@ -53,7 +53,7 @@ def batches(form: Form, body: bytes) -> Batches:
 
 async def put(database: SqlDatabase, table: str, form: Form, body: bytes) -> None:
     transaction = await database.open()
-    insert = BulkInsert(database, transaction, table, "error", Options(), texts=form is CsvLines)
+    insert = BulkInsert(database, transaction, table, "error", RunOptions(), texts=form is CsvLines)
     try:
         for batch in batches(form, body):
             assert batch is not None

@@ -6,7 +6,7 @@ import json
 from typing import Any, TypeAlias
 
 from qserver.engine.work import run
-from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
 from qserver.web.feed import TableFilter, some_changes
 from qserver.web.readers import Readers
 from tests.sql.databases import opened_sql
@@ -145,8 +145,8 @@ async def in_steps(database: SqlDatabase, statements: list[str]) -> None:
     """Do the same in an open transaction, beside a step that is undone."""
     opened = await database.open()
     for sql in ("SAVEPOINT s", "DROP TABLE b", "ROLLBACK TO s", *statements):
-        await database.inside(opened, [Statement(sql)], Options())
-    await run(database.committing(opened, Options()))
+        await database.inside(opened, [Statement(sql)], RunOptions())
+    await run(database.committing(opened, RunOptions()))
     opened.release()
 
 

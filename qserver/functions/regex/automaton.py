@@ -45,7 +45,7 @@ _PLACES: Final[dict[str, Callable[[int, int], bool]]] = {
     "no boundary": lambda before, after: (before == _WORD) == (after == _WORD),
 }
 
-State = tuple[frozenset[int], int]
+NfaState = tuple[frozenset[int], int]
 
 
 def _kind(character: str) -> int:
@@ -118,8 +118,8 @@ class Automaton:
         self.worked = 0
         """The cost of all queries so far."""
         self._worked_most = 0
-        self._searching: dict[tuple[State, str], tuple[bool, State]] = {}
-        self._anchored: dict[tuple[State, str], tuple[bool, State]] = {}
+        self._searching: dict[tuple[NfaState, str], tuple[bool, NfaState]] = {}
+        self._anchored: dict[tuple[NfaState, str], tuple[bool, NfaState]] = {}
 
     def matches(self, text: str, start: int = 0) -> bool:
         """Tell whether there is a match that begins at `start` or later."""
@@ -197,17 +197,17 @@ class Automaton:
         self.worked += length
         self._worked_most = self.worked + WORK_MOST
 
-    def _first(self, text: str, start: int) -> State:
+    def _first(self, text: str, start: int) -> NfaState:
         before = _kind(text[start - 1]) if start > 0 else _EDGE
         return frozenset((self._net.start,)), before
 
     def _work_out(
         self,
-        steps: dict[tuple[State, str], tuple[bool, State]],
-        state: State,
+        steps: dict[tuple[NfaState, str], tuple[bool, NfaState]],
+        state: NfaState,
         character: str,
         again: bool,
-    ) -> tuple[bool, State]:
+    ) -> tuple[bool, NfaState]:
         self.worked += len(state[0]) + 10
         if self.worked > self._worked_most:
             raise too_long(self.worked)
@@ -225,7 +225,7 @@ class Automaton:
         steps[state, character] = step
         return step
 
-    def _ends(self, state: State, after: int) -> bool:
+    def _ends(self, state: NfaState, after: int) -> bool:
         return self._net.end in self._reached(state[0], state[1], after)
 
     def _reached(self, states: Iterable[int], before: int, after: int) -> set[int]:

@@ -35,7 +35,7 @@ from qserver.functions.regex.source import (
     python_source,
     ways,
 )
-from qserver.functions.regex.syntax import Node, Options, bad, parse, parse_options, too_long
+from qserver.functions.regex.syntax import Node, RegexOptions, bad, parse, parse_options, too_long
 from qserver.functions.regex.time_limit import Stopwatch
 from qserver.functions.registry import Function
 from qserver.functions.text.like import negation_of
@@ -58,7 +58,7 @@ _TRIES_MOST: Final = 1_200_000
 
 
 class Regex:
-    def __init__(self, pattern: str, options: Options) -> None:
+    def __init__(self, pattern: str, options: RegexOptions) -> None:
         parsed = parse(pattern, options)
         check_size(parsed.tree, ATOMS_MOST)
         self.groups = parsed.groups

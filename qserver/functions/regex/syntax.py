@@ -95,7 +95,7 @@ Node: TypeAlias = One | Place | Sequence | Choice | Repeat | Group | Look | Back
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RegexOptions:
     """Options of a pattern; the letters are PostgreSQL's."""
 
     ignore_case: bool = False  # i, c
@@ -106,22 +106,25 @@ class Options:
     everywhere: bool = False  # g
 
 
+PLAIN: Final = RegexOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class Pattern:
     tree: Node
-    options: Options
+    options: RegexOptions
     groups: int
 
 
-def parse_options(letters: str, options: Options = Options()) -> Options:  # noqa: B008
+def parse_options(letters: str, options: RegexOptions = PLAIN) -> RegexOptions:
     """Parse option letters; the last of conflicting ones wins."""
-    values = {name: getattr(options, name) for name in Options.__slots__}
+    values = {name: getattr(options, name) for name in RegexOptions.__slots__}
     for letter in letters:
         changes = _LETTERS.get(letter)
         if changes is None:
             raise InvalidParameterValue(f'invalid regular expression option: "{letter}"')
         values.update(changes)
-    return Options(**values)
+    return RegexOptions(**values)
 
 
 _NEWLINES = ("dot_minds_newline", "anchors_mind_newline")
@@ -154,7 +157,7 @@ def too_long(length: int) -> ProgramLimitExceeded:
     )
 
 
-def parse(pattern: str, options: Options) -> Pattern:
+def parse(pattern: str, options: RegexOptions) -> Pattern:
     """Parse a pattern, including the options at its beginning."""
     if len(pattern) > PATTERN_LENGTH_MOST:
         raise bad("regular expression is too complex")
@@ -187,7 +190,7 @@ def literal(character: str) -> One:
 class _Parser:
     """Parses in one pass from left to right; `at` is the next character."""
 
-    def __init__(self, pattern: str, options: Options) -> None:
+    def __init__(self, pattern: str, options: RegexOptions) -> None:
         self.pattern = pattern
         self.options = options
         self.at = 0

@@ -18,7 +18,7 @@ from qserver.sql.ast_builder.expressions import Children, parts
 from qserver.sql.ast_builder.places import text_between, unexpected
 from qserver.sql.ast_builder.precedence import operand
 
-Options = tuple[tuple[str, str], ...]
+TableOptions = tuple[tuple[str, str], ...]
 # Kinds that PostgreSQL can check at the end of a transaction.
 _DEFERRABLE = frozenset({"primary key", "unique", "foreign key"})
 _DEFERS = frozenset({"deferrable", "initially deferred"})
@@ -78,14 +78,14 @@ class Tables:
 
     if_exists = if_not_exists
 
-    def storage_options(self, children: Children) -> Options:
+    def storage_options(self, children: Children) -> TableOptions:
         return tuple(children[1:])
 
     def storage_option(self, children: Children) -> tuple[str, str]:
         name, value = children
         return name.value, "" if value is None else value.text
 
-    def on_commit(self, children: Children) -> Options:
+    def on_commit(self, children: Children) -> TableOptions:
         words = [word.value for word in children[1:]]
         return (("on commit", " ".join(words)),)
 
@@ -296,5 +296,5 @@ def _named(constraint: Constraint, name: Any) -> Constraint:
     return constraint if name is None else replace(constraint, name=name.value)
 
 
-def _together(options: Sequence[Options]) -> Options:
+def _together(options: Sequence[TableOptions]) -> TableOptions:
     return tuple([each for group in options for each in group])

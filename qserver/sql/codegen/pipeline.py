@@ -29,7 +29,6 @@ from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.long_values import long_columns
 from qserver.sql.codegen.materialize import pattern
 from qserver.sql.codegen.runtime import pages_of
-from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.weight import Weight
 from qserver.sql.expressions import Expression
@@ -37,6 +36,7 @@ from qserver.sql.plan import Plan
 from qserver.sql.vectors.plans import JoinPlan
 from qserver.sql.walk import output_sources
 from qserver.values.sizes import size_of
+from qserver.values.steps import at_once
 
 Consumer: TypeAlias = Callable[[RowVariables], None]
 """Prints the code for each row."""
@@ -160,8 +160,8 @@ class Pipeline:
         self.source.name(function.__name__, function)
         if self.may_yield:
             return f"(yield from {call})"
-        self.source.name("drained", drained)
-        return f"drained({call})"
+        self.source.name("at_once", at_once)
+        return f"at_once({call})"
 
     @contextmanager
     def for_each(self, target: str, iterable: str) -> Iterator[None]:

@@ -18,11 +18,12 @@ from qserver.errors import (
 from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
 from qserver.functions.costs import BYTES_SMALL
 from qserver.functions.datetime.moments import MomentReader
-from qserver.sql.codegen.sorted_rows import Steps, yield_check
+from qserver.sql.codegen.sorted_rows import yield_check
 from qserver.sql.expressions import Slot
 from qserver.values.keys import canonical
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of
+from qserver.values.steps import Steps
 
 _NO_LIMIT = 1 << 62
 
@@ -135,15 +136,15 @@ def is_in(value: Any, found: tuple[set[Any], bool, bool]) -> bool | None:
     return None if has_null else False
 
 
-Found: TypeAlias = tuple[set[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]
+FoundRows: TypeAlias = tuple[set[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
-def rows_found(rows: list[tuple[Any, ...]]) -> Found:
+def rows_found(rows: list[tuple[Any, ...]]) -> FoundRows:
     """Prepare a subquery's rows for look-ups: those without NULL, those with NULL, all of them."""
     return {row for row in rows if None not in row}, [row for row in rows if None in row], rows
 
 
-def row_is_in(context: Context, row: tuple[Any, ...], found: Found) -> Steps:
+def row_is_in(context: Context, row: tuple[Any, ...], found: FoundRows) -> Steps[Any]:
     """`row IN (query)`: a NULL leaves a row undecided unless another column differs."""
     known, unknown, everything = found
     if None not in row:
@@ -173,7 +174,7 @@ def quantified(
     value: Any,
     rows: Iterable[tuple[Any, ...]],
     is_all: bool,
-) -> Steps:
+) -> Steps[Any]:
     """`value compare ANY (query)`, or ALL if `is_all`."""
     unknown = False
     for page in pages_of(rows):

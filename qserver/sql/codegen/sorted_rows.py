@@ -14,48 +14,38 @@ reversed.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
 from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
 from qserver.values.keys import Descending, RecordKey
 from qserver.values.sizes import size_of
+from qserver.values.steps import Steps
 
 RUN_ROWS = 4096
 RUN_ROWS_MIN = 8
 KEY_BYTES_SHORT = 512
 """Keys up to this many bytes compare about as fast as short ones."""
 
-Steps = Generator[None, None, Any]
-
 _PARTS = frozenset({tuple, RecordKey, Descending})
 
 
-def yield_check(context: Context) -> Steps:
+def yield_check(context: Context) -> Steps[Any]:
     context.work = context.made = 0
     context.check()
     yield None
 
 
-def drained(steps: Steps) -> Any:
-    """Run a generator to its result where code cannot yield."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
 def sort_rows(
     context: Context, rows: list[Any], keys: list[Any], reverse: bool, key_bytes: int = 0
-) -> Steps:
+) -> Steps[Any]:
     """Put the rows in the order of their keys; `key_bytes` is the length of all keys."""
     order = yield from sorted_numbers(context, keys, reverse, key_bytes)
     rows[:] = yield from picked(context, rows, order)
 
 
-def picked(context: Context, rows: Sequence[Any], numbers: Sequence[int]) -> Steps:
+def picked(context: Context, rows: Sequence[Any], numbers: Sequence[int]) -> Steps[Any]:
     """Return the rows with these numbers."""
     if len(numbers) <= RUN_ROWS:
         return [rows[number] for number in numbers]
@@ -68,7 +58,7 @@ def picked(context: Context, rows: Sequence[Any], numbers: Sequence[int]) -> Ste
     return found
 
 
-def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]], may_be_long: bool) -> Steps:
+def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]], may_be_long: bool) -> Steps[Any]:
     """Return the second parts of pairs, in the order of the first."""
     keys = [key for key, _ in pairs]
     size = (yield from bytes_of_keys(context, keys)) if may_be_long else 0
@@ -77,7 +67,7 @@ def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]], may_be_long: bo
     return (yield from picked(context, values, order))
 
 
-def bytes_of_keys(context: Context, keys: Sequence[Any]) -> Steps:
+def bytes_of_keys(context: Context, keys: Sequence[Any]) -> Steps[Any]:
     """Return the length of all keys together, which says how long they take to compare."""
     total = 0
     for key in keys:
@@ -107,7 +97,7 @@ def _bare(part: Any) -> Any:
 
 def sorted_numbers(
     context: Context, keys: Sequence[Any], reverse: bool = False, key_bytes: int = 0
-) -> Steps:
+) -> Steps[Any]:
     """Return the indexes of the keys in sorted order."""
     count = len(keys)
     key = keys.__getitem__
@@ -140,7 +130,7 @@ def _merged(
     key: Callable[[int], Any],
     size: int,
     weight: int,
-) -> Steps:
+) -> Steps[Any]:
     """Merge two sorted runs; of equals, the left comes first. A key costs `weight` steps."""
     result: list[int] = []
     at, other = 0, 0

@@ -31,11 +31,11 @@ from qserver.sql.codegen.long_values import long_columns, types_made
 from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_apart
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
-from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.expressions import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
 from qserver.sql.plan import CommonTable, CommonTableScan, Plan
 from qserver.sql.walk import everything, free_columns, is_volatile, output_sources
 from qserver.values.sizes import is_sized, size_of
+from qserver.values.steps import at_once
 
 FUNCTION = "query"
 """The prefix of subquery functions."""
@@ -115,8 +115,8 @@ class Subqueries:
         self.source.name(function.__name__, function)
         if self.printer.may_yield:
             return f"(yield from {call})"
-        self.source.name("drained", drained)
-        return f"drained({call})"
+        self.source.name("at_once", at_once)
+        return f"at_once({call})"
 
     def _negated(self, code: str) -> str:
         name = self.source.fresh("v")

@@ -24,7 +24,6 @@ from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
 from qserver.functions.registry import Aggregate
 from qserver.sql.codegen.charges import multiplied_cost, multiplies_long
 from qserver.sql.codegen.sorted_rows import (
-    Steps,
     bytes_of_keys,
     picked,
     sorted_numbers,
@@ -33,6 +32,7 @@ from qserver.sql.codegen.sorted_rows import (
 from qserver.sql.expressions import Expression, WindowCall
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
+from qserver.values.steps import Steps
 
 Item = Any
 OfItem = Callable[[Item], Any]
@@ -64,7 +64,7 @@ def window_values(
     raw: OfItem | None,
     steps: Any,
     made: tuple[bool, bool, bool],
-) -> Steps:
+) -> Steps[Any]:
     """Return the value of a window call for each row, in the order of the rows.
 
     `made`: whether partitions, orders and arguments are new values that may be long. Arguments are
@@ -112,7 +112,7 @@ def window_values(
     return result
 
 
-def _partitioned(context: Context, keys: Sequence[Any]) -> Steps:
+def _partitioned(context: Context, keys: Sequence[Any]) -> Steps[Any]:
     """Return the numbers of the rows of each partition."""
     partitions: dict[Any, list[int]] = {}
     for number, part_of in enumerate(keys):
@@ -125,7 +125,7 @@ def _partitioned(context: Context, keys: Sequence[Any]) -> Steps:
 
 def _put(
     context: Context, result: list[Any], places: Iterable[int], values: Sequence[Any]
-) -> Steps:
+) -> Steps[Any]:
     """Put each value into its place of the result."""
     for place, value in zip(places, values, strict=True):
         result[place] = value
@@ -136,7 +136,7 @@ def _put(
 
 def mapped(
     context: Context, function: OfItem, rows: Sequence[Item], *, is_made: bool = False
-) -> Steps:
+) -> Steps[Any]:
     """Apply a function to each row, with yield checks.
 
     `is_made`: it makes new values that may be long. They are held, and charged, until the caller
@@ -206,7 +206,7 @@ class _Partition:
         """Steps that a row adds to the aggregate, at most, if they are many."""
         self.rows_at_once = ROWS_AT_ONCE
 
-    def _find_peers(self) -> Steps:
+    def _find_peers(self) -> Steps[Any]:
         """Find the runs of rows that are equal in the order."""
         orders, starts = self.orders, self.group_starts
         heavy = 1 + size_of(orders[0]) // BYTES_OF_STEP if orders else 1
@@ -225,7 +225,7 @@ class _Partition:
             if self.context.work > STEPS_BETWEEN_PAUSES:
                 yield from yield_check(self.context)
 
-    def values(self) -> Steps:
+    def values(self) -> Steps[Any]:
         yield from self._find_peers()
         if self.call.aggregate is not None:
             return (yield from self._aggregate())
@@ -308,7 +308,7 @@ class _Partition:
 
     # --- aggregates ---
 
-    def _aggregate(self) -> Steps:
+    def _aggregate(self) -> Steps[Any]:
         yield from self._weigh_rows()
         frame = self.call.frame
         usual = frame.start[0] == "unbounded preceding" and frame.exclude == "no others"
@@ -328,7 +328,7 @@ class _Partition:
                 yield from yield_check(self.context)
         return values
 
-    def _weigh_rows(self) -> Steps:
+    def _weigh_rows(self) -> Steps[Any]:
         """Find out what a row adds to the work: long numbers are multiplied."""
         assert self.call.aggregate is not None
         if not multiplies_long(self.call.aggregate, self.call.arguments):
@@ -337,7 +337,7 @@ class _Partition:
         self.heavy = multiplied_cost(max(sizes, default=0))
         self.rows_at_once = max(1, min(ROWS_AT_ONCE, STEPS_BETWEEN_PAUSES // (1 + self.heavy)))
 
-    def _reduced(self, members: Sequence[int]) -> Steps:
+    def _reduced(self, members: Sequence[int]) -> Steps[Any]:
         """Aggregate some rows, one page at a time."""
         assert self.call.aggregate is not None
         chosen = self.chosen
@@ -365,7 +365,7 @@ class _Partition:
         self.context.work += (size if self.heavy else size // 64) + exact // 64
         self.context.made = 0
 
-    def _carried(self) -> Steps:
+    def _carried(self) -> Steps[Any]:
         assert self.call.aggregate is not None
         ends = yield from mapped(self.context, self._end, range(len(self.rows)))
         feed = self.arguments

@@ -29,7 +29,7 @@ from qserver.sql.ddl.columns import (
 from qserver.sql.ddl.constraints import check_referenced, require_order
 from qserver.sql.ddl.create_table import check_definition
 from qserver.sql.ddl.dependencies import drop_definition, owned_sequences
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.removal import drop_column_of, needs_column
 from qserver.sql.ddl.rewrite import (
     Moved,
@@ -49,7 +49,7 @@ from qserver.values.schema import Column, Table
 from qserver.values.types import SqlType
 
 
-def add_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def add_column(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     node = action.column
     assert node is not None
     if node.name in table.positions:
@@ -80,7 +80,7 @@ def add_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     return 0
 
 
-def drop_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def drop_column(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     if action.name not in table.positions:
         if action.if_exists:
             return 0
@@ -89,7 +89,7 @@ def drop_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     return 0
 
 
-def rename_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def rename_column(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     old, new = action.name, action.new_name
     if old not in table.positions:
         raise UndefinedColumn(f'column "{old}" does not exist', table=table.name, column=old)
@@ -109,7 +109,7 @@ def rename_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     yield
 
 
-def _rename_referenced(work: Work, other: Table, table: str, old: str, new: str) -> None:
+def _rename_referenced(work: DdlPort, other: Table, table: str, old: str, new: str) -> None:
     keys = tuple(
         replace(key, referenced=tuple(new if each == old else each for each in key.referenced))
         if key.table == table
@@ -123,7 +123,7 @@ def _rename_referenced(work: Work, other: Table, table: str, old: str, new: str)
 # --- ALTER COLUMN --------------------------------------------------------------------------------
 
 
-def set_default(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def set_default(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     at = _position(table, action.name)
     column = table.columns[at]
     _require_plain(table, column)
@@ -136,7 +136,7 @@ def set_default(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     yield
 
 
-def drop_default(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def drop_default(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     at = _position(table, action.name)
     _require_plain(table, table.columns[at])
     work.transaction.define(table.key, replace_column(table, at, default=None, sequence=None))
@@ -156,14 +156,14 @@ def _require_plain(table: Table, column: Column) -> None:
         )
 
 
-def set_not_null(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def set_not_null(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     at = _position(table, action.name)
     yield from require_no_null(work, table, action.name)
     work.transaction.define(table.key, replace_column(table, at, nullable=False))
     return 0
 
 
-def drop_not_null(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def drop_not_null(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     at = _position(table, action.name)
     if at in table.primary_key:
         raise InvalidTableDefinition(
@@ -178,7 +178,7 @@ def drop_not_null(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     yield
 
 
-def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def change_type(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     """Rewrite every row, with the column cast or computed by USING."""
     assert action.type is not None
     at = _position(table, action.name)
@@ -234,7 +234,7 @@ def _require_cast(column: Column, sql_type: SqlType, action: ast.AlterAction) ->
 
 
 def _check_using(
-    work: Work, table: Table, column: Column, sql_type: SqlType, action: ast.AlterAction
+    work: DdlPort, table: Table, column: Column, sql_type: SqlType, action: ast.AlterAction
 ) -> Generator[Any, Any, None]:
     """Raise the errors of USING: they come before those of what depends on the column."""
     using = action.expression
@@ -270,7 +270,7 @@ def _check_default(column: Column, sql_type: SqlType) -> None:
         ) from None
 
 
-def _check_foreign_keys(work: Work, new: Table) -> None:
+def _check_foreign_keys(work: DdlPort, new: Table) -> None:
     """Require that foreign keys to and from the table still compare comparable types."""
     for other in work.transaction.catalog.definitions():
         if isinstance(other, Table):
@@ -294,7 +294,7 @@ def _no_automatic_cast(column: Column, sql_type: str, action: ast.AlterAction) -
     )
 
 
-def _require_unused(work: Work, table: Table, column: str) -> Generator[Any, Any, None]:
+def _require_unused(work: DdlPort, table: Table, column: str) -> Generator[Any, Any, None]:
     for each in table.columns:
         if each.hidden or each.generated is None or not mentions(each.generated, column):
             continue  # what an index computes follows the type
@@ -315,7 +315,7 @@ def _require_unused(work: Work, table: Table, column: str) -> Generator[Any, Any
 # --- identity and generation ---------------------------------------------------------------------
 
 
-def add_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def add_identity(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     at, constraint = _position(table, action.name), action.constraint
     column = table.columns[at]
     assert constraint is not None
@@ -338,7 +338,7 @@ def add_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     yield
 
 
-def alter_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def alter_identity(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     """Change when an identity column takes a number, and the options of its sequence."""
     at = _position(table, action.name)
     column = table.columns[at]
@@ -360,7 +360,7 @@ def _no_identity(table: Table, column: str) -> NotInPrerequisiteState:
     )
 
 
-def drop_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def drop_identity(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     at = _position(table, action.name)
     if table.columns[at].identity is None:
         if action.if_exists:
@@ -374,7 +374,7 @@ def drop_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     yield
 
 
-def drop_expression(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def drop_expression(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     """Turn a generated column into an ordinary one, which keeps its values."""
     at = _position(table, action.name)
     if table.columns[at].generated is None:

@@ -17,7 +17,7 @@ from qserver.sql.ddl.constraints import (
 from qserver.sql.ddl.create_table import check_definition
 from qserver.sql.ddl.dependencies import foreign_key_dependent, require_no_dependents
 from qserver.sql.ddl.names import choose_relation_name, constraint_names, require_free
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import (
     build_index,
     name_of,
@@ -32,8 +32,8 @@ from qserver.values.schema import Index, Table, catalog_key
 
 
 def add_constraint(
-    work: Work, table: Table, constraint: ast.Constraint, column: str | None = None
-) -> Steps:
+    work: DdlPort, table: Table, constraint: ast.Constraint, column: str | None = None
+) -> DdlSteps:
     """Add a constraint; `column` is the column that it is part of, if any."""
     match constraint.kind:
         case "primary key":
@@ -63,8 +63,8 @@ def add_constraint(
 
 
 def _add_primary_key(
-    work: Work, table: Table, constraint: ast.Constraint, columns: tuple[str, ...]
-) -> Steps:
+    work: DdlPort, table: Table, constraint: ast.Constraint, columns: tuple[str, ...]
+) -> DdlSteps:
     """Move the rows to a tree whose key is the primary key."""
     if not table.has_row_id:
         raise InvalidTableDefinition(
@@ -90,7 +90,7 @@ def _add_primary_key(
     return 0
 
 
-def _build_key(work: Work, table: Table, new: Table) -> Steps:
+def _build_key(work: DdlPort, table: Table, new: Table) -> DdlSteps:
     """Refuse a key that is not unique with CREATE INDEX's error, before rows are moved."""
     index = Index(work.transaction.next_tree(), new.primary_key_name, new.primary_key, unique=True)
     yield from build_index(work, table.with_index(index), index)
@@ -101,7 +101,7 @@ def _build_key(work: Work, table: Table, new: Table) -> Steps:
 # --- DROP and RENAME CONSTRAINT ------------------------------------------------------------------
 
 
-def drop_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def drop_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     name = action.name
     if name not in constraint_names(table):
         if action.if_exists:
@@ -122,7 +122,7 @@ def drop_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     return 0
 
 
-def _release(work: Work, table: Table, name: str, cascade: bool) -> None:
+def _release(work: DdlPort, table: Table, name: str, cascade: bool) -> None:
     """Refuse or drop the foreign keys that depend on this constraint."""
     found = []
     for other in work.transaction.catalog.definitions():
@@ -142,7 +142,7 @@ def _guard(table: Table, key: ForeignKey) -> str | None:
     return None if found is None else table.primary_key_name
 
 
-def drop_primary_key(work: Work, table: Table) -> Steps:
+def drop_primary_key(work: DdlPort, table: Table) -> DdlSteps:
     """Replace the key by a hidden row id; the columns stay NOT NULL."""
     new = reshaped(table, table.columns, lambda at: at, keyless=True)
     kept = [
@@ -152,7 +152,7 @@ def drop_primary_key(work: Work, table: Table) -> Steps:
     return 0
 
 
-def validate_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def validate_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     """Check the existing rows against a CHECK or a FOREIGN KEY that was added NOT VALID."""
     _require_constraint(table, action.name)
     for check in table.checks:
@@ -168,7 +168,7 @@ def validate_constraint(work: Work, table: Table, action: ast.AlterAction) -> St
     return 0
 
 
-def alter_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def alter_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     """Accept DEFERRABLE without effect: constraints are checked at the end of each statement."""
     _require_constraint(table, action.name)
     return 0
@@ -180,7 +180,7 @@ def _require_constraint(table: Table, name: str) -> None:
         raise _missing(table, name)
 
 
-def rename_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def rename_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     old, new = action.name, action.new_name
     if old not in constraint_names(table):
         raise _missing(table, old)
@@ -190,7 +190,7 @@ def rename_constraint(work: Work, table: Table, action: ast.AlterAction) -> Step
     yield
 
 
-def _renamed(work: Work, table: Table, old: str, new: str) -> Table:
+def _renamed(work: DdlPort, table: Table, old: str, new: str) -> Table:
     key = catalog_key(table.schema, new)
     if old == table.primary_key_name:
         require_free(work, key)

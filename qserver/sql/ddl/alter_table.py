@@ -45,7 +45,7 @@ from qserver.sql.ddl.names import (
     require_free,
     type_key,
 )
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.sequences import alter_sequence
 from qserver.sql.ddl.view_texts import follow_column, follow_relation, views_using
 from qserver.sql.ddl.views import rename_view_column, set_view_default, set_view_options
@@ -54,10 +54,10 @@ from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table, catalog_key
 
-Action = Callable[[Work, Table, ast.AlterAction], Steps]
+Action = Callable[[DdlPort, Table, ast.AlterAction], DdlSteps]
 
 
-def alter_table(work: Work, node: ast.AlterTable) -> Steps:
+def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     if node.what == "type":
         return (yield from _alter_type(work, node, work.find(type_key(node.name))))
     if node.what == "schema":
@@ -98,7 +98,7 @@ def alter_table(work: Work, node: ast.AlterTable) -> Steps:
     return 0
 
 
-def _alter_type(work: Work, node: ast.AlterTable, definition: Definition | None) -> Steps:
+def _alter_type(work: DdlPort, node: ast.AlterTable, definition: Definition | None) -> DdlSteps:
     if not isinstance(definition, Enumeration):
         raise missing("type", node.name)
     for action in node.actions:
@@ -107,7 +107,9 @@ def _alter_type(work: Work, node: ast.AlterTable, definition: Definition | None)
     return 0
 
 
-def _set_options(work: Work, definition: Table | View | Sequence, action: ast.AlterAction) -> Steps:
+def _set_options(
+    work: DdlPort, definition: Table | View | Sequence, action: ast.AlterAction
+) -> DdlSteps:
     """Accept storage options of a table without effect; a view's check_option has one."""
     if isinstance(definition, View):
         yield from set_view_options(work, definition, action.words)
@@ -116,12 +118,12 @@ def _set_options(work: Work, definition: Table | View | Sequence, action: ast.Al
     return 0
 
 
-def _add_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def _add_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     assert action.constraint is not None
     return (yield from add_constraint(work, table, action.constraint))
 
 
-def _options_of_table(work: Work, table: Table, action: ast.AlterAction) -> Steps:
+def _options_of_table(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     raise WrongObjectType(f'"{table.name}" is not a sequence')
     yield
 
@@ -174,7 +176,7 @@ Relation = Table | View | Sequence
 
 
 def _move(
-    work: Work, old: Relation, schema: str, name: str, *, is_rename: bool = False
+    work: DdlPort, old: Relation, schema: str, name: str, *, is_rename: bool = False
 ) -> Generator[Any, Any, Relation]:
     """Give a relation another name or another schema, and update all references to it."""
     new = replace(old, schema=schema, name=name)
@@ -200,7 +202,7 @@ def _move(
     return new
 
 
-def _require_room(work: Work, relation: Relation) -> None:
+def _require_room(work: DdlPort, relation: Relation) -> None:
     """Require that the relation's name and its indexes' names are free in the new schema."""
     names = [relation.name]
     if isinstance(relation, Table):
@@ -212,7 +214,7 @@ def _require_room(work: Work, relation: Relation) -> None:
             )
 
 
-def _follow_in_table(work: Work, table: Table, old: Relation, new: Relation) -> None:
+def _follow_in_table(work: DdlPort, table: Table, old: Relation, new: Relation) -> None:
     """Update a table's references to a renamed relation."""
     changed = table
     if isinstance(new, Table):
@@ -240,11 +242,11 @@ def _follow_in_table(work: Work, table: Table, old: Relation, new: Relation) -> 
 # --- indexes -------------------------------------------------------------------------------------
 
 
-def _is_index(work: Work, key: str) -> bool:
+def _is_index(work: DdlPort, key: str) -> bool:
     return work.find(key) is None and work.transaction.catalog.index_owner(key) is not None
 
 
-def _alter_index(work: Work, node: ast.AlterTable) -> Steps:
+def _alter_index(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     name = node.name[-1]
     table = work.transaction.catalog.index_owner(known_key(node.name))
     if table is None:

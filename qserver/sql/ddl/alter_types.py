@@ -13,7 +13,7 @@ from dataclasses import replace
 from qserver.errors import DuplicateObject, FeatureNotSupported, InvalidParameterValue
 from qserver.sql import ast
 from qserver.sql.ddl.dependencies import is_of
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import count_written
 from qserver.sql.ddl.types_and_schemas import check_type_name
 from qserver.values.enumeration import Enumeration, Label
@@ -23,7 +23,7 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 
-def alter_type(work: Work, enumeration: Enumeration, action: ast.AlterAction) -> Steps:
+def alter_type(work: DdlPort, enumeration: Enumeration, action: ast.AlterAction) -> DdlSteps:
     match action.kind:
         case "add value":
             _add_value(work, enumeration, action)
@@ -39,12 +39,12 @@ def alter_type(work: Work, enumeration: Enumeration, action: ast.AlterAction) ->
     return 0
 
 
-def _label(work: Work, node: object) -> str:
+def _label(work: DdlPort, node: object) -> str:
     assert isinstance(node, ast.Literal)
     return str(work.value(node))
 
 
-def _add_value(work: Work, old: Enumeration, action: ast.AlterAction) -> None:
+def _add_value(work: DdlPort, old: Enumeration, action: ast.AlterAction) -> None:
     text = _label(work, action.expression)
     if text in old.labels:
         if action.if_exists:
@@ -56,7 +56,7 @@ def _add_value(work: Work, old: Enumeration, action: ast.AlterAction) -> None:
     _replace(work, old, old.with_label(text, before, after))
 
 
-def _rename_value(work: Work, old: Enumeration, action: ast.AlterAction) -> Steps:
+def _rename_value(work: DdlPort, old: Enumeration, action: ast.AlterAction) -> DdlSteps:
     text, new_text = _label(work, action.expression), _label(work, action.new_label)
     if text not in old.labels:
         raise InvalidParameterValue(f'"{text}" is not an existing enum label')
@@ -73,7 +73,9 @@ def _rename_value(work: Work, old: Enumeration, action: ast.AlterAction) -> Step
     return 0
 
 
-def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[float, Label]) -> Steps:
+def _relabel(
+    work: DdlPort, old: Table, enumeration: Enumeration, labels: dict[float, Label]
+) -> DdlSteps:
     now = work.table_now(old.key)
     places = [at for at, column in enumerate(old.columns) if is_of(column.type, enumeration)]
 
@@ -98,7 +100,7 @@ def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[floa
     return 0
 
 
-def _rename(work: Work, old: Enumeration, new_name: str) -> None:
+def _rename(work: DdlPort, old: Enumeration, new_name: str) -> None:
     """Rename the type within its schema, which its name contains."""
     schema, dot, _ = old.name.rpartition(".")
     name = f"{schema}{dot}{new_name}"
@@ -108,11 +110,11 @@ def _rename(work: Work, old: Enumeration, new_name: str) -> None:
     _replace(work, old, Enumeration(name, old.labels))
 
 
-def _tables(work: Work) -> list[Table]:
+def _tables(work: DdlPort) -> list[Table]:
     return [each for each in work.transaction.catalog.definitions() if isinstance(each, Table)]
 
 
-def _replace(work: Work, old: Enumeration, new: Enumeration) -> None:
+def _replace(work: DdlPort, old: Enumeration, new: Enumeration) -> None:
     """Replace the enum in all definitions that use it."""
 
     def changed(sql_type: SqlType) -> SqlType:

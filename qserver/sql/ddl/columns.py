@@ -21,8 +21,8 @@ from qserver.errors import (
 from qserver.sql import ast
 from qserver.sql.ddl.immutable import is_immutable
 from qserver.sql.ddl.names import as_written, choose_relation_name, known_key
-from qserver.sql.ddl.port import Work
-from qserver.sql.ddl.sequences import Options, make_sequence
+from qserver.sql.ddl.port import DdlPort
+from qserver.sql.ddl.sequences import SequenceOptions, make_sequence
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import Sequence
 from qserver.values.schema import PUBLIC, Column, catalog_key
@@ -57,7 +57,9 @@ class DefinedColumn:
     sequence: Sequence | None = None
 
 
-def define_column(work: Work, schema: str, table: str, node: ast.ColumnDefinition) -> DefinedColumn:
+def define_column(
+    work: DdlPort, schema: str, table: str, node: ast.ColumnDefinition
+) -> DefinedColumn:
     """Define a column, without the constraints for the table."""
     if node.name in SYSTEM_COLUMNS:
         raise InvalidTableDefinition(
@@ -110,7 +112,7 @@ def define_column(work: Work, schema: str, table: str, node: ast.ColumnDefinitio
 
 
 def with_default(
-    work: Work, column: Column, expression: ast.Expression | None, text: str
+    work: DdlPort, column: Column, expression: ast.Expression | None, text: str
 ) -> Column:
     """Return the column with a default; a default of nextval depends on its sequence."""
     sequence = None
@@ -156,12 +158,12 @@ def require_counting_type(sql_type: SqlType) -> None:
 
 
 def sequence_for(
-    work: Work,
+    work: DdlPort,
     schema: str,
     table: str,
     column: str,
     sql_type: SqlType,
-    options: Options = (),
+    options: SequenceOptions = (),
 ) -> Sequence:
     require_counting_type(sql_type)
     name = choose_relation_name(work, schema, (table, column), "seq")

@@ -30,7 +30,7 @@ from qserver.sql.ddl.names import (
     known_key,
     require_free,
 )
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.values.casts import Context, context_of
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.schema import Column, Index, Table, catalog_key
@@ -82,7 +82,7 @@ def require_new_constraint(table: Table, name: str) -> None:
 
 
 def with_unique(
-    work: Work, table: Table, constraint: ast.Constraint, columns: Sequence[str]
+    work: DdlPort, table: Table, constraint: ast.Constraint, columns: Sequence[str]
 ) -> tuple[Table, Index]:
     positions = key_columns(table.columns, columns, "unique", table.name)
     name = constraint.name
@@ -104,12 +104,12 @@ def with_unique(
     return table.with_index(index), index
 
 
-def _has(work: Work, table: Table, name: str) -> bool:
+def _has(work: DdlPort, table: Table, name: str) -> bool:
     taken = is_taken(work, catalog_key(table.schema, name))
     return taken or any(index.name == name for index in table.indexes)
 
 
-def with_index_like(work: Work, table: Table, index: Index, columns: Sequence[str]) -> Table:
+def with_index_like(work: DdlPort, table: Table, index: Index, columns: Sequence[str]) -> Table:
     """Return the table with a copy of another table's index, under a new name."""
     suffix = "key" if index.constraint else "idx"
     name = choose((table.name, *columns), suffix, lambda each: _has(work, table, each))
@@ -136,7 +136,7 @@ def with_check(table: Table, constraint: ast.Constraint, column: str | None) -> 
 
 
 def with_foreign_key(
-    work: Work, table: Table, constraint: ast.Constraint, column: str | None
+    work: DdlPort, table: Table, constraint: ast.Constraint, column: str | None
 ) -> tuple[Table, ForeignKey]:
     """Return the table with one more FOREIGN KEY; `column` is its only one if none are given."""
     node = constraint.foreign_key

@@ -40,7 +40,7 @@ from qserver.sql.ddl.names import (
     new_place,
     require_free,
 )
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.references import add_references
 from qserver.sql.ddl.rewrite import count_written, row_id_column
 from qserver.sql.ddl.table_like import Likeness, likeness, with_likeness
@@ -49,7 +49,7 @@ from qserver.sql.plan import OutputColumn
 from qserver.values.schema import Column, Table, catalog_key
 
 
-def create_table(work: Work, node: ast.CreateTable) -> Steps:
+def create_table(work: DdlPort, node: ast.CreateTable) -> DdlSteps:
     schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
@@ -65,7 +65,7 @@ def create_table(work: Work, node: ast.CreateTable) -> Steps:
     return 0
 
 
-def check_definition(work: Work, table: Table) -> Steps:
+def check_definition(work: DdlPort, table: Table) -> DdlSteps:
     """Raise the errors that every INSERT into the table would raise."""
     target = ast.TableRef(table.path)
     try:
@@ -78,7 +78,7 @@ def check_definition(work: Work, table: Table) -> Steps:
     return 0
 
 
-def _try_generated(work: Work, table: Table, node: ast.CreateTable) -> Steps:
+def _try_generated(work: DdlPort, table: Table, node: ast.CreateTable) -> DdlSteps:
     """Raise the errors of constants in generated columns, which are computed before any row."""
     generated = [
         constraint.expression
@@ -94,7 +94,7 @@ def _try_generated(work: Work, table: Table, node: ast.CreateTable) -> Steps:
 
 
 def _define(
-    work: Work, schema: str, name: str, node: ast.CreateTable
+    work: DdlPort, schema: str, name: str, node: ast.CreateTable
 ) -> Generator[Any, Any, Table]:
     """Return the definition; yield between constraints, since each costs more than the one before.
 
@@ -159,7 +159,7 @@ def _primary_key(
 
 
 def _with_key(
-    work: Work,
+    work: DdlPort,
     schema: str,
     name: str,
     columns: Sequence[Column],
@@ -185,7 +185,7 @@ def _without_key(number: int, schema: str, name: str, columns: Sequence[Column])
 
 
 def _with_constraint(
-    work: Work, table: Table, constraint: ast.Constraint, column: str | None
+    work: DdlPort, table: Table, constraint: ast.Constraint, column: str | None
 ) -> Table:
     match constraint.kind:
         case "unique":
@@ -212,7 +212,7 @@ def _is_primary_key(table: Table, columns: Sequence[str]) -> bool:
 # --- CREATE TABLE AS -----------------------------------------------------------------------------
 
 
-def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) -> Steps:
+def _create_table_as(work: DdlPort, node: ast.CreateTable, schema: str, name: str) -> DdlSteps:
     assert node.query is not None
     found, _ = yield from work.statements.describe(node.query, work.literals)
     if len(node.column_names) > len(found):
@@ -236,7 +236,7 @@ def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) 
 
 
 def _rows_made(
-    work: Work, columns: Sequence[Column], running: Generator[Rows | None, None, int]
+    work: DdlPort, columns: Sequence[Column], running: Generator[Rows | None, None, int]
 ) -> Generator[None, None, tuple[int, list[Rows]]]:
     """Run the query; return how many rows its WITH has changed, and its own rows."""
     pages: list[Rows] = []

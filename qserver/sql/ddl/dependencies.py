@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from qserver.errors import DependentObjectsStillExist
 from qserver.sql.ddl.names import described
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Sequence, View, key_of
 from qserver.values.schema import Column, Table
@@ -28,13 +28,13 @@ class Dependent:
     """
 
     text: str
-    remove: Callable[[Work], None]
+    remove: Callable[[DdlPort], None]
     name: str | None = None
     on: str = ""
 
 
 def dependents(
-    work: Work,
+    work: DdlPort,
     definition: Definition,
     going: Collection[str],
     among: Iterable[Definition] | None = None,
@@ -51,7 +51,7 @@ def dependents(
 
 
 def with_hanging(
-    work: Work, found: list[Dependent], going: Collection[str] = ()
+    work: DdlPort, found: list[Dependent], going: Collection[str] = ()
 ) -> list[Dependent]:
     """Return the dependents, each view followed by its own dependents."""
     result: list[Dependent] = []
@@ -64,7 +64,7 @@ def with_hanging(
 
 
 def require_no_dependents(
-    work: Work, what: str, found: list[Dependent], cascade: bool, table: str | None = None
+    work: DdlPort, what: str, found: list[Dependent], cascade: bool, table: str | None = None
 ) -> None:
     """Refuse to drop `what` if it has dependents, or with `cascade` remove them."""
     if not found:
@@ -103,7 +103,7 @@ def view_dependent(view: View) -> Dependent:
 
 
 def _view_default_dependent(view: View, column: str) -> Dependent:
-    def remove(work: Work) -> None:
+    def remove(work: DdlPort) -> None:
         now = work.find(view.key)
         if isinstance(now, View):
             kept = tuple(each for each in now.defaults if each[0] != column)
@@ -145,7 +145,7 @@ def is_of(sql_type: SqlType, enumeration: Enumeration) -> bool:
     )
 
 
-def _refuse_to_guess(work: Work) -> None:
+def _refuse_to_guess(work: DdlPort) -> None:
     """Unreachable: DROP TYPE … CASCADE has already removed the columns of the type."""
     raise AssertionError("a column of a dropped type is still there")
 
@@ -154,7 +154,7 @@ def _refuse_to_guess(work: Work) -> None:
 
 
 def drop_definition(
-    work: Work,
+    work: DdlPort,
     name: str,
     going: Collection[str] = (),
     cascade: bool = True,
@@ -182,7 +182,7 @@ def drop_definition(
         work.statements.drop_sequence(definition)
 
 
-def owned_sequences(work: Work, table: str, column: str | None = None) -> list[Sequence]:
+def owned_sequences(work: DdlPort, table: str, column: str | None = None) -> list[Sequence]:
     return [
         each
         for each in work.transaction.catalog.definitions()
@@ -193,14 +193,14 @@ def owned_sequences(work: Work, table: str, column: str | None = None) -> list[S
     ]
 
 
-def _drop_foreign_key(work: Work, table: str, name: str) -> None:
+def _drop_foreign_key(work: DdlPort, table: str, name: str) -> None:
     definition = work.find(table)
     if isinstance(definition, Table):
         kept = tuple(key for key in definition.foreign_keys if key.name != name)
         work.transaction.define(table, replace(definition, foreign_keys=kept))
 
 
-def _change_column(work: Work, table: str, name: str, default: str | None) -> None:
+def _change_column(work: DdlPort, table: str, name: str, default: str | None) -> None:
     definition = work.find(table)
     if isinstance(definition, Table):
         columns = tuple(

@@ -24,7 +24,7 @@ from qserver.sql.ddl.names import (
     type_key,
     wrong_kind,
 )
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.removal import (
     drop_column_of,
     unused_hidden_columns,
@@ -44,7 +44,7 @@ from qserver.values.relations import (
 from qserver.values.schema import PUBLIC, Table, catalog_key
 
 
-def drop(work: Work, node: ast.Drop) -> Steps:
+def drop(work: DdlPort, node: ast.Drop) -> DdlSteps:
     if node.kind == "index":
         for name in node.names:
             yield from _drop_index(work, node, name)
@@ -55,7 +55,7 @@ def drop(work: Work, node: ast.Drop) -> Steps:
     return 0
 
 
-def _drop_definitions(work: Work, node: ast.Drop) -> Steps:
+def _drop_definitions(work: DdlPort, node: ast.Drop) -> DdlSteps:
     """Drop all at once: dependents that are dropped by the same statement do not matter."""
     going: dict[str, None] = {}
     for name in node.names:
@@ -75,7 +75,7 @@ def _drop_definitions(work: Work, node: ast.Drop) -> Steps:
     return 0
 
 
-def _drop_columns_of(work: Work, enumeration: Enumeration) -> Steps:
+def _drop_columns_of(work: DdlPort, enumeration: Enumeration) -> DdlSteps:
     for table in work.transaction.catalog.definitions():
         if isinstance(table, Table):
             for column in table.columns:
@@ -84,7 +84,7 @@ def _drop_columns_of(work: Work, enumeration: Enumeration) -> Steps:
     return 0
 
 
-def _find(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Definition | None:
+def _find(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> Definition | None:
     key = known_key(name) if node.kind != "type" else type_key(name)
     definition = work.find(key)
     if definition is None:
@@ -103,7 +103,7 @@ def _find(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Definition | Non
     return definition
 
 
-def _require_not_identity(work: Work, sequence: Sequence) -> None:
+def _require_not_identity(work: DdlPort, sequence: Sequence) -> None:
     table = None if sequence.owner is None else work.find(sequence.owner[0])
     if isinstance(table, Table) and sequence.owner is not None:
         column = table.column(sequence.owner[1])
@@ -115,7 +115,7 @@ def _require_not_identity(work: Work, sequence: Sequence) -> None:
             )
 
 
-def _drop_index(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Steps:
+def _drop_index(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> DdlSteps:
     last, key = name[-1], known_key(name)
     table = work.transaction.catalog.index_owner(key)
     if table is None:
@@ -139,7 +139,7 @@ def _drop_index(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Steps:
     return 0
 
 
-def _drop_schemas(work: Work, node: ast.Drop) -> Steps:
+def _drop_schemas(work: DdlPort, node: ast.Drop) -> DdlSteps:
     for name in node.names:
         if name[-1] == PUBLIC:
             raise FeatureNotSupported("the schema public cannot be dropped")
@@ -173,7 +173,7 @@ def _drop_schemas(work: Work, node: ast.Drop) -> Steps:
 # --- TRUNCATE ------------------------------------------------------------------------------------
 
 
-def truncate(work: Work, node: ast.Truncate) -> Steps:
+def truncate(work: DdlPort, node: ast.Truncate) -> DdlSteps:
     """Give each table new, empty trees, which takes constant time."""
     tables = {table.key: table for table in (find_table(work, name) for name in node.names)}
     _add_referencing(work, tables, node.cascade)
@@ -187,7 +187,7 @@ def truncate(work: Work, node: ast.Truncate) -> Steps:
     yield
 
 
-def _add_referencing(work: Work, tables: dict[str, Table], cascade: bool) -> None:
+def _add_referencing(work: DdlPort, tables: dict[str, Table], cascade: bool) -> None:
     """Add tables with foreign keys to these tables, which needs CASCADE."""
     waiting: list[Table] = list(tables.values())
     while waiting:

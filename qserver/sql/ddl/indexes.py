@@ -31,7 +31,7 @@ from qserver.sql.ddl.names import (
     is_taken,
     require_free,
 )
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import (
     build_index,
     name_of,
@@ -55,7 +55,7 @@ class Item:
     type: SqlType = BOOLEAN
 
 
-def create_index(work: Work, node: ast.CreateIndex) -> Steps:
+def create_index(work: DdlPort, node: ast.CreateIndex) -> DdlSteps:
     table = find_table(work, node.table)
     if node.method not in METHODS:
         raise UndefinedObject(f'access method "{node.method}" does not exist')
@@ -88,7 +88,7 @@ def create_index(work: Work, node: ast.CreateIndex) -> Steps:
     return 0
 
 
-def _items(work: Work, table: Table, node: ast.CreateIndex) -> Generator[Any, Any, list[Item]]:
+def _items(work: DdlPort, table: Table, node: ast.CreateIndex) -> Generator[Any, Any, list[Item]]:
     items = []
     for each in node.items:
         items.append((yield from _item(work, table, each)))
@@ -102,7 +102,7 @@ def _items(work: Work, table: Table, node: ast.CreateIndex) -> Generator[Any, An
     return items
 
 
-def _item(work: Work, table: Table, item: ast.IndexItem) -> Generator[Any, Any, Item]:
+def _item(work: DdlPort, table: Table, item: ast.IndexItem) -> Generator[Any, Any, Item]:
     expression = item.expression
     if not isinstance(expression, ast.Name):
         sql_type = yield from _type_of(work, table, expression)
@@ -128,7 +128,7 @@ def _require_immutable(expression: ast.Expression, what: str) -> None:
 
 
 def _type_of(
-    work: Work,
+    work: DdlPort,
     table: Table,
     expression: ast.Expression,
     where: ast.Expression | None = None,
@@ -141,7 +141,7 @@ def _type_of(
 
 
 def _with_hidden_columns(
-    work: Work, table: Table, items: list[Item]
+    work: DdlPort, table: Table, items: list[Item]
 ) -> Generator[None, None, Table]:
     """Return the table with a hidden column for each expression that lacks one."""
     there = {column.generated for column in table.columns if column.hidden}

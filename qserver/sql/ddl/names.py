@@ -21,7 +21,7 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.limits import IDENTIFIER_BYTES_MAX
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import PUBLIC, Table, catalog_key
@@ -29,7 +29,7 @@ from qserver.values.schema import PUBLIC, Table, catalog_key
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def new_place(work: Work, name: tuple[str, ...]) -> tuple[str, str]:
+def new_place(work: DdlPort, name: tuple[str, ...]) -> tuple[str, str]:
     schema = PUBLIC if len(name) == 1 else name[-2]
     _refuse_other_database(name)
     if schema != PUBLIC and work.find(catalog_key(schema, "")) is None:
@@ -59,12 +59,12 @@ def shown_name(key: str) -> str:
     return key.rpartition("\0")[2]
 
 
-def is_taken(work: Work, key: str) -> bool:
+def is_taken(work: DdlPort, key: str) -> bool:
     """Tell whether a relation, a type or an index has the key."""
     return work.find(key) is not None or work.transaction.catalog.index_owner(key) is not None
 
 
-def require_free(work: Work, key: str) -> None:
+def require_free(work: DdlPort, key: str) -> None:
     """Refuse the name of an existing relation, type or index."""
     definition = work.find(key)
     name = shown_name(key)
@@ -78,7 +78,7 @@ def require_free(work: Work, key: str) -> None:
         raise DuplicateTable(f'relation "{name}" already exists', table=name)
 
 
-def find_table(work: Work, name: tuple[str, ...]) -> Table:
+def find_table(work: DdlPort, name: tuple[str, ...]) -> Table:
     """Return the table of that name; refuse other relations."""
     definition = find_relation(work, name)
     if isinstance(definition, Table):
@@ -86,7 +86,7 @@ def find_table(work: Work, name: tuple[str, ...]) -> Table:
     raise WrongObjectType(f'"{name[-1]}" is not a table', table=name[-1])
 
 
-def find_relation(work: Work, name: tuple[str, ...]) -> Table | View | Sequence:
+def find_relation(work: DdlPort, name: tuple[str, ...]) -> Table | View | Sequence:
     definition = work.find(known_key(name))
     if definition is None or isinstance(definition, Enumeration | Schema):
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])
@@ -161,7 +161,7 @@ def _shortened(first: str, second: str, ending: str) -> str:
     return "_".join([*texts, ending])
 
 
-def choose_relation_name(work: Work, schema: str, parts: Iterable[str], suffix: str) -> str:
+def choose_relation_name(work: DdlPort, schema: str, parts: Iterable[str], suffix: str) -> str:
     """Return a free name for an index or a sequence in a schema."""
     return choose(parts, suffix, lambda name: is_taken(work, catalog_key(schema, name)))
 

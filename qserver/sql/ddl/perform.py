@@ -10,14 +10,14 @@ from qserver.sql.ddl.alter_table import alter_table
 from qserver.sql.ddl.create_table import create_table
 from qserver.sql.ddl.drop import drop, truncate
 from qserver.sql.ddl.indexes import create_index
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.references import refresh_references
 from qserver.sql.ddl.sequences import create_sequence
 from qserver.sql.ddl.types_and_schemas import comment_on, create_enum, create_schema
 from qserver.sql.ddl.views import create_view
 from qserver.sql.ddl.words import check_words
 
-DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
+DEFINITIONS: Final[Mapping[type, Callable[[DdlPort, Any], DdlSteps]]] = {
     ast.CreateTable: create_table,
     ast.CreateIndex: create_index,
     ast.CreateView: create_view,
@@ -31,7 +31,7 @@ DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
 }
 
 
-def perform(work: Work, statement: ast.Statement) -> Steps:
+def perform(work: DdlPort, statement: ast.Statement) -> DdlSteps:
     check_words(statement)
     made = yield from DEFINITIONS[type(statement)](work, statement)
     if type(statement) not in _WITHOUT_REFERENCES:

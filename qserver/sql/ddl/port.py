@@ -24,7 +24,7 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
-Steps: TypeAlias = Generator[Any, Any, int]
+DdlSteps: TypeAlias = Generator[Any, Any, int]
 """A running DDL statement: yields, and returns the number of rows that it created.
 
 It yields None, or the awaited plan of a statement that takes long to plan; the caller sends the
@@ -127,7 +127,7 @@ class Statements(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DdlPort:
     """The environment of one DDL statement: transaction, compiler, and literals."""
 
     transaction: DefinitionWriter

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.values.schema import Table
 
 
-def add_references(work: Work, table: Table) -> None:
+def add_references(work: DdlPort, table: Table) -> None:
     """Add a new table to the tables that it refers to; only itself can refer to it yet."""
     for key in dict.fromkeys(each.table for each in table.foreign_keys):
         referred = work.table_now(key)
@@ -22,7 +22,7 @@ def add_references(work: Work, table: Table) -> None:
             work.transaction.define(key, replace(referred, referenced_by=wanted))
 
 
-def refresh_references(work: Work) -> None:
+def refresh_references(work: DdlPort) -> None:
     """Recompute `referenced_by` of every table after definitions have changed."""
     tables = [each for each in work.transaction.catalog.definitions() if isinstance(each, Table)]
     referring: dict[str, dict[str, None]] = {}

@@ -16,7 +16,7 @@ from qserver.sql.ddl.dependencies import (
     with_hanging,
 )
 from qserver.sql.ddl.names import choose
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import name_of, reshaped, rewrite, with_new_trees
 from qserver.sql.ddl.texts import mentions
 from qserver.sql.ddl.view_texts import is_unharmed, views_using, without_alias
@@ -24,7 +24,7 @@ from qserver.values.relations import View
 from qserver.values.schema import Table
 
 
-def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) -> Steps:
+def drop_column_of(work: DdlPort, table: Table, name: str, cascade: bool = True) -> DdlSteps:
     """Drop a column and what the table itself derives from it; other dependents need CASCADE."""
     dependent = [
         at
@@ -47,11 +47,11 @@ def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) ->
     return 0
 
 
-def _nothing(work: Work) -> None:
+def _nothing(work: DdlPort) -> None:
     """The rewrite without the column removes it."""
 
 
-def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[Dependent]]:
+def _outside(work: DdlPort, table: Table, name: str) -> Generator[Any, Any, list[Dependent]]:
     """Return the views that use the column, and the foreign keys that refer to it."""
     found = []
     for other in work.transaction.catalog.definitions():
@@ -68,7 +68,7 @@ def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[De
     return found
 
 
-def needs_column(work: Work, view: View, table: Table, name: str) -> Generator[Any, Any, bool]:
+def needs_column(work: DdlPort, view: View, table: Table, name: str) -> Generator[Any, Any, bool]:
     """Tell whether the view would change without the column, by trying it."""
     gone = table.position(name)
     other_name = choose((name,), "gone", table.positions.__contains__)
@@ -82,7 +82,7 @@ def needs_column(work: Work, view: View, table: Table, name: str) -> Generator[A
     return needed
 
 
-def without_columns(work: Work, table: Table, gone: Collection[int]) -> Steps:
+def without_columns(work: DdlPort, table: Table, gone: Collection[int]) -> DdlSteps:
     """Rewrite the table without some columns and the constraints that use them."""
     names = {table.columns[at].name for at in gone if not table.columns[at].hidden}
     columns = [column for at, column in enumerate(table.columns) if at not in gone]

@@ -20,7 +20,7 @@ from qserver.errors import (
 )
 from qserver.sql import ast
 from qserver.sql.ddl.names import choose, is_taken
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.values.keys import Key, Row
 from qserver.values.schema import PUBLIC, ROW_ID, Column, Index, Table
 from qserver.values.sizes import is_sized, size_of
@@ -34,7 +34,7 @@ def name_of(column: str) -> ast.Name:
     return ast.Name((column,))
 
 
-def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps:
+def rewrite(work: DdlPort, old: Table, new: Table, moved: Sequence[Moved]) -> DdlSteps:
     """Let `new` take the place of `old`, its rows computed from the old ones.
 
     A CHECK that was added NOT VALID is not theirs: they were there before it.
@@ -75,7 +75,7 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
     return count
 
 
-def try_default(work: Work, column: Column) -> Steps:
+def try_default(work: DdlPort, column: Column) -> DdlSteps:
     """Raise the error of a row with the column's default, which refuses the new column."""
     transaction = work.transaction
     name = choose((column.name,), "default", lambda name: is_taken(work, name))
@@ -153,7 +153,7 @@ def row_id_column() -> Column:
     return Column(ROW_ID, BIGINT, nullable=False, hidden=True)
 
 
-def with_new_trees(work: Work, table: Table) -> Table:
+def with_new_trees(work: DdlPort, table: Table) -> Table:
     """Return the same definition over new, empty trees."""
     indexes = tuple(replace(index, id=work.transaction.next_tree()) for index in table.indexes)
     return replace(table, id=work.transaction.next_tree(), indexes=indexes)
@@ -162,7 +162,7 @@ def with_new_trees(work: Work, table: Table) -> Table:
 # --- rows that stay in place ---------------------------------------------------------------------
 
 
-def build_index(work: Work, table: Table, index: Index) -> Steps:
+def build_index(work: DdlPort, table: Table, index: Index) -> DdlSteps:
     """Fill the tree of a new index, and check that it is unique if required."""
     if index.unique:
         work.require_read(table)
@@ -183,7 +183,7 @@ def build_index(work: Work, table: Table, index: Index) -> Steps:
 
 
 def count_written(
-    work: Work, columns: Sequence[Column], written: Sequence[int], rows: Sequence[Row]
+    work: DdlPort, columns: Sequence[Column], written: Sequence[int], rows: Sequence[Row]
 ) -> None:
     """Count rows, or entries of an index, that have these columns."""
     sized = [at for at in written if is_sized(columns[at].type)]
@@ -200,7 +200,7 @@ def _duplicated(table: Table, index: Index, row: tuple[object, ...]) -> UniqueVi
     )
 
 
-def require_no_null(work: Work, table: Table, name: str) -> Steps:
+def require_no_null(work: DdlPort, table: Table, name: str) -> DdlSteps:
     work.require_read(table)
     at = table.position(name)
     for rows in work.transaction.scan_values(table.id):
@@ -219,12 +219,12 @@ def contains_null(table: Table, column: str) -> NotNullViolation:
 
 
 def require_check(
-    work: Work,
+    work: DdlPort,
     table: Table,
     name: str,
     condition: ast.Expression,
     literals: Sequence[Any] | None = None,
-) -> Steps:
+) -> DdlSteps:
     """Require that the condition is false for no row; `literals` are those of its stored text."""
     select = ast.Select(
         (ast.Target(ast.Constant(True)),),

@@ -13,13 +13,13 @@ from typing import Any, Final
 from qserver.errors import InvalidParameterValue, InvalidTextRepresentation, SqlSyntaxError
 from qserver.sql import ast
 from qserver.sql.ddl.names import find_table, is_taken, new_place, require_free
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.values.admission import admitter
 from qserver.values.relations import Sequence
 from qserver.values.schema import catalog_key
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
 
-Options = Many[tuple[str, Any]]
+SequenceOptions = Many[tuple[str, Any]]
 
 _admit: Final = admitter(BIGINT)
 
@@ -31,7 +31,7 @@ WORDS: Final = {
 }
 
 
-def create_sequence(work: Work, node: ast.CreateSequence) -> Steps:
+def create_sequence(work: DdlPort, node: ast.CreateSequence) -> DdlSteps:
     schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
@@ -44,14 +44,16 @@ def create_sequence(work: Work, node: ast.CreateSequence) -> Steps:
     yield
 
 
-def sequence_type(work: Work, node: ast.TypeName) -> SqlType:
+def sequence_type(work: DdlPort, node: ast.TypeName) -> SqlType:
     sql_type = work.type(node)
     if sql_type.kind not in INTEGER_BITS:
         raise InvalidParameterValue("sequence type must be smallint, integer, or bigint")
     return sql_type
 
 
-def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) -> Sequence:
+def make_sequence(
+    work: DdlPort, name: str, sql_type: SqlType, options: SequenceOptions
+) -> Sequence:
     number = work.transaction.next_tree()
     given = _given(work, options)
     increment = given.get("increment", 1)
@@ -64,11 +66,11 @@ def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) ->
     return _owned(work, made, options)
 
 
-def restart_sequence(work: Work, sequence: Sequence, value: int) -> None:
+def restart_sequence(work: DdlPort, sequence: Sequence, value: int) -> None:
     work.transaction.define(sequence.key, _renewed(work, sequence, value, called=False))
 
 
-def _renewed(work: Work, sequence: Sequence, value: int, called: bool) -> Sequence:
+def _renewed(work: DdlPort, sequence: Sequence, value: int, called: bool) -> Sequence:
     """Replace the state of a sequence by a new one, which belongs to this transaction."""
     work.statements.end_sequence(sequence)
     renewed = replace(sequence, state=work.transaction.next_tree())
@@ -76,7 +78,7 @@ def _renewed(work: Work, sequence: Sequence, value: int, called: bool) -> Sequen
     return renewed
 
 
-def alter_sequence(work: Work, old: Sequence, options: Options) -> None:
+def alter_sequence(work: DdlPort, old: Sequence, options: SequenceOptions) -> None:
     """Change the options of a sequence, which continues from its current value."""
     given = _given(work, options)
     sql_type = old.type
@@ -118,7 +120,7 @@ def _counts_otherwise(old: Sequence, new: Sequence) -> bool:
     )
 
 
-def _given(work: Work, options: Options) -> dict[str, int]:
+def _given(work: DdlPort, options: SequenceOptions) -> dict[str, int]:
     """Return the options by name: numbers, and CYCLE as a bool."""
     given: dict[str, int] = {}
     seen: set[str] = set()
@@ -186,7 +188,7 @@ def _refuse_outside(sequence: Sequence, word: str, value: int) -> None:
         )
 
 
-def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
+def _owned(work: DdlPort, sequence: Sequence, options: SequenceOptions) -> Sequence:
     """Apply OWNED BY table.column, or NONE."""
     for word, value in options:
         if word != "owned by":
@@ -203,11 +205,11 @@ def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
     return sequence
 
 
-def _number(work: Work, expression: ast.Expression) -> int:
+def _number(work: DdlPort, expression: ast.Expression) -> int:
     return int(_admit(_written(work, expression)))
 
 
-def _written(work: Work, expression: ast.Expression) -> int:
+def _written(work: DdlPort, expression: ast.Expression) -> int:
     match expression:
         case ast.Operator(symbol="-", left=None, right=right):
             return -_written(work, right)

@@ -15,7 +15,7 @@ from qserver.sql import ast
 from qserver.sql.ddl.columns import sequence_for
 from qserver.sql.ddl.constraints import with_index_like
 from qserver.sql.ddl.names import find_relation
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.values.constraints import Check
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Column, Index, Table
@@ -34,7 +34,7 @@ class Likeness:
     comments: tuple[tuple[str, str], ...] = ()
 
 
-def likeness(work: Work, schema: str, table: str, node: ast.TableLike) -> Likeness:
+def likeness(work: DdlPort, schema: str, table: str, node: ast.TableLike) -> Likeness:
     other = find_relation(work, node.name)
     if isinstance(other, View):
         return Likeness(tuple(Column(name, sql_type) for name, sql_type in other.columns))
@@ -79,7 +79,7 @@ def _wanted(options: Several[str]) -> set[str]:
     return wanted
 
 
-def _column(work: Work, place: tuple[str, str], column: Column, wanted: set[str]) -> Column:
+def _column(work: DdlPort, place: tuple[str, str], column: Column, wanted: set[str]) -> Column:
     taken = Column(column.name, column.type, column.nullable)
     if "defaults" in wanted and column.default is not None:
         taken = replace(taken, default=column.default, sequence=column.sequence)
@@ -95,7 +95,7 @@ def _names(table: Table, positions: Several[int]) -> tuple[str, ...]:
     return tuple(table.columns[at].name for at in positions)
 
 
-def with_likeness(work: Work, table: Table, taken: Likeness) -> Generator[None, None, Table]:
+def with_likeness(work: DdlPort, table: Table, taken: Likeness) -> Generator[None, None, Table]:
     """Add the rest of the copied parts to a table that has the columns already."""
     table = replace(
         table,

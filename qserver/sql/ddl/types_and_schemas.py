@@ -26,13 +26,13 @@ from qserver.sql.ddl.names import (
     type_key,
     wrong_kind,
 )
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.values.enumeration import Enumeration, enumeration_of
 from qserver.values.relations import Schema, Sequence, View, kind_of
 from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
 
 
-def create_enum(work: Work, node: ast.CreateEnum) -> Steps:
+def create_enum(work: DdlPort, node: ast.CreateEnum) -> DdlSteps:
     schema, last = new_place(work, node.name)
     check_type_name(last)
     name = last if schema == PUBLIC else f"{schema}.{last}"
@@ -59,7 +59,7 @@ def check_type_name(name: str) -> None:
         raise FeatureNotSupported("the name of a type cannot contain a dot")
 
 
-def create_schema(work: Work, node: ast.CreateSchema) -> Steps:
+def create_schema(work: DdlPort, node: ast.CreateSchema) -> DdlSteps:
     schema = Schema(node.name)
     if node.name == PUBLIC or work.find(schema.key) is not None:
         if not node.if_not_exists:
@@ -78,7 +78,7 @@ def create_schema(work: Work, node: ast.CreateSchema) -> Steps:
 # --- COMMENT ON ----------------------------------------------------------------------------------
 
 
-def comment_on(work: Work, node: ast.CommentOn) -> Steps:
+def comment_on(work: DdlPort, node: ast.CommentOn) -> DdlSteps:
     """Set or remove a comment, which is stored in the definition and moves with it."""
     text = None if node.text is None else str(work.value(node.text)) or None
     match node.kind:
@@ -101,7 +101,7 @@ def comment_on(work: Work, node: ast.CommentOn) -> Steps:
     yield
 
 
-def _comment_on_relation(work: Work, node: ast.CommentOn, text: str | None) -> None:
+def _comment_on_relation(work: DdlPort, node: ast.CommentOn, text: str | None) -> None:
     definition = find_relation(work, node.name)
     if kind_of(definition) != node.kind:
         error = wrong_kind(node.kind, definition)
@@ -110,7 +110,7 @@ def _comment_on_relation(work: Work, node: ast.CommentOn, text: str | None) -> N
     _set(work, definition, "", text)
 
 
-def _comment_on_column(work: Work, name: tuple[str, ...], text: str | None) -> None:
+def _comment_on_column(work: DdlPort, name: tuple[str, ...], text: str | None) -> None:
     definition = find_relation(work, name[:-1])
     columns: ManyOf[str] = ()
     if isinstance(definition, Table):
@@ -126,7 +126,7 @@ def _comment_on_column(work: Work, name: tuple[str, ...], text: str | None) -> N
     _set(work, definition, f"column {name[-1]}", text)
 
 
-def _comment_on_constraint(work: Work, name: tuple[str, ...], text: str | None) -> None:
+def _comment_on_constraint(work: DdlPort, name: tuple[str, ...], text: str | None) -> None:
     """Comment on a constraint; the name is the table's, then the constraint's."""
     table = find_table(work, name[:-1])
     if name[-1] not in constraint_names(table):
@@ -134,14 +134,14 @@ def _comment_on_constraint(work: Work, name: tuple[str, ...], text: str | None) 
     _set(work, table, f"constraint {name[-1]}", text)
 
 
-def _comment_on_index(work: Work, name: tuple[str, ...], text: str | None) -> None:
+def _comment_on_index(work: DdlPort, name: tuple[str, ...], text: str | None) -> None:
     table = work.transaction.catalog.index_owner(known_key(name))
     if table is None:
         raise missing("index", name)
     _set(work, table, f"index {name[-1]}", text)
 
 
-def _set(work: Work, definition: object, what: str, text: str | None) -> None:
+def _set(work: DdlPort, definition: object, what: str, text: str | None) -> None:
     assert isinstance(definition, Table | View | Sequence)
     kept = tuple(pair for pair in definition.comments if pair[0] != what)
     comments = kept if text is None else (*kept, (what, text))

@@ -23,7 +23,7 @@ from qserver.errors import FeatureNotSupported, StatementError
 from qserver.functions.text.quoting import quoted
 from qserver.sql import ast
 from qserver.sql.ddl.names import known_key
-from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.port import DdlPort
 from qserver.sql.ddl.view_columns import (
     PART,
     Renaming,
@@ -43,7 +43,7 @@ _ALIASES: Final = re.compile(
 )
 
 
-def views_using(work: Work, key: str) -> list[View]:
+def views_using(work: DdlPort, key: str) -> list[View]:
     return [
         each
         for each in work.transaction.catalog.definitions()
@@ -52,7 +52,7 @@ def views_using(work: Work, key: str) -> list[View]:
 
 
 def follow_relation(
-    work: Work, views: Sequence[View], old: Table | View, new: Table | View
+    work: DdlPort, views: Sequence[View], old: Table | View, new: Table | View
 ) -> Generator[Any, Any, None]:
     changed = []
     for view in views:
@@ -64,7 +64,7 @@ def follow_relation(
 
 
 def follow_column(
-    work: Work, relation: Table | View, old: str, new: str
+    work: DdlPort, relation: Table | View, old: str, new: str
 ) -> Generator[Any, Any, None]:
     """Make a renamed column visible to views under its old name; `relation` has the new one."""
     names = _column_names(relation)
@@ -93,7 +93,7 @@ def follow_column(
 
 
 def follow_added(
-    work: Work, relation: Table | View, known: Sequence[str], new: str
+    work: DdlPort, relation: Table | View, known: Sequence[str], new: str
 ) -> Generator[Any, Any, None]:
     """Hide a new column from views that were made when the relation had the `known` columns."""
     source = f"(SELECT {', '.join(map(quoted, known))} FROM {_path(relation)})"
@@ -115,7 +115,7 @@ def follow_added(
     yield from _redefine(work, changed, f'add column "{new}" to relation "{relation.name}"')
 
 
-def without_alias(work: Work, view: View, table: Table, column: str, name: str | None) -> View:
+def without_alias(work: DdlPort, view: View, table: Table, column: str, name: str | None) -> View:
     """The view with another name for a column in `table AS x (a, b)`, or with none for it."""
     at = list(table.positions).index(column)
     text = view.text
@@ -188,7 +188,7 @@ def _path(relation: Table | View) -> str:
     return ".".join(map(quoted, relation.path))
 
 
-def _redefine(work: Work, views: Sequence[View], what: str) -> Generator[Any, Any, None]:
+def _redefine(work: DdlPort, views: Sequence[View], what: str) -> Generator[Any, Any, None]:
     for view in views:
         work.transaction.define(view.key, view)
     for view in views:
@@ -199,7 +199,7 @@ def _redefine(work: Work, views: Sequence[View], what: str) -> Generator[Any, An
             )
 
 
-def is_unharmed(work: Work, view: View) -> Generator[Any, Any, bool]:
+def is_unharmed(work: DdlPort, view: View) -> Generator[Any, Any, bool]:
     """Tell whether a view still has the columns that it was created with."""
     target = ast.Target(ast.Star())
     query = ast.Query(ast.Select((target,), (ast.TableRef(view.path),)))

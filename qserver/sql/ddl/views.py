@@ -19,7 +19,7 @@ from qserver.sql import ast
 from qserver.sql.ddl.columns import type_of_output, with_default
 from qserver.sql.ddl.create_table import check_definition
 from qserver.sql.ddl.names import choose, is_taken, known_key, new_place, require_free, shown_name
-from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import row_id_column
 from qserver.sql.ddl.view_texts import follow_added
 from qserver.sql.ddl.words import check_view_options
@@ -29,7 +29,7 @@ from qserver.values.schema import Column, Table, catalog_key
 from qserver.values.types import SqlType
 
 
-def create_view(work: Work, node: ast.CreateView) -> Steps:
+def create_view(work: DdlPort, node: ast.CreateView) -> DdlSteps:
     schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     old = work.find(key)
@@ -70,7 +70,7 @@ def create_view(work: Work, node: ast.CreateView) -> Steps:
     return 0
 
 
-def _require_updatable(work: Work, view: View) -> Steps:
+def _require_updatable(work: DdlPort, view: View) -> DdlSteps:
     """Refuse WITH CHECK OPTION for a view that is not updatable."""
     try:
         yield from work.statements.check(ast.Delete(ast.TableRef(view.path)))
@@ -82,7 +82,7 @@ def _require_updatable(work: Work, view: View) -> Steps:
     return 0
 
 
-def set_view_options(work: Work, view: View, options: Sequence[tuple[str, str]]) -> Steps:
+def set_view_options(work: DdlPort, view: View, options: Sequence[tuple[str, str]]) -> DdlSteps:
     """ALTER VIEW … SET (check_option = local)."""
     option = check_view_options(options)
     if option is not None:
@@ -120,7 +120,7 @@ def _columns(
     )
 
 
-def rename_view_column(work: Work, view: View, action: ast.AlterAction) -> View:
+def rename_view_column(work: DdlPort, view: View, action: ast.AlterAction) -> View:
     names = [name for name, _ in view.columns]
     if action.name not in names:
         raise UndefinedColumn(f'column "{action.name}" does not exist', column=action.name)
@@ -141,7 +141,7 @@ def rename_view_column(work: Work, view: View, action: ast.AlterAction) -> View:
     return renamed
 
 
-def set_view_default(work: Work, view: View, action: ast.AlterAction) -> Steps:
+def set_view_default(work: DdlPort, view: View, action: ast.AlterAction) -> DdlSteps:
     """ALTER VIEW … ALTER COLUMN … SET DEFAULT, or DROP DEFAULT: for rows inserted through it."""
     types = dict(view.columns)
     if action.name not in types:
@@ -161,7 +161,7 @@ def set_view_default(work: Work, view: View, action: ast.AlterAction) -> Steps:
     return 0
 
 
-def _check_default(work: Work, column: Column) -> Steps:
+def _check_default(work: DdlPort, column: Column) -> DdlSteps:
     """Raise the error of a table's column with the default: a view may be one that nobody fills."""
     name = choose((column.name,), "default", lambda name: is_taken(work, name))
     table = Table(work.transaction.next_tree(), name, (column, row_id_column()), (1,))
@@ -193,7 +193,7 @@ def _require_compatible(old: View, columns: tuple[tuple[str, SqlType], ...]) -> 
             )
 
 
-def _require_no_circle(work: Work, key: str, uses: tuple[str, ...]) -> None:
+def _require_no_circle(work: DdlPort, key: str, uses: tuple[str, ...]) -> None:
     seen: set[str] = set()
     waiting = list(uses)
     while waiting:

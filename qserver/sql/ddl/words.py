@@ -37,7 +37,7 @@ _INDEX_OPTIONS: Final = frozenset(
 _VIEW_OPTIONS: Final = frozenset({"check_option", "security_barrier", "security_invoker"})
 CHECK_OPTIONS: Final = ("local", "cascaded")
 
-Options = Sequence[tuple[str, str]]
+OptionWords = Sequence[tuple[str, str]]
 
 
 def check_words(statement: ast.Statement) -> None:
@@ -112,7 +112,7 @@ def check_attributes(constraint: ast.Constraint) -> None:
 # --- WITH (…) ------------------------------------------------------------------------------------
 
 
-def _check_table_options(options: Options) -> None:
+def _check_table_options(options: OptionWords) -> None:
     for name, value in options:
         if name == "on commit":
             raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
@@ -121,12 +121,12 @@ def _check_table_options(options: Options) -> None:
     check_table_options(options)
 
 
-def check_table_options(options: Options) -> None:
+def check_table_options(options: OptionWords) -> None:
     rest = [each for each in options if not each[0].startswith(_TABLE_PREFIXES)]
     _check_known(rest, _TABLE_OPTIONS)
 
 
-def check_view_options(options: Options) -> str | None:
+def check_view_options(options: OptionWords) -> str | None:
     """Return the CHECK OPTION among the options, if any."""
     _check_known(options, _VIEW_OPTIONS)
     found = None
@@ -141,12 +141,12 @@ def check_view_options(options: Options) -> str | None:
     return found
 
 
-def _check_known(options: Options, known: frozenset[str]) -> None:
+def _check_known(options: OptionWords, known: frozenset[str]) -> None:
     for name in _unknown(options, known):
         raise InvalidParameterValue(f'unrecognized parameter "{name}"')
 
 
-def _unknown(options: Options, known: frozenset[str]) -> Iterator[str]:
+def _unknown(options: OptionWords, known: frozenset[str]) -> Iterator[str]:
     return (name for name, _ in options if name not in known)
 
 

@@ -24,7 +24,7 @@ from qserver.sql.vectors.plans import Call
 from qserver.values import vector_families as families
 from qserver.values.vectors import Array, Vector, decimal_of, values_of
 
-State = list[Any]
+Sums = list[Any]
 
 _HALF: Final = 28
 """The bits of the lower half of a long integer."""
@@ -45,7 +45,7 @@ def partial(
     kept: Array | None,
     groups: Groups | None,
     length: int,
-    states: list[State | None],
+    states: list[Sums | None],
 ) -> Partial:
     """Compute one call over a chunk. `kept` are the rows that pass its FILTER."""
     valid = kept
@@ -69,7 +69,7 @@ def partial(
     return Partial(counts, _truths(call, values, codes, groups, counts))
 
 
-def merge(call: Call, found: Partial, states: list[State]) -> None:
+def merge(call: Call, found: Partial, states: list[Sums]) -> None:
     """Add a partial result to the states of the groups."""
     at = call.state
     if call.name == "count":
@@ -137,7 +137,7 @@ def _float_sums(
     values: Array,
     codes: Array | None,
     groups: Groups | None,
-    states: list[State | None],
+    states: list[Sums | None],
 ) -> list[float]:
     """Return the states with the values added one after the other, as row code adds them."""
     before = [0.0 if state is None else state[call.state] or 0.0 for state in states]
@@ -209,64 +209,64 @@ def _truths(
 # --- merging -------------------------------------------------------------------------------------
 
 
-def _add(state: State, at: int, count: int, value: Any) -> None:
+def _add(state: Sums, at: int, count: int, value: Any) -> None:
     before = state[at]
     state[at] = value if before is None else before + value
 
 
-def _add_numeric(state: State, at: int, count: int, value: Any) -> None:
+def _add_numeric(state: Sums, at: int, count: int, value: Any) -> None:
     before = state[at]
     state[at] = value if before is None else exact_add(before, value)
 
 
-def _replace(state: State, at: int, count: int, value: Any) -> None:
+def _replace(state: Sums, at: int, count: int, value: Any) -> None:
     state[at] = value
 
 
-def _add_average(state: State, at: int, count: int, value: Any) -> None:
+def _add_average(state: Sums, at: int, count: int, value: Any) -> None:
     state[at] += value
     state[at + 1] += count
 
 
-def _add_numeric_average(state: State, at: int, count: int, value: Any) -> None:
+def _add_numeric_average(state: Sums, at: int, count: int, value: Any) -> None:
     state[at] = exact_add(state[at], value)
     state[at + 1] += count
 
 
-def _replace_average(state: State, at: int, count: int, value: Any) -> None:
+def _replace_average(state: Sums, at: int, count: int, value: Any) -> None:
     state[at] = value
     state[at + 1] += count
 
 
-def _least(state: State, at: int, count: int, value: Any) -> None:
+def _least(state: Sums, at: int, count: int, value: Any) -> None:
     if state[at] is None or value < state[at]:
         state[at] = value
 
 
-def _greatest(state: State, at: int, count: int, value: Any) -> None:
+def _greatest(state: Sums, at: int, count: int, value: Any) -> None:
     if state[at] is None or value > state[at]:
         state[at] = value
 
 
-def _least_number(state: State, at: int, count: int, value: Any) -> None:
+def _least_number(state: Sums, at: int, count: int, value: Any) -> None:
     """Of equal values the last wins, and NaN is the greatest: see `functions.aggregates.basic`."""
     before = state[at]
     if before is None or before != before or value <= before:
         state[at] = value
 
 
-def _greatest_number(state: State, at: int, count: int, value: Any) -> None:
+def _greatest_number(state: Sums, at: int, count: int, value: Any) -> None:
     before = state[at]
     if before is None or (before == before and value >= before):
         state[at] = value
 
 
-def _every(state: State, at: int, count: int, value: Any) -> None:
+def _every(state: Sums, at: int, count: int, value: Any) -> None:
     if state[at] is not False:
         state[at] = value
 
 
-def _any(state: State, at: int, count: int, value: Any) -> None:
+def _any(state: Sums, at: int, count: int, value: Any) -> None:
     if state[at] is not True:
         state[at] = value
 

@@ -11,7 +11,7 @@ from qserver.functions.context import Context
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS
 from qserver.sql.execution import Chunk
 from qserver.sql.vectors.aggregates import Partial, merge, partial
-from qserver.sql.vectors.batches import Batch, Buffers
+from qserver.sql.vectors.batches import Buffers, VectorBatch
 from qserver.sql.vectors.builds import Build, Taken
 from qserver.sql.vectors.first_rows import FirstRows
 from qserver.sql.vectors.grouping import Groups
@@ -32,7 +32,7 @@ from qserver.values.vector_families import TEXT
 from qserver.values.vectors import Array, Vector, constant
 
 if TYPE_CHECKING:
-    from qserver.sql.vectors.aggregates import State
+    from qserver.sql.vectors.aggregates import Sums
 
 NONE = np.empty(0, np.int64)
 """No rows."""
@@ -53,7 +53,7 @@ class Attempts:
         self._made: list[ConstantValue] | None = None
         self._buffers: Buffers = {}
 
-    def _frame(self, batch: Batch, chosen: Array | None = None) -> Frame:
+    def _frame(self, batch: VectorBatch, chosen: Array | None = None) -> Frame:
         if self._made is None:
             self._made = self._vectors()
         return Frame(batch, self._made, chosen)
@@ -67,7 +67,7 @@ class Attempts:
             return [None] * len(kinds)
         return [_constant(value, kind) for value, kind in zip(values, kinds, strict=True)]
 
-    def _chosen(self, batch: Batch) -> Array | None:
+    def _chosen(self, batch: VectorBatch) -> Array | None:
         """Return the rows that satisfy the condition; None if all do."""
         truth = self._condition.truth
         if truth is None:
@@ -81,7 +81,7 @@ class Attempts:
     # --- filters ---
 
     def filtered(self, chunks: list[Chunk]) -> Iterable[Matched] | None:
-        batch = Batch(chunks, self._buffers)
+        batch = VectorBatch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
         except Refused:
@@ -90,7 +90,7 @@ class Attempts:
 
     def first(self, rows: FirstRows, chunks: list[Chunk]) -> Iterable[Matched] | None:
         """Return the rows that satisfy the condition and may be among the first."""
-        batch = Batch(chunks, self._buffers)
+        batch = VectorBatch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
@@ -109,7 +109,7 @@ class Attempts:
         self, chunks: list[Chunk], rows: list[Row], taken: list[Taken]
     ) -> Iterable[Matched] | None:
         """Keep chunks of the right side of a join, without their rows."""
-        batch = Batch(chunks, {})  # its columns are read later
+        batch = VectorBatch(chunks, {})  # its columns are read later
         try:
             chosen = self._chosen(batch)
         except Refused:
@@ -134,10 +134,10 @@ class Attempts:
         plan: Aggregation,
         chunks: list[Chunk],
         context: Context,
-        groups: dict[Any, State],
-        new_group: Callable[[], State],
+        groups: dict[Any, Sums],
+        new_group: Callable[[], Sums],
     ) -> Iterable[Matched] | None:
-        batch = Batch(chunks, self._buffers)
+        batch = VectorBatch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
@@ -206,10 +206,10 @@ def _kept(vector: Vector, length: int) -> Array | None:
 
 def _add_groups(
     context: Context,
-    groups: dict[Any, State],
+    groups: dict[Any, Sums],
     keys: list[Any],
     order: list[int],
-    new_group: Callable[[], State],
+    new_group: Callable[[], Sums],
 ) -> None:
     """Add new groups, in the order of their first rows, and charge their memory."""
     before = len(groups)

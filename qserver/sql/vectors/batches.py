@@ -16,7 +16,7 @@ Buffers: TypeAlias = dict[ColumnVector, Array]
 """Where columns of one batch after the other are put together: new memory costs more than that."""
 
 
-class Batch:
+class VectorBatch:
     """Prepared chunks, in the order of their rows. Its columns last until the next batch."""
 
     __slots__ = ("_buffers", "_chunks", "_columns", "length")

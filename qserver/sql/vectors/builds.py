@@ -19,7 +19,7 @@ from qserver.sql.vectors.plans import JoinPlan, Matched
 from qserver.values.keys import Row
 
 if TYPE_CHECKING:
-    from qserver.sql.vectors.batches import Batch
+    from qserver.sql.vectors.batches import VectorBatch
     from qserver.values.vectors import Array
 
 ROWS_AT_ONCE: Final = 2048
@@ -30,7 +30,7 @@ class Taken(NamedTuple):
     """Chunks that belong before `rows[position]`, and which of their rows; None for all."""
 
     position: int
-    batch: Batch
+    batch: VectorBatch
     chosen: Array | None
 
     @property

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from qserver.functions.numbers.float_math import LARGEST
-from qserver.sql.vectors.batches import Batch
+from qserver.sql.vectors.batches import VectorBatch
 from qserver.sql.vectors.members import Members
 from qserver.sql.vectors.program import NULL, JoinedColumn, Program
 from qserver.values.vector_families import ColumnVector
@@ -45,7 +45,7 @@ class Frame:
 
     def __init__(
         self,
-        batch: Batch,
+        batch: VectorBatch,
         constants: list[ConstantValue],
         chosen: Array | None = None,
         joined: Mapping[int, tuple[JoinedColumns, Array]] = MappingProxyType({}),

@@ -14,7 +14,7 @@ from qserver.limits import LIST_LENGTH_MAX
 from qserver.probes import catalogue, matrix, run_probe
 from qserver.web import shapes
 from qserver.web.admission import Admission
-from qserver.web.service import Service, State
+from qserver.web.service import Service, ServiceState
 from qserver.web.statuses import RETRY_AFTER_SECONDS
 from qserver.web.storage_test import storage_test
 from qserver.web.tables import describe_tables
@@ -36,7 +36,7 @@ class UpkeepRoutes:
 
     async def get_ready(self, admission: Admission) -> tuple[shapes.ReadyAnswer, int]:
         state = self._service.state
-        if state is State.READY:
+        if state is ServiceState.READY:
             return shapes.ReadyAnswer(True, "ready"), 200
         admission.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
         return shapes.ReadyAnswer(False, state.value), 503

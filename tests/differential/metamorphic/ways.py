@@ -24,7 +24,7 @@ from qserver.query.cursor import END, Cursor
 from qserver.query.planning import Planner, make_plan
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.sequence_values import NeedsSequenceValues
-from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
 from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
 from qserver.sql.optimizer import RULES, Rule
@@ -285,7 +285,7 @@ def _begun(gateway: SqlDatabase) -> Way:
             return await ordinary(statements)
 
         async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
-            options = Options(timeout_ms=SECONDS_MAX * 1000)
+            options = RunOptions(timeout_ms=SECONDS_MAX * 1000)
             outcome, rest = begin(gateway.perform([Statement(statements[0])], options))
             if rest is not None:
                 assert not isinstance(rest.step, Reply), "a query sends no commit"

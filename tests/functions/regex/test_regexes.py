@@ -29,7 +29,7 @@ from qserver.functions.regex.functions import (
 from qserver.functions.regex.linear import Linear, NotLinear
 from qserver.functions.regex.regexes import regex, similar_to_escape
 from qserver.functions.regex.source import agrees_on_length, python_source
-from qserver.functions.regex.syntax import Options, parse
+from qserver.functions.regex.syntax import RegexOptions, parse
 from qserver.limits import REGEX_MATCHES_MAX
 from tests.known_work import least_steps
 from tests.sampling import sampled
@@ -48,7 +48,7 @@ TEXTS = st.text(alphabet="ab \n_", max_size=8)
 @given(PATTERNS, TEXTS)
 @settings(deadline=None)
 def test_the_automaton_matches_what_python_matches(pattern: str, text: str) -> None:
-    tree = parse(pattern, Options()).tree
+    tree = parse(pattern, RegexOptions()).tree
     python = re.compile(python_source(tree))
     automaton = Automaton(tree, 0)
     assert automaton.matches(text) == (python.search(text) is not None)
@@ -78,7 +78,7 @@ WIDE_PATTERNS = st.lists(
 def test_re2_finds_the_places_that_the_automaton_finds(
     pattern: str, text: str, ignore_case: bool, short: bool
 ) -> None:
-    tree = parse(pattern, Options()).tree
+    tree = parse(pattern, RegexOptions()).tree
     flags = re.IGNORECASE if ignore_case else 0
     automaton, linear = Automaton(tree, flags), Linear(tree, flags)
     try:
@@ -99,7 +99,7 @@ def test_re2_finds_the_places_that_the_automaton_finds(
 def test_re2_finds_the_matches_that_python_finds_one_after_the_other(
     pattern: str, text: str
 ) -> None:
-    tree = parse(pattern, Options()).tree
+    tree = parse(pattern, RegexOptions()).tree
     python, linear = re.compile(python_source(tree)), Linear(tree, 0)
     try:
         coded = linear.coded(text)
@@ -117,7 +117,7 @@ def test_few_patterns_are_left_to_our_own_automaton() -> None:
     left = []
     for pattern in (r"\mfoo\M", r"\m\w+\M", r"\yfoo\y", "a{1,255}b*", r"\m.", r"(x{255}){4}"):
         try:
-            Linear(parse(pattern, Options()).tree, 0).coded("foo дом")
+            Linear(parse(pattern, RegexOptions()).tree, 0).coded("foo дом")
         except NotLinear:
             left.append(pattern)
     assert left == [r"\m.", r"(x{255}){4}"]

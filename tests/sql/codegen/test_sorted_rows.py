@@ -13,11 +13,11 @@ from qserver.functions.context import Context
 from qserver.sql.codegen.sorted_rows import (
     RUN_ROWS,
     bytes_of_keys,
-    drained,
     sorted_numbers,
     sorted_pairs,
 )
 from qserver.values.jsonb import jsonb_of
+from qserver.values.steps import at_once
 from tests.steps import taken
 
 
@@ -31,7 +31,7 @@ def new_context() -> Context:
 def test_numbers_are_sorted_stably_whatever_the_length_of_runs(
     keys: list[int], reverse: bool, key_bytes: int
 ) -> None:
-    found = drained(sorted_numbers(new_context(), keys, reverse, key_bytes))
+    found = at_once(sorted_numbers(new_context(), keys, reverse, key_bytes))
     assert found == sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
 
 
@@ -47,12 +47,12 @@ def test_runs_of_long_keys_are_short() -> None:
     keys = ["x" * 100_000 + str(at % 7) for at in range(100)]
     steps = sorted_numbers(new_context(), keys, key_bytes=sum(map(len, keys)))
     assert next(steps) is None
-    assert drained(steps) == sorted(range(100), key=keys.__getitem__)
+    assert at_once(steps) == sorted(range(100), key=keys.__getitem__)
 
 
 def test_pairs_are_ordered_by_their_first_part() -> None:
     pairs = [((at % 3,), at) for at in range(9)]
-    assert drained(sorted_pairs(new_context(), pairs, may_be_long=True)) == [
+    assert at_once(sorted_pairs(new_context(), pairs, may_be_long=True)) == [
         0,
         3,
         6,
@@ -71,7 +71,7 @@ def test_keys_of_many_depths_are_sorted_in_short_runs() -> None:
     flat = [jsonb_of([number, *[1] * 60]).order_key() for number in range(RUN_ROWS)]
     pauses = []
     for keys in (deep, flat):
-        size = drained(bytes_of_keys(new_context(), keys))
+        size = at_once(bytes_of_keys(new_context(), keys))
         pauses.append(taken(sorted_numbers(new_context(), keys, key_bytes=size))[0])
     assert pauses[0] > 5 * pauses[1]
 
