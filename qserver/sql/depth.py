@@ -23,5 +23,5 @@ def check_depth(tree: Node) -> None:
                     detail=f"The limit is {SYNTAX_DEPTH_MAX} levels.",
                     position=value.position + 1,
                 )
-            fields = type(value).__dataclass_fields__
-            pending.extend([(getattr(value, name), depth + 1) for name in fields])
+            parts = (getattr(value, name) for name in type(value).__dataclass_fields__)
+            pending.extend([(part, depth + 1) for part in parts if isinstance(part, Node | tuple)])

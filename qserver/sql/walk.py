@@ -32,8 +32,14 @@ _PARTS = frozenset(
 ) - {plan.OutputColumn}
 
 
-_NO_PARTS = frozenset({"bool", "int", "float", "str", "SqlType", "Table", "Function"})
-"""Types of fields, as they are written, that hold no parts."""
+_NO_PARTS = frozenset(
+    {
+        *("bool", "int", "float", "str", "int | str", "int | None", "str | None", "Any"),
+        *("Callable[[Any], Any]", "Callable[[Any], Any] | None"),
+        *("SqlType", "Table", "Function", "Aggregate", "Aggregate | None", "TableFunction"),
+    }
+)
+"""Types of fields, as they are written, that hold no parts. A value of any type is a constant."""
 
 
 class _FieldNames(dict[type, tuple[str, ...]]):
@@ -84,7 +90,8 @@ def everything(node: Any) -> Iterator[Any]:
     while waiting:
         current = waiting.pop()
         yield current
-        _add_parts(current, waiting)
+        if _FIELD_NAMES[type(current)]:  # thousands of slots and constants have none
+            _add_parts(current, waiting)
 
 
 def is_plan(node: Any) -> bool:

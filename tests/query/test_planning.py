@@ -117,6 +117,8 @@ LONG = {
     "4,000 OR": ("SELECT 1 FROM t WHERE {a = #| OR }", 4000),
     "5,000 WHEN": ("SELECT CASE {WHEN a = # THEN #| } END FROM t", 5000),
     "COALESCE of 5,000": ("SELECT COALESCE({nullif(a, #)}) FROM t", 5000),
+    "20,000 patterns": ("SELECT 1 FROM t WHERE b LIKE ANY (ARRAY[{'%x#_y'}])", 20_000),
+    "100,000 texts": ("SELECT 1 FROM t WHERE b IN ({'x#'})", 100_000),
     "150 joins": ("SELECT 1 FROM t x {JOIN t t# ON t#.id = x.id| }", 150),
     "views of views": ("SELECT 1 FROM {v5 x#}", 100),
     "a plan to explain": ("EXPLAIN SELECT {id + #} FROM t", 1600),

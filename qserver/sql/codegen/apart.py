@@ -43,12 +43,14 @@ class Apart:
 
     def chain(self, codes: Sequence[str], word: str) -> str:
         """Join conditions with `and` or `or`."""
+        self._check(codes)
         return word.join(
             self._call([f"return {word.join(piece)}"]) if len(piece) > 1 else piece[0]
             for piece in _pieces(codes)
         )
 
     def items(self, codes: Sequence[str]) -> str:
+        self._check(codes)
         found = []
         for piece in _pieces(codes):
             if len(piece) == 1:
@@ -67,6 +69,12 @@ class Apart:
             codes.append(f"{name} if ({name} := {call}) is not NO_CHOICE else ")
         self._source.name("NO_CHOICE", NO_CHOICE)
         return f"({''.join(codes)}{otherwise})"
+
+    def _check(self, codes: Sequence[str]) -> None:
+        """Refuse what is too long before any of it is looked at."""
+        length = self.length + sum(map(len, codes))
+        if length > APART_LENGTH_MAX:
+            raise too_long(length)
 
     def _call(self, lines: list[str]) -> str:
         """Add a function with these lines and return its call."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from qserver.functions.text.prefixes import HIGH, LOW, probably_has_prefix
 from qserver.sql import plan
-from qserver.sql.expressions import Apply, Cast, Column, Expression, InList
+from qserver.sql.expressions import Apply, Cast, Column, Expression, InList, Slot
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Access, KeyRange, Plan
 from qserver.sql.walk import conjunction, conjuncts, is_volatile, sources_named, tree_rebuilt
@@ -131,7 +131,8 @@ def _note_choices(scan: plan.Scan, condition: InList, terms: dict[int, _Terms]) 
         return
     if condition.equal.comparison != "=":
         return
-    if any(scan.source in sources_named(item) or is_volatile(item) for item in condition.items):
+    others = [item for item in condition.items if type(item) is not Slot]  # which may be thousands
+    if any(scan.source in sources_named(item) or is_volatile(item) for item in others):
         return
     of_column = terms.setdefault(column.position, _Terms())
     of_column.choices = of_column.choices or (condition.items, condition)
