@@ -131,21 +131,16 @@ def _rotate_key(client: Client, options: argparse.Namespace) -> int:
 
 def _create_database(client: Client, options: argparse.Namespace) -> int:
     made = client.create_database(options.name)
-    if options.json:
-        return print_json(made)
-    sys.stdout.write(f"Created the database {made['name']} ({made['id']}).\n")
-    return 0
+    return _tell(made, f"Created the database {made['name']} ({made['id']}).\n", options)
 
 
 def _branch_database(client: Client, options: argparse.Namespace) -> int:
     made = client.create_database(options.name, options.parent, options.as_of)
-    if options.json:
-        return print_json(made)
-    sys.stdout.write(
+    text = (
         f"Created the database {made['name']} ({made['id']}), a branch of {made['branch_of']} at"
         f" version {made['branch_version']}.\n"
     )
-    return 0
+    return _tell(made, text, options)
 
 
 def _list_databases(client: Client, options: argparse.Namespace) -> int:
@@ -175,16 +170,13 @@ def _restore_database(client: Client, options: argparse.Namespace) -> int:
         return 1
     newest = [each["version"] for each in client.versions(options.name, 1)]
     made = client.restore_database(options.name, options.as_of)
-    if options.json:
-        return print_json(made)
-    if made["version"] in newest:
-        sys.stdout.write(f"{options.name} is what version {made['restored']} was already.\n")
-        return 0
-    sys.stdout.write(
+    text = (
         f"Version {made['version']} of {options.name} is what version {made['restored']} was.\n"
         f"To undo it: qserver database restore {options.name} {made['version'] - 1}\n"
     )
-    return 0
+    if made["version"] in newest:
+        text = f"{options.name} is what version {made['restored']} was already.\n"
+    return _tell(made, text, options)
 
 
 _KEY_ACTIONS: Final = {
@@ -213,6 +205,13 @@ def _show_secret(made: JsonObject, options: argparse.Namespace) -> int:
         sys.stdout.write(f"{made['key']}\n")
         sys.stderr.write(f"The key {made['id']} ({made['name']}).\n")
     sys.stderr.write(_ONCE)
+    return 0
+
+
+def _tell(made: JsonObject, text: str, options: argparse.Namespace) -> int:
+    if options.json:
+        return print_json(made)
+    sys.stdout.write(text)
     return 0
 
 

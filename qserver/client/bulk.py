@@ -11,8 +11,9 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
 import msgspec
 
+from qserver.client import requests
 from qserver.client.failures import error_from
-from qserver.client.requests import JSON, Request, bindable, idempotency_key_of, listing
+from qserver.client.requests import JSON, Request, bindable
 from qserver.errors import InvalidRequest
 
 Format: TypeAlias = Literal["csv", "ndjson", "json"]
@@ -48,19 +49,19 @@ def insert(
     idempotency_key: str | None = None,
 ) -> Request:
     """A request that inserts what the pieces of a body say; `only` takes some columns of it."""
-    place = listing(
+    place = requests.listing(
         "tables",
         table,
         "rows",
         on_conflict=on_conflict,
-        columns=None if only is None else ",".join(only),
+        columns=requests.joined(only),
         database=database,
     )
     return Request(
         "POST",
         place.path,
         content,
-        idempotency_key=idempotency_key_of(idempotency_key),
+        idempotency_key=requests.idempotency_key_of(idempotency_key),
         content_type=MEDIA[format],
     )
 
@@ -79,13 +80,13 @@ def select(
     database: str | None = None,
 ) -> Request:
     """A request for the rows of a table."""
-    place = listing(
+    place = requests.listing(
         "tables",
         table,
         "rows",
-        columns=None if columns is None else ",".join(columns),
+        columns=requests.joined(columns),
         where=where,
-        params=None if params is None else msgspec.json.encode(bindable(params)).decode(),
+        params=requests.in_url(params),
         order=order,
         limit=limit,
         as_of=as_of,

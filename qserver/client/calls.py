@@ -184,8 +184,8 @@ class Calls(Caller):
 
     async def versions(self: Caller, name: str, most: int = 100) -> list[JsonObject]:
         """The newest versions of a database that its history has, newest first, at most so many."""
-        place = ("databases", name, "versions")
-        return (await self._pages("versions", *place, cursor="before", most=most))[:most]
+        path = ("databases", name, "versions")
+        return (await self._pages("versions", *path, cursor="before", most=most))[:most]
 
     async def difference(
         self: Caller,
@@ -195,9 +195,8 @@ class Calls(Caller):
         tables: Sequence[str] | None = None,
     ) -> list[JsonObject]:
         """What differs between two versions of a database, or times; `until` is now by default."""
-        named = None if tables is None else ",".join(tables)
-        place = ("databases", name, "diff")
-        return await self._pages("changes", *place, from_=since, to=until, tables=named)
+        path, named = ("databases", name, "diff"), requests.joined(tables)
+        return await self._pages("changes", *path, from_=since, to=until, tables=named)
 
     async def restore_database(self: Caller, name: str, as_of: int | str) -> JsonObject:
         """Make a database what it was at a version or time; `version` is the new one."""
@@ -275,12 +274,7 @@ class Calls(Caller):
         that the key wants bound is None only with `allow_null`.
         """
         answer = await self._record(
-            "POST",
-            "session",
-            database=database,
-            scopes=scopes,
-            bind=bind,
-            allow_null=allow_null,
+            "POST", "session", database=database, scopes=scopes, bind=bind, allow_null=allow_null
         )
         return dict(answer["session"])
 

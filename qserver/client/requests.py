@@ -64,20 +64,18 @@ class Request:
 
     def arguments_with(self, kept: Kept | None = None) -> dict[str, Any]:
         """The request as httpx takes it; the server need not send an answer that is kept."""
-        headers = {"Accept": self.accept}
-        if self.database is not None:
-            headers["X-Database"] = self.database
-        if self.idempotency_key is not None:
-            headers["Idempotency-Key"] = self.idempotency_key
-        if self.content_type is not None:
-            headers["Content-Type"] = self.content_type
-        if kept is not None:
-            headers["If-None-Match"] = kept.tag
+        headers = {
+            "Accept": self.accept,
+            "X-Database": self.database,
+            "Idempotency-Key": self.idempotency_key,
+            "Content-Type": self.content_type,
+            "If-None-Match": None if kept is None else kept.tag,
+        }
         return {
             "method": self.method,
             "url": self.path,
             "content": self.content,
-            "headers": headers,
+            "headers": _present(headers),
         }
 
 
@@ -150,9 +148,7 @@ def read(
 ) -> Request:
     """A query by its URL; options that are None are omitted."""
     fields = {**_text(sql), "format": "arrays", "database": database, **options}
-    if params is not None:
-        fields["params"] = encoded(bindable(params)).decode()
-    return listing("query", **fields, cacheable=True)
+    return listing("query", **fields, params=in_url(params), cacheable=True)
 
 
 def stream(
@@ -188,8 +184,7 @@ def changes(
     accept: str = EVENT_STREAM,
     **options: Any,
 ) -> Request:
-    named = None if tables is None else ",".join(tables)
-    place = listing("changes", since=since, tables=named, database=database, **options)
+    place = listing("changes", since=since, tables=joined(tables), database=database, **options)
     return replace(place, accept=accept)
 
 
@@ -200,16 +195,31 @@ def commit(transaction_id: str) -> Request:
 
 def record(method: str, *path: str, **fields: Any) -> Request:
     """A control plane request; fields that are None are omitted."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    address = "/v1/" + "/".join(quote(each, safe="") for each in path)
-    return Request(method, address, encoded(given) if given else None)
+    given = _present(fields)
+    return Request(method, _address(path), encoded(given) if given else None)
 
 
 def listing(*path: str, cacheable: bool = False, **given: Any) -> Request:
     """A request with a query string; parameters that are None are omitted, `from_` is `from`."""
-    query = urlencode({name.rstrip("_"): each for name, each in given.items() if each is not None})
-    address = "/v1/" + "/".join(quote(each, safe="") for each in path)
+    query = urlencode({name.rstrip("_"): each for name, each in _present(given).items()})
+    address = _address(path)
     return Request("GET", f"{address}?{query}" if query else address, cacheable=cacheable)
+
+
+def _address(path: Sequence[str]) -> str:
+    return "/v1/" + "/".join(quote(each, safe="") for each in path)
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def joined(names: Sequence[str] | None) -> str | None:
+    return None if names is None else ",".join(names)
+
+
+def in_url(params: Parameters | None) -> str | None:
+    return None if params is None else encoded(bindable(params)).decode()
 
 
 def encoded(body: Any) -> bytes:
@@ -245,12 +255,7 @@ def _text(sql: Text) -> dict[str, str]:
 
 
 def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    if params is not None:
-        given["params"] = bindable(params)
-    if database is not None:
-        given["database"] = database
-    return given
+    return _present({"params": bindable(params), "database": database})
 
 
 def bindable(value: Any) -> Any:
