@@ -11,16 +11,18 @@ from __future__ import annotations
 import csv
 import random
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 
+from qserver.benchmarks.in_process import cpu_ms, cpu_ms_of, insert_texts, opened_duckdb
+from qserver.benchmarks.printing import line
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.columns import VECTORS
 
@@ -121,7 +123,7 @@ async def filled(
 ) -> tuple[sqlite3.Connection, duckdb.DuckDBPyConnection]:
     """Put the same rows into all three."""
     lite = sqlite3.connect(":memory:", isolation_level=None)
-    duck = duckdb.connect(":memory:", config={"threads": 1})
+    duck = opened_duckdb()
     for text in TABLES:
         lite.execute(text)
         duck.execute(text)
@@ -134,16 +136,9 @@ async def filled(
             duck.execute(f"COPY {table} FROM '{path}' (HEADER false)")
             places = ", ".join("?" * len(found[0]))
             lite.executemany(f"INSERT INTO {table} VALUES ({places})", found)
-            for first in range(0, len(found), 1000):
-                values = ", ".join(
-                    f"({', '.join(map(_literal, row))})" for row in found[first : first + 1000]
-                )
-                await database.execute(f"INSERT INTO {table} VALUES {values}")
+            for text in insert_texts(table, found):
+                await database.execute(text)
     return lite, duck
-
-
-def _literal(value: Any) -> str:
-    return str(value) if isinstance(value, int) else f"'{value}'"
 
 
 async def compare(database: SqlDatabase, rows: int, write: Callable[[str], object]) -> bool:
@@ -151,7 +146,7 @@ async def compare(database: SqlDatabase, rows: int, write: Callable[[str], objec
     lite, duck = await filled(database, rows)
     await database.database.checkpoint()  # the scans are to be all that runs
     heads = ("sqlite3", "DuckDB", "by rows", "first", "second", "warm", "DuckDB/warm")
-    write(f"{'milliseconds of CPU time':26}{''.join(f'{head:>12}' for head in heads)}\n")
+    write(line("milliseconds of CPU time", heads) + "\n")
     reached = True
     for work in WORKS:
         await database.execute(work.sql)  # plans it
@@ -163,18 +158,12 @@ async def compare(database: SqlDatabase, rows: int, write: Callable[[str], objec
             ]
             for _ in range(ROUNDS)
         ]
-        medians = [sorted(column)[ROUNDS // 2] for column in zip(*times, strict=True)]
+        medians = [median(column) for column in zip(*times, strict=True)]
         ratio = medians[1] / medians[-1]
         reached = reached and ratio >= 1.0
-        numbers = "".join(f"{each:12.2f}" for each in (*medians, ratio))
-        write(f"{work.name:26}{numbers}{'' if ratio >= 1.0 else '  missed'}\n")
+        missed = "" if ratio >= 1.0 else "  missed"
+        write(f"{line(work.name, (*medians, ratio))}{missed}\n")
     return reached
-
-
-def cpu_ms(connection: sqlite3.Connection | duckdb.DuckDBPyConnection, sql: str) -> float:
-    start = time.process_time()
-    connection.execute(sql).fetchall()
-    return 1000 * (time.process_time() - start)
 
 
 async def times_of(database: SqlDatabase, sql: str) -> list[float]:
@@ -185,10 +174,4 @@ async def times_of(database: SqlDatabase, sql: str) -> list[float]:
     VECTORS.clear()
     early = [await cpu_ms_of(database, sql) for _ in range(2)]
     later = [await cpu_ms_of(database, sql) for _ in range(3)]
-    return [*times, *early, sorted(later)[1]]
-
-
-async def cpu_ms_of(database: SqlDatabase, sql: str) -> float:
-    start = time.process_time()
-    await database.execute(sql)
-    return 1000 * (time.process_time() - start)
+    return [*times, *early, median(later)]

@@ -32,6 +32,7 @@ from random import Random
 
 import trio
 
+from qserver.benchmarks.growth.server import status_of
 from qserver.durability.sqlite import open_log
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
@@ -118,7 +119,7 @@ async def restart(path: Path, rows: int) -> None:
         found = _get(Transaction(await database.wait_durable_snapshot()), rows // 2)
         seconds = time.perf_counter() - began
         assert found is not None and found[0] == rows // 2
-        now, most = _megabytes("VmRSS"), _megabytes("VmHWM")
+        now, most = (status_of("self", name) / 1000 for name in ("VmRSS", "VmHWM"))
         _print("restart", f"{rows:,} rows", seconds, f"{now:.0f} MB resident, at most {most:.0f}")
         if rows >= 1_000_000:
             well = seconds <= SECONDS_MAX and most <= MEGABYTES_MAX
@@ -226,13 +227,6 @@ def _put(rows: list[tuple[int, int, str, str]], transaction: Transaction) -> Non
 
 def _get(transaction: Transaction, number: int) -> tuple[object, ...] | None:
     return transaction.get(transaction.table("orders"), (number,))
-
-
-def _megabytes(name: str) -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) / 1000
-    return 0.0
 
 
 def _print(phase: str, what: str, seconds: float, rest: str) -> None:

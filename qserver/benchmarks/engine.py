@@ -31,12 +31,12 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
-from qserver.benchmarks.progress import Progress
-from qserver.durability.memory import MemoryLog
+from qserver.benchmarks.printing import Progress, line
 from qserver.engine.database import Database
 from qserver.engine.messages import Work
 from qserver.engine.world import OrdinaryWorld
 from qserver.limits import SHARDS_DEFAULT
+from qserver.query.scratch import scratch_database
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Column, Table
 from qserver.values.types import INTEGER
@@ -127,7 +127,7 @@ class Counters:
                 self._sum += increments
                 commits += 1
 
-        conflicts, retries, exclusive = self._counts()
+        before = self._counts()
         gc.collect()
         gc.freeze()
         wall, cpu = time.perf_counter(), time.process_time()
@@ -138,17 +138,8 @@ class Counters:
             over = True
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         await self.check()
-        after = self._counts()
-        return Cell(
-            clients,
-            self.keys,
-            commits,
-            wall,
-            cpu,
-            after[0] - conflicts,
-            after[1] - retries,
-            after[2] - exclusive,
-        )
+        counts = (now - then for now, then in zip(self._counts(), before, strict=True))
+        return Cell(clients, self.keys, commits, wall, cpu, *counts)
 
     def _counts(self) -> tuple[int, int, int]:
         statistics = self.database.statistics()
@@ -195,13 +186,10 @@ def sum_of_all(transaction: Transaction) -> int:
 @asynccontextmanager
 async def opened(keys: int) -> AsyncIterator[Counters]:
     world = OrdinaryWorld(time.time, Random(2), _fail)
-    database = Database(MemoryLog(), world, name="bench")
-    async with trio.open_nursery() as nursery:
-        await nursery.start(database.run)
-        counters = Counters(database, keys)
+    async with scratch_database(world) as scratch:
+        counters = Counters(scratch.database, keys)
         await counters.fill()
         yield counters
-        nursery.cancel_scope.cancel()
 
 
 def _fail(text: str, error: Exception) -> None:
@@ -246,9 +234,8 @@ async def measure_commits(plan: Plan, write: Callable[[str], Any], progress: Pro
         ):
             label = f"{name}, {_clients(clients)}"
             cell = await progress.step(label, counters.measure(clients, plan.seconds, next_work))
-            write(
-                f"{label:40}{cell.per_cpu_second:12,.0f}{cell.per_second:12,.0f}{_aim(cell, aim)}"
-            )
+            rates = f"{cell.per_cpu_second:,.0f}", f"{cell.per_second:,.0f}"
+            write(line(label, rates, 40) + _aim(cell, aim))
     write("")
 
 
@@ -279,18 +266,15 @@ def _line(cell: Cell) -> str:
 async def measure_contention(plan: Plan, write: Callable[[str], Any], progress: Progress) -> None:
     write("short work: each client increments one random key in a loop")
     write(HEADER)
-    cells: dict[tuple[int, int], Cell] = {}
+    cells: dict[int, Cell] = {}
     for keys in plan.keys:
         async with opened(keys) as counters:
             for clients in plan.clients:
-                label = f"{_clients(clients)} on {keys:,} keys"
-                cell = await progress.step(
-                    label, counters.measure(clients, plan.seconds, counters.one_key)
-                )
-                cells[clients, keys] = cell
-                write(_line(cell))
+                measured = counters.measure(clients, plan.seconds, counters.one_key)
+                cells[keys] = await progress.step(f"{_clients(clients)} on {keys:,} keys", measured)
+                write(_line(cells[keys]))
     few, many, most = plan.keys[1], plan.keys[-1], plan.clients[-1]
-    kept = cells[most, few].per_cpu_second / cells[most, many].per_cpu_second
+    kept = cells[few].per_cpu_second / cells[many].per_cpu_second
     write(
         f"{most} clients on {few:,} keys keep {kept:.0%} of the rate on {many:,} keys"
         f" (aim: at least {KEPT_AIM:.0%})\n".replace("%", " %")
@@ -302,11 +286,8 @@ async def measure_long_work(plan: Plan, write: Callable[[str], Any], progress: P
     write(HEADER)
     for keys in plan.long_keys:
         async with opened(keys) as counters:
-            label = f"long work on {keys:,} keys"
-            cell = await progress.step(
-                label, counters.measure(plan.long_clients, plan.seconds, counters.one_key_slowly)
-            )
-            write(_line(cell))
+            measured = counters.measure(plan.long_clients, plan.seconds, counters.one_key_slowly)
+            write(_line(await progress.step(f"long work on {keys:,} keys", measured)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

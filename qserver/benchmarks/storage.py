@@ -30,6 +30,7 @@ from typing import Any, Final
 
 from pyrsistent import PMap, pmap
 
+from qserver.benchmarks.printing import line
 from qserver.storage.btree import EntryChange, apply, difference, get, pages
 from qserver.storage.conflict import stale_read
 from qserver.storage.page import EMPTY, Key, Tree, Value
@@ -45,23 +46,6 @@ SHARDS: Final = 4
 TREE: Final = 1
 STEP: Final = 10
 """Ids of stored rows are multiples of this, which leaves room for new ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a block: the measurement, and a text for each column."""
-
-    name: str
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part of the printed table: a title, the names of the columns, lines."""
-
-    title: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +83,7 @@ class Bench:
 
     # --- maps ---
 
-    def maps(self) -> Block:
+    def maps(self) -> Iterator[str]:
         chance = Random(1)
         stored = [chance.choice(self.keys) for _ in range(BATCH)]
         mixed: list[Key] = [(chance.randrange(self.rows * STEP),) for _ in range(BATCH)]
@@ -110,19 +94,15 @@ class Bench:
             "immutables.Map": self._immutables_times(entries, stored, mixed),
             "pyrsistent.pmap": self._map_times(trie, PMap.get, PMap.set, stored, mixed),
         }
-        lines = [Line("B+tree", (_micro(ours[0]), "", _micro(ours[1]), ""))]
+        heads = ("get µs", "of B+tree", "put µs", "of B+tree")
+        yield head(f"maps: random get and put on {self.rows:,} rows", *heads)
+        yield cells("B+tree", ours[0] * 1e6, "", ours[1] * 1e6)
         for name, times in others.items():
             if times is None:
-                lines.append(Line(name, ("not installed",)))
+                yield cells(name, "not installed")
             else:
-                pairs = zip(times, ours, strict=True)
-                compared = [(_micro(time), f"{time / our:.2f}") for time, our in pairs]
-                lines.append(Line(name, compared[0] + compared[1]))
-        return Block(
-            f"maps: random get and put on {self.rows:,} rows",
-            ("get µs", "of B+tree", "put µs", "of B+tree"),
-            tuple(lines),
-        )
+                getting, putting = (time / our for time, our in zip(times, ours, strict=True))
+                yield cells(name, times[0] * 1e6, getting, times[1] * 1e6, putting)
 
     def _immutables_times(
         self, entries: dict[Key, Value], stored: list[Key], mixed: list[Key]
@@ -159,22 +139,18 @@ class Bench:
 
     # --- batches ---
 
-    def batches(self) -> Block:
+    def batches(self) -> Iterator[str]:
         cases = {
             "contiguous new keys": self.contiguous_keys(),
             "spread over the table": self.spread_keys(),
         }
-        lines = []
+        heads = ("batch µs", "single µs", "ratio", f"aim < {BATCH_RATIO_AIM:.2f}")
+        yield head(f"batches: {BATCH:,} sorted rows into {self.rows:,}, per row", *heads)
         for name, keys in cases.items():
             measured = self.batch(keys)
             aim = "met" if measured.ratio < BATCH_RATIO_AIM else "missed"
-            times = _micro(measured.batch / BATCH), _micro(measured.single / BATCH)
-            lines.append(Line(name, (*times, f"{measured.ratio:.3f}", aim)))
-        return Block(
-            f"batches: {BATCH:,} sorted rows into {self.rows:,}, per row",
-            ("batch µs", "single µs", "ratio", f"aim < {BATCH_RATIO_AIM:.2f}"),
-            tuple(lines),
-        )
+            times = measured.batch / BATCH * 1e6, measured.single / BATCH * 1e6
+            yield cells(name, *times, f"{measured.ratio:.3f}", aim)
 
     def contiguous_keys(self) -> list[Key]:
         """Keys of a multi-row INSERT: all after the last stored key."""
@@ -198,34 +174,29 @@ class Bench:
 
     # --- reading ---
 
-    def reading(self) -> Block:
+    def reading(self) -> Iterator[str]:
         snapshot = snapshot_of(self.keys, self.values)
 
         def scan(stream: Iterator[tuple[list[Key], list[Value]]]) -> int:
             return sum(len(keys) for keys, _ in stream)
 
-        one = self.best(lambda: scan(pages(self.tree)), self.rows)
-        forward = self.best(lambda: scan(snapshot.pages_in_order(TREE)), self.rows)
-        backward = self.best(lambda: scan(snapshot.pages_in_order(TREE, backward=True)), self.rows)
-        return Block(
-            f"reading: all of {self.rows:,} rows, per row",
-            ("ns",),
-            (
-                Line("scan of one tree", (_nano(one),)),
-                Line("scan of ranges", (_nano(forward),)),
-                Line("backward scan of ranges", (_nano(backward),)),
-            ),
-        )
+        yield head(f"reading: all of {self.rows:,} rows, per row", "ns")
+        for name, work in {
+            "scan of one tree": lambda: scan(pages(self.tree)),
+            "scan of ranges": lambda: scan(snapshot.pages_in_order(TREE)),
+            "backward scan of ranges": lambda: scan(snapshot.pages_in_order(TREE, backward=True)),
+        }.items():
+            yield cells(name, f"{self.best(work, self.rows) * 1e9:.1f}")
 
     # --- comparing ---
 
-    def comparing(self) -> Block:
-        lines = []
+    def comparing(self) -> Iterator[str]:
+        yield head(f"comparing: {self.rows:,} rows then and now", "µs")
         for count in (1, 100):
             changed_keys = self.keys[:: self.rows // count][:count]
             changed = apply(self.tree, changed_keys, [make_row(-1) for _ in changed_keys])
             time = self.best(partial(_differences, self.tree, changed))
-            lines.append(Line(f"difference after {count} changed", (_micro(time),)))
+            yield cells(f"difference after {count} changed", time * 1e6)
         snapshot = snapshot_of(self.keys, self.values)
         reader, scanner = Transaction(snapshot), Transaction(snapshot)
         reader.get_entry(TREE, self.keys[0])
@@ -233,8 +204,7 @@ class Bench:
             pass
         for what, transaction in (("one key", reader), ("the whole table", scanner)):
             time = self._conflict_time(snapshot, transaction)
-            lines.append(Line(f"conflict test of {what} after 1 changed", (_micro(time),)))
-        return Block(f"comparing: {self.rows:,} rows then and now", ("µs",), tuple(lines))
+            yield cells(f"conflict test of {what} after 1 changed", time * 1e6)
 
     def _conflict_time(self, snapshot: Snapshot, transaction: Transaction) -> float:
         """Test all parts, against a change of the second key."""
@@ -269,13 +239,13 @@ def snapshot_of(keys: Sequence[Key], values: Sequence[Value]) -> Snapshot:
     return Snapshot(1, 0.0, empty.catalog, trees, SHARDS)
 
 
-def show(block: Block) -> str:
-    """A block as text: names to the left, columns to the right."""
-    head = f"{block.title:<52}" + "".join(f"{column:>15}" for column in block.columns)
-    lines = [
-        f"  {line.name:<50}" + "".join(f"{cell:>15}" for cell in line.cells) for line in block.lines
-    ]
-    return "\n".join([head, *(line.rstrip() for line in lines)])
+def head(title: str, *columns: str) -> str:
+    """The first line of a block of the table."""
+    return line(title, columns, 52, 15)
+
+
+def cells(name: str, *values: str | float) -> str:
+    return line(f"  {name}", values, 52, 15)
 
 
 @contextmanager
@@ -304,8 +274,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"storage bench, best of {options.repeats} runs, Python {platform.python_version()}")
     for measure in (bench.maps, bench.batches, bench.reading, bench.comparing):
         with collector_off():
-            block = measure()
-        print(f"\n{show(block)}")
+            lines = list(measure())
+        print("", *lines, sep="\n")
 
 
 def _differences(old: Tree, new: Tree) -> list[EntryChange]:
@@ -314,14 +284,6 @@ def _differences(old: Tree, new: Tree) -> list[EntryChange]:
 
 def _has_no_name(row: Value) -> bool:
     return row[1] is None
-
-
-def _micro(seconds: float) -> str:
-    return f"{seconds * 1e6:.2f}"
-
-
-def _nano(seconds: float) -> str:
-    return f"{seconds * 1e9:.1f}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from qserver.benchmarks.engine import KEPT_AIM, Plan, main, opened, run
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 
 TINY = Plan(seconds=0.01, clients=(1, 8), keys=(1, 3, 200), long_clients=4, long_keys=(1, 50))
 

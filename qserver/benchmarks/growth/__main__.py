@@ -27,7 +27,7 @@ from qserver.benchmarks.growth import (
     transactions,
 )
 from qserver.benchmarks.growth.curves import Chart, sizes_up_to
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, TRANSACTION_STATEMENTS_MAX
 
 Measure = Callable[[Path, list[int], Progress], Awaitable[Chart]]
@@ -62,10 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in PARTS:
             parser.error(f"there is no part {name!r}: {', '.join(PARTS)}")
     steps = (1, 3)
+    numbers_of_rows = sizes_up_to(options.rows_max, first=min(1000, options.rows_max))
     sizes = {
-        "rows": sizes_up_to(options.rows_max, first=min(1000, options.rows_max)),
-        "memory": sizes_up_to(options.rows_max, first=min(1000, options.rows_max)),
-        "branches": sizes_up_to(options.rows_max, first=min(1000, options.rows_max)),
+        **dict.fromkeys(("rows", "memory", "branches"), numbers_of_rows),
         "connections": sizes_up_to(options.connections_max, per_decade=steps),
         "databases": sizes_up_to(options.databases_max, per_decade=steps),
         "transactions": sizes_up_to(options.statements_max, per_decade=steps),

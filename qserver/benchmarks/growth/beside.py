@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from random import Random
 
-from qserver.benchmarks.growth.memory import MEMORY_MB, READS, ROWS_AT_ONCE, latencies
+from qserver.benchmarks.growth.memory import MEMORY_MB, READS, latencies
+from qserver.benchmarks.growth.server import ROWS_AT_ONCE
 from qserver.workloads.histogram import Histogram
 
 

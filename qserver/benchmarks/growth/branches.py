@@ -14,10 +14,10 @@ from random import Random
 from statistics import median
 from typing import Final
 
-from qserver.benchmarks.growth.curves import Chart, Line, Panel
-from qserver.benchmarks.growth.memory import CREATE, fill, print_values
+from qserver.benchmarks.growth.curves import Chart, Lines, Panel
+from qserver.benchmarks.growth.memory import CREATE, FILL, print_values
 from qserver.benchmarks.growth.server import Server, ask, serving
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 
 MADE: Final = 10
 """Branches that are made at each size, one after the other."""
@@ -28,36 +28,32 @@ UPDATE: Final = "UPDATE t SET n = n + 1 WHERE id = ANY ($1::integer[])"
 POINT: Final = "SELECT n FROM t WHERE id = $1"
 
 
-class Lines:
-    def __init__(self) -> None:
-        self.made = [Line("made, by the clock"), Line("made, CPU"), Line("its first answer, CPU")]
-        self.disk: dict[str, Line] = {}
-        self.memory: dict[str, Line] = {}
-
-
 async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
-    lines, data, filled = Lines(), folder / "branches", 0
+    made, disk, memory = Lines(), Lines(), Lines()
+    data, filled = folder / "branches", 0
     async with serving(data) as server:
         await server.do(server.query(CREATE))
     for size in sizes:
         async with serving(data) as server:
-            work = fill(server, filled, size)
+            work = server.fill(FILL, filled, size)
             await progress.step(f"{size:,} rows: loading", work)
         filled = size
         async with serving(data) as server:
             await server.do(server.query(POINT, 1))
-            await progress.step(f"{size:,} rows: branches", _make(server, size, lines))
+            await progress.step(f"{size:,} rows: branches", _make(server, size, made))
     rows = sizes[-1]
     for how, keys in (("side by side", _side_by_side), ("anywhere", _anywhere)):
         for count in BRANCHES:
-            await _change(data, rows, count, how, keys, lines)
+            stored, resident = await _change(data, rows, count, how, keys)
+            disk.add(f"{CHANGED:,} rows {how}", count, stored)
+            memory.add(f"{CHANGED:,} rows {how}", count, resident)
     return Chart(
         "branches",
         "Branches",
         [
-            Panel("Making one", "rows of the parent", "milliseconds", lines.made),
-            Panel("On the disk", "branches", "kilobytes each", list(lines.disk.values())),
-            Panel("In memory", "branches", "kilobytes each", list(lines.memory.values())),
+            Panel("Making one", "rows of the parent", "milliseconds", list(made.values())),
+            Panel("On the disk", "branches", "kilobytes each", list(disk.values())),
+            Panel("In memory", "branches", "kilobytes each", list(memory.values())),
         ],
         [
             f"The median of {MADE}; then {CHANGED:,} rows changed in each of many branches of"
@@ -66,7 +62,7 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
     )
 
 
-async def _make(server: Server, size: int, lines: Lines) -> None:
+async def _make(server: Server, size: int, made: Lines) -> None:
     clock: list[float] = []
     cpu: list[float] = []
     first: list[float] = []
@@ -82,8 +78,9 @@ async def _make(server: Server, size: int, lines: Lines) -> None:
             await ask(connection, server.query(POINT, size // 2, database=name))
             first.append(1e3 * (server.cpu_seconds() - used))
     values = [median(clock), median(cpu), median(first)]
-    for line, value in zip(lines.made, values, strict=True):
-        line.add(size, value)
+    names = ("made, by the clock", "made, CPU", "its first answer, CPU")
+    for name, value in zip(names, values, strict=True):
+        made.add(name, size, value)
     told = {"ms": values[0], "ms CPU": values[1], "ms CPU of the first answer": values[2]}
     print_values(size, "a branch", told)
 
@@ -103,8 +100,8 @@ async def _change(
     count: int,
     how: str,
     keys: Callable[[Random, int], list[int]],
-    lines: Lines,
-) -> None:
+) -> tuple[float, float]:
+    """Return the kilobytes that each branch takes on the disk and in memory."""
     chance, names = Random(count), [f"{how.replace(' ', '-')}-{count}-{at}" for at in range(count)]
     before = _bytes_of(data)
     async with serving(data) as server, server.connected() as connection:
@@ -119,10 +116,9 @@ async def _change(
     # The server has stopped: all pages are saved, and the logs are moved into the files.
     disk = (_bytes_of(data) - before) / count / 1000
     memory = max(resident, 1) / count / 1000
-    lines.disk.setdefault(how, Line(f"{CHANGED:,} rows {how}")).add(count, disk)
-    lines.memory.setdefault(how, Line(f"{CHANGED:,} rows {how}")).add(count, memory)
     told = {"kB on the disk": disk, "kB in memory": memory, "ms CPU": 1e3 * used / count}
     print_values(rows, f"{count} branches, {CHANGED} rows {how}, each", told)
+    return disk, memory
 
 
 def _bytes_of(folder: Path) -> int:

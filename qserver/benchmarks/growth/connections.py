@@ -6,23 +6,23 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from qserver.benchmarks.growth.curves import Chart, Line, Panel
+from qserver.benchmarks.growth.curves import Chart, Lines, Panel
 from qserver.benchmarks.growth.server import serving
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 from qserver.workloads.operations import insert, point
 
 
 async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
-    lines = {"point read": Line("point read"), "insert": Line("insert")}
+    lines = Lines()
     async with serving(folder / "connections", "--connections-max", str(max(sizes) + 10)) as server:
         tables = await server.make_accounts()
         work = {"point read": point(tables, Random(1)), "insert": insert(tables, Random(1))}
         for size in sizes:
-            for name, line in lines.items():
-                requests = map(server.operation, work[name])
+            for name, operations in work.items():
+                requests = map(server.operation, operations)
                 measured = server.cpu_of(partial(next, requests), size)
-                label = f"{size:,} connections: {name}"
-                line.add(size, 1e6 * await progress.step(label, measured))
+                seconds = await progress.step(f"{size:,} connections: {name}", measured)
+                lines.add(name, size, 1e6 * seconds)
     return Chart(
         "connections",
         "Growth with connections that are busy at once",

@@ -22,6 +22,13 @@ class Line:
         self.points.append((size, float(f"{value:.4g}")))
 
 
+class Lines(dict[str, Line]):
+    """Lines by their names, in the order in which they begin."""
+
+    def add(self, name: str, size: float, value: float) -> None:
+        self.setdefault(name, Line(name)).add(size, value)
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     title: str

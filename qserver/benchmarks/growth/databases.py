@@ -15,7 +15,7 @@ import trio
 
 from qserver.benchmarks.growth.curves import Chart, Line, Panel
 from qserver.benchmarks.growth.server import Server, ask, serving
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 from qserver.limits import DATABASES_OF_ORGANIZATION_MAX
 
 MAKERS: Final = 8

@@ -17,13 +17,12 @@ from typing import Any, Final
 
 import trio
 
-from qserver.benchmarks.growth.curves import Chart, Line, Panel
+from qserver.benchmarks.growth.curves import Chart, Line, Lines, Panel
 from qserver.benchmarks.growth.server import Server, ask, serving
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 from qserver.workloads.histogram import Histogram
 
 MEMORY_MB: Final = 512
-ROWS_AT_ONCE: Final = 20_000
 READS: Final = 5_000
 READS_BESIDE: Final = 500
 FIRST: Final = "SELECT n FROM t WHERE id = 1"
@@ -36,8 +35,6 @@ FILL: Final = (
     " FROM generate_series($1::integer, $2::integer) AS s (i)"
 )
 POINT: Final = "SELECT name, n FROM t WHERE id = $1"
-PIECE: Final = 1_000_000
-"""A table is read in pieces of so many rows: a statement has 30 seconds."""
 SCAN: Final = "SELECT count(*) FROM t WHERE note <> name AND id >= $1 AND id < $2"
 AGGREGATE: Final = "SELECT count(*), sum(n), min(n), max(n) FROM t WHERE id >= $1 AND id < $2"
 
@@ -46,10 +43,7 @@ class Phases:
     """The lines of the chart, and what was printed last of each."""
 
     def __init__(self) -> None:
-        self.peaks: dict[str, Line] = {}
-        self.reads: dict[str, Line] = {}
-        self.others: dict[str, Line] = {}
-        self.beside: dict[str, Line] = {}
+        self.peaks, self.reads, self.others, self.beside = Lines(), Lines(), Lines(), Lines()
 
     async def watch(
         self, server: Server, size: int, name: str, work: Awaitable[dict[str, float]]
@@ -60,16 +54,15 @@ class Phases:
         found = await work
         took, cpu = time.perf_counter() - began, server.cpu_seconds() - cpu
         peak = server.peak_bytes() / 1e6
-        self.peaks.setdefault(name, Line(name)).add(size, peak)
+        self.peaks.add(name, size, peak)
         told = {**found, "seconds": took, "CPU seconds": cpu, "MB at most": peak}
         print_values(size, name, told)
         if name in ("scan", "aggregate"):
-            self.others.setdefault(name, Line(name)).add(size, cpu)
+            self.others.add(name, size, cpu)
 
     def note_reads(self, size: int, whose: str, found: dict[str, Any]) -> None:
         for part in ("median", "CPU"):
-            name = f"{whose}, {part}"
-            self.reads.setdefault(name, Line(name)).add(size, found[f"µs {part}"])
+            self.reads.add(f"{whose}, {part}", size, found[f"µs {part}"])
 
 
 async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
@@ -82,7 +75,7 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
     filled = 0
     for size in sizes:
         async with serving(data, *flags) as server:
-            work = phases.watch(server, size, "load", fill(server, filled, size))
+            work = phases.watch(server, size, "load", server.fill(FILL, filled, size))
             await progress.step(f"{size:,} rows: loading", work)
         filled = size
         async with serving(data, *flags) as server:
@@ -91,7 +84,7 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
             start.add(size, time.perf_counter() - began)
             print_values(size, "restart", {"seconds": time.perf_counter() - began})
             for name, request in (("scan", SCAN), ("aggregate", AGGREGATE), ("again", AGGREGATE)):
-                work = phases.watch(server, size, name, read_all(server, request, size))
+                work = phases.watch(server, size, name, server.read_all(request, size))
                 await progress.step(f"{size:,} rows: {name}", work)
             reads: dict[str, float] = {}
             work = phases.watch(server, size, "point reads", _read(server, size, reads))
@@ -124,18 +117,6 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
 def print_values(size: int, name: str, told: dict[str, float]) -> None:
     values = ", ".join(f"{value:.4g} {unit}" for unit, value in told.items())
     print(f"{size:>12,} rows, {name}: {values}", flush=True)
-
-
-async def fill(server: Server, filled: int, size: int) -> dict[str, float]:
-    for first in range(filled, size, ROWS_AT_ONCE):
-        await server.do(server.query(FILL, first, min(first + ROWS_AT_ONCE, size) - 1))
-    return {}
-
-
-async def read_all(server: Server, sql: str, size: int) -> dict[str, float]:
-    for first in range(0, size, PIECE):
-        await server.do(server.query(sql, first, first + PIECE))
-    return {}
 
 
 async def _change(server: Server, size: int) -> dict[str, float]:
@@ -178,15 +159,14 @@ async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, f
         told = latencies(histogram, 0.0)
         for part in ("median", "99th"):
             found[f"µs {part} {name}"] = told[f"µs {part}"]
-            line = phases.beside.setdefault(f"{name}, {part}", Line(f"{name}, {part}"))
-            line.add(size, told[f"µs {part}"])
+            phases.beside.add(f"{name}, {part}", size, told[f"µs {part}"])
 
     nothing, scanned = trio.Event(), trio.Event()
     nothing.set()
     await read_for("alone", nothing)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read_for, "beside a scan", scanned)
-        await read_all(server, SCAN, size)
+        await server.read_all(SCAN, size)
         scanned.set()
     return found
 

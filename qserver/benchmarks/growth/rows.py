@@ -11,12 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from qserver.benchmarks.growth.curves import Chart, Line, Panel
-from qserver.benchmarks.growth.memory import read_all
+from qserver.benchmarks.growth.curves import Chart, Line, Lines, Panel
 from qserver.benchmarks.growth.server import Requests, Server, serving
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 
-ROWS_AT_ONCE: Final = 10_000
 ROWS_WEIGHED_MIN: Final = 100_000
 """Fewer rows find room in memory that the start of the process has freed."""
 FIRST_FRESH: Final = 1_000_000_000
@@ -58,23 +56,25 @@ def requests(server: Server, rows: int) -> dict[str, Requests]:
 
 
 async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
-    statements: dict[str, Line] = {}
+    statements = Lines()
     memory, start = Line("after a start"), Line("until the first answer")
     data = folder / "rows"
     empty = await _create(data)
     filled = 0
     for size in sizes:
-        await progress.step(f"{size:,} rows: filling", _fill(data, filled, size))
+        async with serving(data) as server:
+            work = server.fill(FILL, filled, size)
+            await progress.step(f"{size:,} rows: filling", work)
         filled = size
         async with serving(data) as server:
             await server.do(server.query(FIRST_QUERY))
             start.add(size, server.cpu_seconds())
             if size >= ROWS_WEIGHED_MIN:
                 memory.add(size, (server.resident_bytes() - empty) / size)
-            await progress.step(f"{size:,} rows: reading", read_all(server, READ, size))
+            await progress.step(f"{size:,} rows: reading", server.read_all(READ, size))
             for name, request in requests(server, size).items():
                 seconds = await progress.step(f"{size:,} rows: {name}", server.cpu_of(request))
-                statements.setdefault(name, Line(name)).add(size, seconds * 1e6)
+                statements.add(name, size, seconds * 1e6)
             await server.do(server.query(f"DELETE FROM t WHERE id >= {FIRST_FRESH}"))
     return Chart(
         "rows",
@@ -95,9 +95,3 @@ async def _create(data: Path) -> int:
     async with serving(data) as server:
         await server.do(server.query(FIRST_QUERY))
         return server.resident_bytes()
-
-
-async def _fill(data: Path, filled: int, size: int) -> None:
-    async with serving(data) as server:
-        for first in range(filled, size, ROWS_AT_ONCE):
-            await server.do(server.query(FILL, first, min(first + ROWS_AT_ONCE, size) - 1))

@@ -25,10 +25,21 @@ BATCH_CPU_SECONDS: Final = 0.25
 LONG_CPU_SECONDS: Final = 1.0
 """Requests that take longer are measured twice, not BATCHES times."""
 ACCOUNTS: Final = 10_000
+ROWS_AT_ONCE: Final = 20_000
+PIECE: Final = 1_000_000
+"""A table is read in pieces of so many rows: a statement has 30 seconds."""
 _ADDRESS: Final = re.compile(rb"http://[\d.:]+")
 
 Requests = Callable[[], bytes]
 """Makes the next request."""
+
+
+def status_of(process: int | str, name: str) -> int:
+    """A number that Linux knows of a process; of memory in kilobytes."""
+    text = Path(f"/proc/{process}/status").read_text()
+    found = re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
 
 
 class Server(Target):
@@ -54,10 +65,7 @@ class Server(Target):
         return self._status("Threads")
 
     def _status(self, name: str) -> int:
-        text = Path(f"/proc/{self._process.pid}/status").read_text()
-        found = re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)
-        assert found is not None
-        return int(found[1])
+        return status_of(self._process.pid, name)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Connection]:
@@ -72,6 +80,17 @@ class Server(Target):
         async with self.connected() as connection:
             for request in requests:
                 await ask(connection, request)
+
+    async def fill(self, sql: str, filled: int, size: int) -> dict[str, float]:
+        """Insert rows from one number up to another, some at a time."""
+        for first in range(filled, size, ROWS_AT_ONCE):
+            await self.do(self.query(sql, first, min(first + ROWS_AT_ONCE, size) - 1))
+        return {}
+
+    async def read_all(self, sql: str, size: int) -> dict[str, float]:
+        for first in range(0, size, PIECE):
+            await self.do(self.query(sql, first, first + PIECE))
+        return {}
 
     async def make_accounts(self) -> Tables:
         """Create a table with rows to be read, and an empty one."""

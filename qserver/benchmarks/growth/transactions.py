@@ -8,16 +8,16 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from qserver.benchmarks.growth.curves import Chart, Line, Panel
+from qserver.benchmarks.growth.curves import Chart, Lines, Panel
 from qserver.benchmarks.growth.server import Server, serving
-from qserver.benchmarks.progress import Progress
+from qserver.benchmarks.printing import Progress
 from qserver.workloads.operations import Operation, insert, point, update
 
 
 async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
     chance = Random(1)
     kinds = {"insert": insert, "update by key": update, "point read": point}
-    lines = {name: Line(name) for name in kinds}
+    lines = Lines()
     async with serving(folder / "transactions") as server:
         tables = await server.make_accounts()
         work = {name: kind(tables, chance) for name, kind in kinds.items()}
@@ -25,7 +25,7 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
             for name, operations in work.items():
                 measured = server.cpu_of(partial(_together, server, operations, size))
                 seconds = await progress.step(f"{size:,} statements: {name}", measured)
-                lines[name].add(size, 1e6 * seconds / size)
+                lines.add(name, size, 1e6 * seconds / size)
     return Chart(
         "transactions",
         "Growth with the statements of a transaction",

@@ -84,7 +84,7 @@ class Load:
             for number in range(self._clients):
                 nursery.start_soon(self._client, random.Random(number), nursery.cancel_scope)
             await trio.sleep(min(seconds * WARM_UP_PART, WARM_UP_SECONDS_MAX))
-            used = await clock.cpu_seconds()
+            used = await clock()
             self._is_measuring = True
             started = time.perf_counter()
             while (passed := time.perf_counter() - started) < seconds:
@@ -95,7 +95,7 @@ class Load:
             followers.cancel()
             nursery.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS_SECONDS_MAX
         self._measured.seconds = time.perf_counter() - started
-        self._measured.set_cpu(used, await clock.cpu_seconds())
+        self._measured.set_cpu(used, await clock())
         if self._failure is not None:
             raise self._failure
         return self._measured

@@ -13,10 +13,10 @@ import trio
 
 from qserver.benchmarks.load.clients import Load
 from qserver.benchmarks.load.report import Measured, report
-from qserver.benchmarks.load.server_clock import ServerClock
+from qserver.benchmarks.load.server_clock import server_clock
 from qserver.benchmarks.load.setup import prepared
 from qserver.benchmarks.load.workloads import workload_of
-from qserver.benchmarks.progress import StatusLine
+from qserver.benchmarks.printing import StatusLine
 from qserver.cli.command_line import WORKLOADS
 from qserver.cli.connection import key_of, url_of
 
@@ -52,7 +52,7 @@ async def _measure(
     measured = []
     line.say("setting up …")
     made = prepared(url, key, f"bench_{secrets.token_hex(4)}")
-    async with made as (target, tables), ServerClock(url, key) as clock:
+    async with made as (target, tables), server_clock(url, key) as clock:
         for name in names:
             load = Load(workload_of(name, target, tables), target.address, clients, rate)
             measured.append(await load.run(seconds, watch, clock))

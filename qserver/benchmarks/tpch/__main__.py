@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import argparse
 import gc
-import random
 import sys
-import time
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import trio
 
-from qserver.benchmarks.analytics import cpu_ms, cpu_ms_of
+from qserver.benchmarks.in_process import cpu_ms, cpu_ms_of, opened
+from qserver.benchmarks.printing import line
 from qserver.benchmarks.tpch.queries import QUERIES
 from qserver.benchmarks.tpch.tables import generate, generator, load, load_duckdb
-from qserver.durability.page_cache import PageCache
 from qserver.engine.collector import settle_collector
-from qserver.engine.world import OrdinaryWorld
-from qserver.query.scratch import scratch_database
-from qserver.web.machine import half_of_memory
 
 ROUNDS = 3
 SCALE_MIN = 0.01
@@ -54,25 +50,19 @@ async def measure(scale: float) -> None:
     with TemporaryDirectory() as folder:
         await trio.to_thread.run_sync(generate, Path(folder), scale)
         duck = load_duckdb(Path(folder))
-        world = OrdinaryWorld(time.time, random.Random(), _report)
-        async with scratch_database(world, cache=PageCache(half_of_memory())) as database:
+        async with opened() as database:
             await load(Path(folder), database)
             await database.database.checkpoint()  # the queries are to be all that runs
             heads = ("first", "warm", "DuckDB", "DuckDB/warm")
-            print(f"{'TPC-H, ms of CPU time':24}{''.join(f'{head:>12}' for head in heads)}")
+            print(line("TPC-H, ms of CPU time", heads))
             for query in QUERIES:
                 first = await cpu_ms_of(database, query.with_literals)
                 await cpu_ms_of(database, query.with_literals)
                 warm = [await cpu_ms_of(database, query.with_literals) for _ in range(ROUNDS)]
                 theirs = [cpu_ms(duck, query.with_literals) for _ in range(ROUNDS)]
-                times = first, sorted(warm)[ROUNDS // 2], sorted(theirs)[ROUNDS // 2]
-                numbers = "".join(f"{each:12.2f}" for each in (*times, times[2] / times[1]))
-                print(f"query {query.number:<18}{numbers}", flush=True)
+                times = first, median(warm), median(theirs), median(theirs) / median(warm)
+                print(line(f"query {query.number}", times), flush=True)
         duck.close()
-
-
-def _report(text: str, error: Exception) -> None:
-    print(f"{text}: {error!r}", file=sys.stderr)
 
 
 if __name__ == "__main__":

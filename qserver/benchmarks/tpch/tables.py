@@ -10,6 +10,7 @@ from typing import Final
 
 import duckdb
 
+from qserver.benchmarks.in_process import insert_texts, opened_duckdb
 from qserver.query.sql_database import SqlDatabase
 
 TABLES: Final = {
@@ -46,8 +47,6 @@ TABLES: Final = {
     " l_comment VARCHAR(44) NOT NULL, PRIMARY KEY (l_orderkey, l_linenumber)",
 }
 
-ROWS_AT_ONCE: Final = 1000
-
 
 def generator() -> Path | None:
     """Return the program that makes the data; None if it is not installed."""
@@ -67,17 +66,12 @@ async def load(folder: Path, database: SqlDatabase) -> None:
         await database.execute(f"CREATE TABLE {table} ({columns})")
         with (folder / f"{table}.csv").open(newline="") as file:
             _, *rows = csv.reader(file)
-        for first in range(0, len(rows), ROWS_AT_ONCE):
-            values = ", ".join(map(_row, rows[first : first + ROWS_AT_ONCE]))
-            await database.execute(f"INSERT INTO {table} VALUES {values}")
-
-
-def _row(values: list[str]) -> str:
-    return "(" + ", ".join(["'" + value.replace("'", "''") + "'" for value in values]) + ")"
+        for text in insert_texts(table, rows):
+            await database.execute(text)
 
 
 def load_duckdb(folder: Path) -> duckdb.DuckDBPyConnection:
-    duck = duckdb.connect(":memory:", config={"threads": 1})
+    duck = opened_duckdb()
     for table, columns in TABLES.items():
         duck.execute(f"CREATE TABLE {table} ({columns})")
         duck.execute(f"COPY {table} FROM '{folder / table}.csv' (HEADER true)")

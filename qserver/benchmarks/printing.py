@@ -1,15 +1,15 @@
-"""Status lines for programs that measure: on a terminal, nothing elsewhere."""
+"""What programs that measure print: tables, and on a terminal how far they are."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Final, TextIO, TypeVar
 
 Result = TypeVar("Result")
 
 
 class StatusLine:
-    """One line, redrawn again and again."""
+    """One line on a terminal, redrawn again and again; nothing elsewhere."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -40,3 +40,9 @@ class Progress(StatusLine):
         self._done += 1
         self.say("")
         return result
+
+
+def line(name: str, cells: Iterable[str | float], first: int = 26, width: int = 12) -> str:
+    """A line of a table: a name to the left, columns to the right."""
+    texts = (each if isinstance(each, str) else f"{each:.2f}" for each in cells)
+    return f"{name:{first}}{''.join(f'{each:>{width}}' for each in texts)}".rstrip()
