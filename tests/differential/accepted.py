@@ -231,7 +231,8 @@ RULES: Final = (
         "char_blanks",
         "a value of char(n) comes without the blanks that fill it up where its expression does not"
         " tell n: greatest of a char(3) and a char(5), a function or an aggregate of one, or an"
-        " array of both; and so does JSON that is made of it, or a text by concat",
+        " array of both; and so does JSON or a row that is made of it, or a text by concat"
+        " or format",
         same_but_for_blanks,
     ),
     Rule(

@@ -39,16 +39,19 @@ ALL_DIGITS: Final = Context(prec=200_000)
 MICROSECOND: Final = Decimal("0.000001")
 MICROSECONDS_OF_DAY: Final = 86_400_000_000
 JSONS: Final = ("json", "jsonb")
-PRINTED_CHAR: Final = re.compile(
-    r"(?=.*json)(?=.*(?:::char\b|\b(?:array_agg|min|max|mode|percentile_disc|lag|lead|\w+_value)\())",
-    re.IGNORECASE | re.DOTALL,
+_SHOWN_CHAR: Final = (
+    r"(?=.*(?:::char\b|\b(?:array_agg|min|max|mode|percentile_disc|lag|lead|\w+_value)\())"
 )
-"""JSON of a text that is cast to CHAR, or that an aggregate or a window function shows."""
+"""A text that is cast to CHAR, or that an aggregate or a window function shows."""
+SHOWN_CHAR: Final = re.compile(_SHOWN_CHAR, re.IGNORECASE | re.DOTALL)
+PRINTED_CHAR: Final = re.compile(rf"(?=.*json){_SHOWN_CHAR}", re.IGNORECASE | re.DOTALL)
+"""JSON of such a text."""
 JOINED_CHAR: Final = re.compile(
-    r"(?=.*\bconcat(?:_ws)?\()(?=.*\b(?:min|max|least|greatest)\(.*::char\b)",
+    r"(?=.*\b(?:concat(?:_ws)?|format)\()"
+    r"(?=.*\b(?:(?:min|max|least|greatest)\(.*::char\b|(?:mode|percentile_disc)\())",
     re.IGNORECASE | re.DOTALL,
 )
-"""A text that concat makes of the least or greatest CHAR."""
+"""A text that concat or format makes of the least or greatest CHAR, or of one of a group."""
 QUOTED_ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -151,12 +154,15 @@ def same_but_for_blanks(difference: Difference) -> bool:
         return False
     expected, found, step = difference.expected, difference.found, difference.step
     is_printed, is_joined = PRINTED_CHAR.match(step.sql), JOINED_CHAR.match(step.sql)
-    if not is_printed and not is_joined and "char" not in "".join(expected.types):
+    is_in_row = "record" in expected.types and SHOWN_CHAR.match(step.sql)
+    if not (is_printed or is_joined or is_in_row or "char" in "".join(expected.types)):
         return False
     if is_printed:
         expected, found = _without_json_blanks(expected), _without_json_blanks(found)
     if is_joined:
         expected, found = _without_text_blanks(expected), _without_text_blanks(found)
+    if is_in_row:
+        expected, found = _without_row_blanks(expected), _without_row_blanks(found)
     return same_rows(_stripped(expected), _stripped(found), step.ordered_by)
 
 
@@ -181,6 +187,26 @@ def _without_text_blanks(outcome: Outcome) -> Outcome:
         for row in outcome.rows
     )
     return replace(outcome, rows=rows)
+
+
+def _without_row_blanks(outcome: Outcome) -> Outcome:
+    """The same without blanks at the end of fields of rows."""
+    rows = tuple(
+        tuple(
+            QUOTED_ELEMENT.sub(_stripped_field, value)
+            if value is not None and name == "record"
+            else value
+            for value, name in zip(row, outcome.types, strict=True)
+        )
+        for row in outcome.rows
+    )
+    return replace(outcome, rows=rows)
+
+
+def _stripped_field(field: re.Match[str]) -> str:
+    """A field without blanks at its end, and without quotes if they were there for these."""
+    text = field[1].rstrip(" ")
+    return text if re.fullmatch(r'[^\s(),"\\]+', text) else f'"{text}"'
 
 
 def _stripped(outcome: Outcome) -> tuple[Row, ...]:

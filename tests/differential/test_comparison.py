@@ -92,11 +92,27 @@ def test_blanks_of_char_are_accepted_in_json_and_other_blanks_are_not() -> None:
     assert rule_for(rows('["a  "]'), rows('["a"]'), made) is None
 
 
+def test_blanks_of_char_are_accepted_in_a_row_and_other_blanks_are_not() -> None:
+    made = "SELECT (percentile_disc(1) WITHIN GROUP (ORDER BY d), ' x') FROM t"
+    one, other = (
+        rows(each, type_name="record") for each in ('("é   "," x","b)  ")', '(é," x","b)")')
+    )
+    assert rule_for(one, other, made) == "char_blanks"
+    assert rule_for(one, other, "SELECT (d, ' x') FROM t") is None
+    for wrong in ('(é,x,"b)")', '(e," x","b)")', '(é," x",b))'):
+        assert rule_for(one, rows(wrong, type_name="record"), made) is None
+    assert rule_for(rows('("é  ")'), rows("(é)"), made) is None
+
+
 def test_blanks_of_the_greatest_char_are_accepted_in_a_text() -> None:
     one, other = rows("a  ", type_name="text"), rows("a", type_name="text")
     assert rule_for(one, other, "SELECT concat(max('a'::char(3)))") == "char_blanks"
     greatest = "SELECT concat_ws('', greatest('a'::char(3), 'b'::char(5)))"
     assert rule_for(one, other, greatest) == "char_blanks"
+    of_group = "percentile_disc(1) WITHIN GROUP (ORDER BY d)"
+    assert rule_for(one, other, f"SELECT format('%s', {of_group}) FROM t") == "char_blanks"
+    assert rule_for(one, other, f"SELECT upper({of_group}) FROM t") is None
+    assert rule_for(one, other, "SELECT format('%s', d) FROM t") is None
     assert rule_for(one, other, "SELECT concat('a'::char(3))") is None
     assert rule_for(one, rows("b", type_name="text"), "SELECT concat(max('a'::char(3)))") is None
 
