@@ -359,7 +359,7 @@ async def test_named_statements_run_together_or_not_at_all() -> None:
             {"statement": "add", "params": {"id": n, "title": "z" * 90 + str(n)}}
             for n in range(100, 1000)
         ]
-        status, body = await transaction(opened, long, timeout_ms=20_000)
+        status, body = await transaction(opened, long, timeout_ms=30_000)
         assert (status, body["affected_rows"]) == (200, 900)
 
 
