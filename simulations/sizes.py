@@ -24,7 +24,7 @@ from qserver import limits
 from qserver.durability import check_snapshot, loading, recovery
 from qserver.engine import catch_up, checkpointer, coordinator, feed
 from qserver.storage import btree, ranges, snapshot
-from qserver.web import feed as web_feed
+from qserver.web.streaming import feed as web_feed
 
 PAGE_ENTRIES: Final = {
     3: (3, 2, 2),

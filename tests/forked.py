@@ -19,7 +19,7 @@ from typing import Final
 
 from qserver.cli import main
 
-PRELOADED: Final = ["qserver.cli.serving", "qserver.web.serving", "tests.warmed"]
+PRELOADED: Final = ["qserver.cli.serving", "qserver.web.service.serving", "tests.warmed"]
 """What the command imports late, and what is made once in a process."""
 
 _CONTEXT: Final = get_context("forkserver")

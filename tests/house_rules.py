@@ -133,7 +133,12 @@ CIRCLES: Final = frozenset(
         ),
         frozenset(
             f"qserver.sql.binder.{name}"
-            for name in ("binding", "common_tables", "recursive_tables", "scope")
+            for name in (
+                "binding",
+                "tables.common_tables",
+                "tables.recursive_tables",
+                "names.scope",
+            )
         ),
         frozenset({"qserver.query.request", "qserver.query.sequence_values"}),
         frozenset(f"simulations.{name}" for name in ("channels", "observations", "world")),

@@ -30,10 +30,10 @@ from qserver.functions import all_functions
 from qserver.http1 import Counters
 from qserver.query import system_tables
 from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
-from qserver.web.catalogue import ROUTES
-from qserver.web.exposition import server_text
-from qserver.web.metrics import Metrics
-from qserver.web.shapes import NamedQueryRequest, QueryRequest, TransactionRequest
+from qserver.web.description.catalogue import ROUTES
+from qserver.web.description.shapes import NamedQueryRequest, QueryRequest, TransactionRequest
+from qserver.web.service.exposition import server_text
+from qserver.web.service.metrics import Metrics
 from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY

@@ -98,7 +98,7 @@ def test_an_import_that_the_table_allows_is_left_alone(path: str, source: str) -
 def test_sql_is_entered_by_its_door_alone(source: str, is_by_the_door: bool) -> None:
     rule = house_rules.sql_is_entered_by_its_door
     assert (complaints(rule, "qserver/query/cursor.py", source) == []) is is_by_the_door
-    assert complaints(rule, "qserver/sql/binder/scope.py", source) == []
+    assert complaints(rule, "qserver/sql/binder/names/scope.py", source) == []
     assert complaints(rule, "simulations/world.py", source) == []
 
 

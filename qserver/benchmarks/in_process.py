@@ -16,7 +16,7 @@ from qserver.durability.page_cache import PageCache
 from qserver.engine.world import OrdinaryWorld
 from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import SqlDatabase
-from qserver.web.machine import half_of_memory
+from qserver.web.service.machine import half_of_memory
 
 ROWS_AT_ONCE: Final = 1000
 

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from qserver.config import SETTINGS, load
-from qserver.web.serving import serve
+from qserver.web.service.serving import serve
 
 
 def run(options: argparse.Namespace) -> int:

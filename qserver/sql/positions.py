@@ -9,7 +9,7 @@ from typing import Any
 from qserver.errors import QserverError
 from qserver.lexing.fingerprint import parameterize
 from qserver.sql import ast
-from qserver.sql.binder.parsed import parsed_expression
+from qserver.sql.binder.expressions.parsed import parsed_expression
 from qserver.sql.parser import parse
 
 

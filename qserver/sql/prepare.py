@@ -16,7 +16,7 @@ from qserver.errors import StatementTooComplex
 from qserver.functions.registry import Function
 from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
-from qserver.sql.binder.table_expressions import ROW_ID_SLOT
+from qserver.sql.binder.tables.table_expressions import ROW_ID_SLOT
 from qserver.sql.codegen import compile_statement
 from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Apply, Slot

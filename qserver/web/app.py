@@ -25,22 +25,23 @@ from qserver.errors import (
     UnsupportedMediaType,
 )
 from qserver.http1 import Request, Varying
-from qserver.web import bulk, bulk_out, change_feed
-from qserver.web.cached_reads import ReadEndpoint
+from qserver.web.bulk import bulk, bulk_out
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
-from qserver.web.catalogue import BODILESS, find_route, routes_of
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
+from qserver.web.description.catalogue import BODILESS, find_route, routes_of
 from qserver.web.hosts import VIA, Hosts, Place
-from qserver.web.idempotency import no_key_for
-from qserver.web.open_transactions import KINDS, OpenTransactionEndpoint, not_inside
 from qserver.web.route import Route
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
-from qserver.web.rows import RowEncoders
-from qserver.web.service import Service
-from qserver.web.statement_routes import STATEMENT_ROUTES
+from qserver.web.service.service import Service
+from qserver.web.statements.cached_reads import ReadEndpoint
+from qserver.web.statements.idempotency import no_key_for
+from qserver.web.statements.open_transactions import KINDS, OpenTransactionEndpoint, not_inside
+from qserver.web.statements.rows import RowEncoders
+from qserver.web.statements.statement_routes import STATEMENT_ROUTES
 from qserver.web.statuses import Pairs
+from qserver.web.streaming import change_feed
 
 _ONCE: Final = (
     b"authorization",

@@ -39,12 +39,12 @@ from qserver.http1 import (
 )
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
 from qserver.query.cursor import END
-from qserver.web.answers import error_body, error_event
 from qserver.web.compression import Compression, compressed_parts
-from qserver.web.parts import AnswerParts
-from qserver.web.readers import stopping
-from qserver.web.service import UNLIMITED, Service, ServiceState
+from qserver.web.service.service import UNLIMITED, Service, ServiceState
+from qserver.web.statements.answers import error_body, error_event
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
+from qserver.web.streaming.parts import AnswerParts
+from qserver.web.streaming.readers import stopping
 
 JSON: Final = (b"content-type", b"application/json")
 ONLY_JSON: Final = (JSON,)

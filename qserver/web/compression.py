@@ -33,7 +33,7 @@ from qserver.errors import OutOfMemory
 from qserver.http1 import Parts
 from qserver.limits import ANSWER_PART_BYTES, COMPRESSED_AT_ONCE_BYTES, COMPRESSED_BYTES_MIN
 from qserver.query.memory_pool import MemoryPool
-from qserver.web.parts import AnswerParts
+from qserver.web.streaming.parts import AnswerParts
 
 HAS_ZSTD: Final = find_spec("zstandard") is not None
 """The extra `zstd` is installed."""

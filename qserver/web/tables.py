@@ -7,7 +7,7 @@ from typing import Final
 from qserver.engine.yielding import yield_to_others
 from qserver.storage.snapshot import Snapshot
 from qserver.values.schema import PUBLIC, Table
-from qserver.web import shapes
+from qserver.web.description import shapes
 
 TABLES_AT_ONCE: Final = 64
 """Tables described before other tasks run."""

@@ -13,9 +13,9 @@ from qserver.http1 import PENDING, Answer, Respond, Response
 from qserver.query.results import Result, TransactionResult
 from qserver.web import calls
 from qserver.web.calls import Call, KeyedCall
-from qserver.web.query_calls import QueryCall
-from qserver.web.statement_calls import StatementCall
-from qserver.web.streams import RowParts
+from qserver.web.statements.query_calls import QueryCall
+from qserver.web.statements.statement_calls import StatementCall
+from qserver.web.streaming.streams import RowParts
 from simulations.mutants.mutant import Mutant, edited
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from qserver.query.bulk import BulkInsert
-from qserver.web import bulk
+from qserver.web.bulk import bulk
 from simulations.mutants.mutant import Mutant, edited
 
 BULK: Final = ("sql_bulk",)

@@ -9,9 +9,9 @@ from qserver.engine.feed import Feed, SharedCatchUp
 from qserver.engine.log_writer import LogWriter
 from qserver.storage import changes
 from qserver.storage.transaction import Transaction
-from qserver.web import feed
-from qserver.web.change_feed import ChangesCall
-from qserver.web.feed import EventBuffer, FeedParts
+from qserver.web.streaming import feed
+from qserver.web.streaming.change_feed import ChangesCall
+from qserver.web.streaming.feed import EventBuffer, FeedParts
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import RESTARTED, SLOW_TO_DISK
 

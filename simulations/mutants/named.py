@@ -7,11 +7,11 @@ from typing import Any, Final
 from qserver.control.records import Grant
 from qserver.query.sql_database import Statement
 from qserver.sql.described import Described
-from qserver.web import named
-from qserver.web.named import Named
-from qserver.web.query_calls import TextCall
-from qserver.web.requests import statement_of
-from qserver.web.shapes import StatementRequest
+from qserver.web.description.shapes import StatementRequest
+from qserver.web.statements import named
+from qserver.web.statements.named import Named
+from qserver.web.statements.query_calls import TextCall
+from qserver.web.statements.requests import statement_of
 from simulations.mutants.mutant import Mutant, edited
 
 

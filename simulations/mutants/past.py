@@ -16,7 +16,7 @@ from qserver.engine.work import FOREVER
 from qserver.storage.page import Tree
 from qserver.storage.snapshot_changes import snapshot_changes
 from qserver.storage.transaction import Transaction
-from qserver.web.as_of import as_of_given
+from qserver.web.statements.as_of import as_of_given
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import Shape
 from simulations.sizes import SMALL, Sizes

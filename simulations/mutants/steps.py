@@ -7,7 +7,7 @@ from typing import Final
 from qserver.query.open_transaction import OpenTransaction
 from qserver.storage import stepped
 from qserver.storage.stepped import Savepoint, SteppedTransaction, StepTransaction
-from qserver.web.open_transactions import CommitCall
+from qserver.web.statements.open_transactions import CommitCall
 from simulations.mutants.mutant import Mutant, edited
 
 STEPS: Final = ("sql_steps",)

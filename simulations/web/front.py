@@ -19,9 +19,9 @@ from qserver.engine.database import Database
 from qserver.http1 import Request
 from qserver.query.sql_database import SqlDatabase
 from qserver.web.app import Application
-from qserver.web.open_transactions import name_of_commit
 from qserver.web.routes.bridge import Bridge
-from qserver.web.service import Service, ServiceState
+from qserver.web.service.service import Service, ServiceState
+from qserver.web.statements.open_transactions import name_of_commit
 from simulations.web.keys import Keys
 from simulations.world import SimulatedWorld
 

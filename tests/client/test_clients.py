@@ -35,7 +35,7 @@ from qserver.errors import (
     Unauthorized,
     UndefinedTable,
 )
-from qserver.web.shapes import OpenRequest, QueryRequest, TransactionRequest
+from qserver.web.description.shapes import OpenRequest, QueryRequest, TransactionRequest
 from tests.client.fake_server import (
     KEY,
     Answer,

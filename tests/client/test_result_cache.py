@@ -16,7 +16,7 @@ from qserver.client import Client, Named, TrioClient, UnexpectedAnswer
 from qserver.client.requests import Request
 from qserver.client.result_cache import ResultCache
 from qserver.errors import UndefinedTable
-from qserver.web.cached_reads import PARAMETERS
+from qserver.web.statements.cached_reads import PARAMETERS
 from tests.client.fake_server import KEY, Answer, FakeServer, Received, error, result
 
 

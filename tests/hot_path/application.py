@@ -18,7 +18,7 @@ from qserver.http1 import PENDING, Request, Response
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.routes.bridge import Bridge
-from qserver.web.service import Service
+from qserver.web.service.service import Service
 
 KEY: Final = "svc_k_0123456789abcdef"
 HEADERS: Final = (

@@ -18,7 +18,7 @@ from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.sql.binder import Literals
 from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.parser import parse
-from qserver.web.computing import compute_in_threads
+from qserver.web.service.computing import compute_in_threads
 from tests.engine.passes import counted_passes
 from tests.known_work import Heart, calls_of
 from tests.sampling import sampled

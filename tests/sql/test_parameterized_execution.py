@@ -20,7 +20,7 @@ from qserver.functions.context import Context
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
 from qserver.query.planning import make_plan
 from qserver.query.sql_database import SqlDatabase
-from qserver.sql.binder.literals import Literals
+from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.parser import parse
 from qserver.storage.transaction import Transaction
 from tests.sql.databases import NOON, opened_sql

@@ -16,7 +16,7 @@ from qserver.benchmarks.tpch.queries import QUERIES
 from qserver.benchmarks.tpch.tables import generate, generator, load, load_duckdb
 from qserver.durability.page_cache import PageCache
 from qserver.query.scratch import scratch_database
-from qserver.web.machine import half_of_memory
+from qserver.web.service.machine import half_of_memory
 from tests.sampling import NIGHTLY, drawn
 from tests.sql.databases import quiet_world
 

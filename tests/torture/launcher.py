@@ -105,7 +105,7 @@ PLANTED: Final = dict(zip(BUGS, (acknowledge_early, forget_too_much, forget_numb
 
 def hatch(orders: socket.socket) -> int:
     """Fork servers, one after the other, until nobody wants any more."""
-    import_module("qserver.web.serving")  # which the command imports late
+    import_module("qserver.web.service.serving")  # which the command imports late
     load_grammar()
     while True:
         order, files, *_ = socket.recv_fds(orders, MESSAGE_BYTES, 1)

@@ -33,7 +33,7 @@ from qserver.http1 import Answer as Answered
 from qserver.http1 import Client as Caller
 from qserver.web.app import Application
 from qserver.web.calls import Endpoint
-from qserver.web.service import Service
+from qserver.web.service.service import Service
 from tests.http1.serving import Answer, Client
 from tests.sql.databases import NOON
 

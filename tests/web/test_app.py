@@ -18,7 +18,7 @@ from qserver.http1.head import parse_head
 from qserver.sql import parser
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
-from qserver.web.create import create_application
+from qserver.web.service.create import create_application
 from tests.web.contract.servers import error_of
 
 KEY = "svc_k_0123456789abcdef"

@@ -22,12 +22,12 @@ from qserver.limits import (
     HEADS_KEPT_MAX,
     REQUEST_BODY_BYTES_MAX,
 )
-from qserver.web import query_calls, statement_calls
-from qserver.web.answers import Encoded, Sliced
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message, _Waiting
 from qserver.web.calls import Endpoint
-from qserver.web.query_calls import QueryCall
+from qserver.web.statements import query_calls, statement_calls
+from qserver.web.statements.answers import Encoded, Sliced
+from qserver.web.statements.query_calls import QueryCall
 from tests.web.test_app import KEY, new_app, running
 
 LONG = "select i, repeat('x', 1000) as x from generate_series(1, 100000) s(i)"

@@ -17,11 +17,11 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.sql.execution import Rows
 from qserver.values.jsonb import jsonb_of
 from qserver.values.types import BYTEA, DOUBLE, JSON, JSONB, NUMERIC, TEXT, Kind, SqlType, array_of
-from qserver.web.bulk_array import JsonArrayDecoder
-from qserver.web.bulk_rows import Batches, CsvDecoder, JsonLinesDecoder
-from qserver.web.requests import decode_value
-from qserver.web.rows import RowEncoder
-from qserver.web.streams import CsvLines, Form, JsonArray, JsonLines
+from qserver.web.bulk.bulk_array import JsonArrayDecoder
+from qserver.web.bulk.bulk_rows import Batches, CsvDecoder, JsonLinesDecoder
+from qserver.web.statements.requests import decode_value
+from qserver.web.statements.rows import RowEncoder
+from qserver.web.streaming.streams import CsvLines, Form, JsonArray, JsonLines
 from tests.sql.databases import opened_sql
 from tests.values.strategies import ALL_TYPES, arrays, stored, structures
 

@@ -15,8 +15,8 @@ from qserver.limits import ANSWER_PART_BYTES, COMPRESSED_AT_ONCE_BYTES, COMPRESS
 from qserver.query.memory_pool import MemoryPool
 from qserver.web import compression
 from qserver.web.compression import CODINGS, GZIP, ZSTD, Coding, compressed_parts, negotiate
-from qserver.web.create import create_application
-from qserver.web.parts import AnswerParts
+from qserver.web.service.create import create_application
+from qserver.web.streaming.parts import AnswerParts
 from tests.web.test_app import KEY, new_app, running
 
 LONG = {"sql": "select repeat('abc', 30000) as text"}

@@ -12,10 +12,10 @@ import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from qserver.config import load
-from qserver.web import shapes
-from qserver.web.catalogue import ROUTES, routes_of
 from qserver.web.cors import ALLOWED, EXPOSED
-from qserver.web.openapi import describe
+from qserver.web.description import shapes
+from qserver.web.description.catalogue import ROUTES, routes_of
+from qserver.web.description.openapi import describe
 from tests.web.contract.servers import Server, start
 
 KEY = "svc_k_description_0123456789"

@@ -12,8 +12,8 @@ import pytest
 
 import qserver.web
 from qserver.config import load
-from qserver.web.catalogue import ROUTES
-from qserver.web.openapi import describe
+from qserver.web.description.catalogue import ROUTES
+from qserver.web.description.openapi import describe
 
 NODE = shutil.which("node")
 SMALL_DOM = Path(__file__).with_name("small_dom.js")
@@ -22,7 +22,7 @@ SMALL_DOM = Path(__file__).with_name("small_dom.js")
 @pytest.mark.skipif(NODE is None, reason="there is no node")
 def test_every_operation_is_drawn_with_its_fields_and_their_meaning(tmp_path: Path) -> None:
     assert NODE is not None and qserver.web.__file__ is not None
-    page = Path(qserver.web.__file__).with_name("docs.html").read_text()
+    page = (Path(qserver.web.__file__).parent / "description/docs.html").read_text()
     (script,) = re.findall(r"<script>(.*)</script>", page, re.DOTALL)
     (tmp_path / "script.js").write_text(script)
     document = describe(ROUTES, load({}))

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from qserver.web.catalogue import BODILESS, ROUTES
+from qserver.web.description.catalogue import BODILESS, ROUTES
 from qserver.web.route import Route
 from tests.http1.serving import Answer
 from tests.sampling import sampled

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from qserver.engine.work import run
 from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
-from qserver.web.feed import TableFilter, some_changes
-from qserver.web.readers import Readers
+from qserver.web.streaming.feed import TableFilter, some_changes
+from qserver.web.streaming.readers import Readers
 from tests.sql.databases import opened_sql
 
 TABLES = (

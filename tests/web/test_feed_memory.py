@@ -14,7 +14,7 @@ from qserver.engine import feed as engine_feed
 from qserver.engine.feed import Run
 from qserver.limits import ANSWER_PART_BYTES
 from qserver.query.memory_pool import MemoryPool
-from tests.web.test_feed import ALL, fed, stream
+from tests.web.streaming.test_feed import ALL, fed, stream
 
 READERS = 24
 

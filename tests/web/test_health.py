@@ -16,7 +16,7 @@ from qserver.durability.port import Log, StoredRecord
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.web.app import Application
-from qserver.web.service import Service
+from qserver.web.service.service import Service
 from tests.web.test_app import KEY, running
 
 

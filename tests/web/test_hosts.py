@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import NotFound, WrongHost
-from qserver.web.catalogue import find_route
+from qserver.web.description.catalogue import find_route
 from qserver.web.hosts import Hosts, Place
 from qserver.web.route import Plane, Route
 

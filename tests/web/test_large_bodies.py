@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from qserver.limits import ANONYMOUS_BODY_BYTES_MAX, REQUEST_BODY_BYTES_MAX
-from qserver.web.catalogue import ROUTES
+from qserver.web.description.catalogue import ROUTES
 from qserver.web.route import Route
 from tests.http1.serving import Answer, Client
 from tests.web.served import Served, code_of, serving

@@ -15,10 +15,10 @@ from qserver.errors import Forbidden, ProgramLimitExceeded
 from qserver.functions.text.strings import character_of
 from qserver.query.sql_database import Statement
 from qserver.sql.described import Described
-from qserver.web.catalogue import ROUTES
-from qserver.web.named import Named, hide_rows
-from qserver.web.open_transactions import KINDS
-from qserver.web.shapes import QueryRequest
+from qserver.web.description.catalogue import ROUTES
+from qserver.web.description.shapes import QueryRequest
+from qserver.web.statements.named import Named, hide_rows
+from qserver.web.statements.open_transactions import KINDS
 from tests.http1.serving import Answer
 from tests.web.served import ADMIN, message
 from tests.web.todos import OTHER, OWN, SECRET, STATEMENTS, Todos, error_of, todos

@@ -1,12 +1,12 @@
 """The binder: resolves names and types of an AST and produces a logical plan.
 
-    AST  ──►  names are resolved     Scope, Relation, Level       names, sources, joins
-              types are inferred     Unknown → a type             coercion, calling, operators
-              clauses are ordered    FROM … LIMIT as a plan       select, grouping, ordering
+    AST  ──►  names are resolved     Scope, Relation, Level       names/, tables/
+              types are inferred     Unknown → a type             expressions/
+              clauses are ordered    FROM … LIMIT as a plan       queries/, changes/
          ──►  bound expressions in a plan, fully resolved
 
-Everything is bound in one pass; afterwards `grouping` rewrites expressions in terms of the keys of
-GROUP BY. The binder optimizes nothing: a plan says what the statement says.
+Everything is bound in one pass; afterwards `queries.grouping` rewrites expressions in terms of the
+keys of GROUP BY. The binder optimizes nothing: a plan says what the statement says.
 
 Invariants: only a QserverError comes out, with its position if it has one. Every column of a plan
 names a source that is produced below it, or, in a subquery, around it. A literal's value is read
@@ -19,9 +19,9 @@ mean.
 from __future__ import annotations
 
 from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.literals import Literals, RepeatedLiteralPinned
+from qserver.sql.binder.expressions.literals import Literals, RepeatedLiteralPinned
+from qserver.sql.binder.names.type_names import bind_type
 from qserver.sql.binder.statements import Bound, bind
-from qserver.sql.binder.type_names import bind_type
 
 __all__ = [
     "Bound",

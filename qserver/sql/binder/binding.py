@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from qserver.errors import ProgramLimitExceeded, StatementTooComplex, UndefinedParameter
 from qserver.limits import SOURCES_MAX
-from qserver.sql.binder.operands import Operand, Unknown
+from qserver.sql.binder.expressions.operands import Operand, Unknown
 from qserver.sql.expressions import Column, Slot
 from qserver.sql.ports import CatalogPort
 from qserver.sql.step_budget import StepBudget
@@ -20,8 +20,8 @@ from qserver.values.types import SqlType
 
 if TYPE_CHECKING:
     from qserver.sql import ast
-    from qserver.sql.binder.prepared import Prepared
-    from qserver.sql.binder.scope import Scope
+    from qserver.sql.binder.expressions.prepared import Prepared
+    from qserver.sql.binder.names.scope import Scope
     from qserver.sql.plan import Change, CommonTable
 
 DEPTH_MAX = 250

@@ -13,14 +13,14 @@ from typing import Final
 from qserver.errors import StatementError
 from qserver.sql import ast
 from qserver.sql.binder.binding import Binding, too_deep
-from qserver.sql.binder.coercion import unreadable
-from qserver.sql.binder.expressions import EXPRESSION_BINDERS
-from qserver.sql.binder.insert import bind_insert
-from qserver.sql.binder.literals import Literals
-from qserver.sql.binder.merge import bind_merge
-from qserver.sql.binder.queries import prepare_query
-from qserver.sql.binder.scope import Scope, outermost
-from qserver.sql.binder.update import bind_delete, bind_update
+from qserver.sql.binder.changes.insert import bind_insert
+from qserver.sql.binder.changes.merge import bind_merge
+from qserver.sql.binder.changes.update import bind_delete, bind_update
+from qserver.sql.binder.expressions.coercion import unreadable
+from qserver.sql.binder.expressions.expressions import EXPRESSION_BINDERS
+from qserver.sql.binder.expressions.literals import Literals
+from qserver.sql.binder.names.scope import Scope, outermost
+from qserver.sql.binder.queries.queries import prepare_query
 from qserver.sql.plan import Change, CommonTable, Select
 from qserver.sql.ports import CatalogPort
 from qserver.sql.step_budget import StepBudget

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from qserver.sql import ast
-from qserver.sql.binder.literals import Literals
-from qserver.sql.binder.type_names import bind_type
+from qserver.sql.binder.expressions.literals import Literals
+from qserver.sql.binder.names.type_names import bind_type
 from qserver.sql.execution import Rows, Writer
 from qserver.sql.plan import OutputColumn
 from qserver.sql.ports import CatalogPort

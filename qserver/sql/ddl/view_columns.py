@@ -17,8 +17,8 @@ from typing import Final
 
 from qserver.functions.text.quoting import quoted
 from qserver.sql import ast
-from qserver.sql.binder.column_names import column_name
-from qserver.sql.binder.updatable_views import why_not_updatable
+from qserver.sql.binder.names.column_names import column_name
+from qserver.sql.binder.tables.updatable_views import why_not_updatable
 from qserver.sql.ddl.names import known_key
 
 PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'

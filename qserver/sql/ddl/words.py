@@ -17,7 +17,7 @@ from qserver.errors import (
     UndefinedObject,
 )
 from qserver.sql import ast
-from qserver.sql.binder.scalars import COLLATIONS
+from qserver.sql.binder.expressions.scalars import COLLATIONS
 
 _TABLE_OPTIONS: Final = frozenset(
     {"fillfactor", "parallel_workers", "toast_tuple_target", "user_catalog_table", "oids"}

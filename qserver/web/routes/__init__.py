@@ -16,11 +16,9 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from qserver.errors import InvalidRequest
-from qserver.web import bulk, change_feed
 from qserver.web.admission import Admission
-from qserver.web.catalogue import BODILESS, ROUTES
-from qserver.web.json_values import encode_json
-from qserver.web.open_transactions import KINDS
+from qserver.web.bulk import bulk
+from qserver.web.description.catalogue import BODILESS, ROUTES
 from qserver.web.route import Route
 from qserver.web.routes.bodies import need_no_fields
 from qserver.web.routes.bridge import ADMISSION, Bridge
@@ -28,8 +26,11 @@ from qserver.web.routes.control import ControlRoutes
 from qserver.web.routes.description import DescriptionRoutes
 from qserver.web.routes.history import HistoryRoutes
 from qserver.web.routes.upkeep import UpkeepRoutes
-from qserver.web.service import Service
-from qserver.web.statement_routes import STATEMENT_ROUTES
+from qserver.web.service.service import Service
+from qserver.web.statements.json_values import encode_json
+from qserver.web.statements.open_transactions import KINDS
+from qserver.web.statements.statement_routes import STATEMENT_ROUTES
+from qserver.web.streaming import change_feed
 
 Handler = Callable[..., Awaitable[Any]]
 

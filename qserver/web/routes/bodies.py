@@ -8,7 +8,13 @@ from quart import request
 
 from qserver.errors import InvalidRequest
 from qserver.web.admission import Admission
-from qserver.web.requests import JSON_TYPES, check_media_type, check_no_fields, decode, decoder_of
+from qserver.web.statements.requests import (
+    JSON_TYPES,
+    check_media_type,
+    check_no_fields,
+    decode,
+    decoder_of,
+)
 
 Shape = TypeVar("Shape")
 

@@ -20,12 +20,12 @@ from qserver.control.records import (
 )
 from qserver.errors import Forbidden, HistoryTooOld, InvalidRequest
 from qserver.sql import json_of
-from qserver.web import organization_shapes, shapes
 from qserver.web.admission import Admission
-from qserver.web.as_of import as_of_given
 from qserver.web.callers import caller_of
+from qserver.web.description import organization_shapes, shapes
 from qserver.web.routes.bodies import body_of
-from qserver.web.service import Service
+from qserver.web.service.service import Service
+from qserver.web.statements.as_of import as_of_given
 
 
 class ControlRoutes:

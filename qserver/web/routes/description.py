@@ -7,17 +7,17 @@ from importlib.resources import files
 from typing import Any
 
 from qserver import __version__
-from qserver.web import shapes
 from qserver.web.admission import Admission
-from qserver.web.catalogue import ROUTES
-from qserver.web.openapi import describe
-from qserver.web.service import Service
+from qserver.web.description import shapes
+from qserver.web.description.catalogue import ROUTES
+from qserver.web.description.openapi import describe
+from qserver.web.service.service import Service
 
 
 class DescriptionRoutes:
     def __init__(self, service: Service) -> None:
         self._settings = service.settings
-        self._page = (files("qserver.web") / "docs.html").read_bytes()
+        self._page = (files("qserver.web.description") / "docs.html").read_bytes()
 
     @cached_property
     def _openapi(self) -> dict[str, Any]:

@@ -28,13 +28,13 @@ from qserver.storage.snapshot_changes import snapshot_changes
 from qserver.values.encoding import decode_columns, encode_columns
 from qserver.values.schema import PUBLIC, catalog_key
 from qserver.values.sizes import size_of
-from qserver.web import shapes
 from qserver.web.admission import Admission
-from qserver.web.as_of import as_of_given
-from qserver.web.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
-from qserver.web.json_values import encode_json
+from qserver.web.description import shapes
 from qserver.web.routes.bodies import body_of
-from qserver.web.service import Service
+from qserver.web.service.service import Service
+from qserver.web.statements.as_of import as_of_given
+from qserver.web.statements.json_values import encode_json
+from qserver.web.streaming.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
 
 DIFF_BYTES_MAX = 32 * ANSWER_PART_BYTES
 """A page of changes ends after so many bytes of rows, however few changes that is."""

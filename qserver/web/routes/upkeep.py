@@ -12,11 +12,11 @@ from qserver.control.databases import OpenDatabase
 from qserver.control.organizations import DEFAULT
 from qserver.limits import LIST_LENGTH_MAX
 from qserver.probes import catalogue, matrix, run_probe
-from qserver.web import shapes
 from qserver.web.admission import Admission
-from qserver.web.service import Service, ServiceState
+from qserver.web.description import shapes
+from qserver.web.service.service import Service, ServiceState
+from qserver.web.service.storage_test import storage_test
 from qserver.web.statuses import RETRY_AFTER_SECONDS
-from qserver.web.storage_test import storage_test
 from qserver.web.tables import describe_tables
 from qserver.workloads.measuring import WORKLOAD
 
@@ -47,8 +47,8 @@ class UpkeepRoutes:
         """
         service, grant = self._service, admission.grant
         # The first time it takes 20 ms, for which others must not wait.
-        await trio.to_thread.run_sync(import_module, "qserver.web.exposition")
-        from qserver.web import exposition
+        await trio.to_thread.run_sync(import_module, "qserver.web.service.exposition")
+        from qserver.web.service import exposition
 
         databases = service.databases.statistics()
         if grant.organization == DEFAULT and grant.database_ids is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from qserver.web.computing import compute_in_threads
+from qserver.web.service.computing import compute_in_threads
 from tests.sql.databases import opened_sql
 
 QUERY = "SELECT b, count(*), sum(a) FROM t WHERE a > 10 GROUP BY b ORDER BY b"

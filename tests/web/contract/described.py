@@ -13,8 +13,8 @@ import httpx
 import jsonschema_rs
 
 from qserver.config import load
-from qserver.web.catalogue import ROUTES, find_route
-from qserver.web.openapi import describe
+from qserver.web.description.catalogue import ROUTES, find_route
+from qserver.web.description.openapi import describe
 
 DOCUMENT: Final = describe(ROUTES, load({}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from qserver.web.catalogue import ROUTES
+from qserver.web.description.catalogue import ROUTES
 from qserver.web.route import Route
 from tests.patience import eventually
 from tests.web.contract.servers import Client, error_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.web.catalogue import ROUTES
+from qserver.web.description.catalogue import ROUTES
 from tests.web.contract.connections import HalfARequest
 from tests.web.contract.servers import Client, error_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.web.catalogue import ROUTES
+from qserver.web.description.catalogue import ROUTES
 from qserver.web.route import Plane, Route
 from tests.web.contract.conftest import ADMIN_KEY, ALIAS, CONTROL, DATA
 from tests.web.contract.servers import Client, Server, error_of

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from qserver.limits import ANSWER_STORED_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX
-from qserver.web import catalogue
+from qserver.web.description import catalogue
 from tests.web.contract.conftest import ADMIN_KEY
 from tests.web.contract.servers import KINDS, Client, Server, error_of, start
 

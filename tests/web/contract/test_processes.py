@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from qserver.web.welcome import ADDRESS_UNKNOWN
+from qserver.web.description.welcome import ADDRESS_UNKNOWN
 from tests.web.contract.connections import HalfARequest, OpenStream
 from tests.web.contract.servers import (
     KINDS,

@@ -11,7 +11,7 @@ import pytest
 
 from qserver import __version__
 from qserver.limits import BENCH_COST_REQUESTS, SELF_TEST_COST_REQUESTS
-from qserver.web.catalogue import ROUTES
+from qserver.web.description.catalogue import ROUTES
 from tests.web.contract.connections import OpenStream
 from tests.web.contract.servers import Client, error_of
 

@@ -1,0 +1,1 @@
+"""INSERT, UPDATE, DELETE and MERGE, and the columns that they write."""

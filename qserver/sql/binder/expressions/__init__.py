@@ -1,0 +1,1 @@
+"""Expressions: operators, calls, rows, subqueries, and the types that they take."""

@@ -1,0 +1,81 @@
+"""Applies resolved functions and operators to operands, with casts of the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from qserver.errors import QserverError
+from qserver.functions.resolve import Resolved, resolve_function, resolve_operator
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.expressions.coercion import implicit, settled, suggested_types, with_blanks
+from qserver.sql.binder.expressions.operands import Operand, RowValue, located
+from qserver.sql.expressions import Apply, Expression
+from qserver.values.types import SqlType
+
+Found = TypeVar("Found")
+
+
+def operator(
+    binding: Binding, symbol: str, left: Operand | None, right: Operand, position: int
+) -> Expression:
+    """`left symbol right`, or `symbol right`."""
+    left, right = None if left is None else whole(binding, left), whole(binding, right)
+    operands = (right,) if left is None else (left, right)
+
+    def resolve(types: Sequence[SqlType]) -> Resolved:
+        return resolve_operator(symbol, None if left is None else types[0], types[-1])
+
+    return apply(binding, resolved_by(binding, resolve, operands, position), operands, position)
+
+
+def function(binding: Binding, name: str, operands: Sequence[Operand], position: int) -> Expression:
+    operands = [whole(binding, each) for each in operands]
+
+    def resolve(types: Sequence[SqlType]) -> Resolved:
+        return resolve_function(name, types)
+
+    return apply(binding, resolved_by(binding, resolve, operands, position), operands, position)
+
+
+def resolved_by(
+    binding: Binding,
+    resolve: Callable[[Sequence[SqlType]], Found],
+    operands: Sequence[Operand],
+    position: int,
+) -> Found:
+    """Resolve by the operands' types, or by their values' types if no operand has one."""
+    suggested = suggested_types(binding, operands)
+    if suggested is not None:
+        with suppress(QserverError):  # then the operands are texts, as they would be without values
+            return resolve(suggested)
+    try:
+        return resolve([each.type for each in operands])
+    except QserverError as error:
+        raise located(error, position) from None
+
+
+def apply(
+    binding: Binding, resolved: Resolved, operands: Sequence[Operand], position: int
+) -> Expression:
+    chosen = resolved.function
+    arguments = tuple(
+        [
+            implicit(binding, operand, parameter, position)
+            for operand, parameter in zip(operands, resolved.parameters, strict=True)
+        ]
+    )
+    if chosen.sees_blanks:
+        arguments = tuple([with_blanks(each) for each in arguments])
+    nullable = chosen.gives_null or any(each.nullable for each in arguments)
+    return Apply(chosen, arguments, resolved.returns, nullable)
+
+
+def whole(binding: Binding, operand: Operand) -> Operand:
+    """Turn a row into a record, whose type has its columns."""
+    return settled(binding, operand) if isinstance(operand, RowValue) else operand
+
+
+def has_rows(*operands: Operand | None) -> bool:
+    return any(isinstance(each, RowValue) for each in operands)

@@ -1,0 +1,224 @@
+"""Binds calls by name: selects the kind of function, and handles special forms.
+
+    COALESCE, NULLIF, GREATEST, LEAST, GROUPING     have rules of their own
+    f(…) OVER …                                     `windows`
+    an aggregate                                    `aggregates`
+    a set-returning function in SELECT's list       `row_functions`
+    int4(x), text(x)                                a cast, if no function of that name fits
+
+Everything else is an ordinary function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from qserver.errors import (
+    QserverError,
+    SqlSyntaxError,
+    UndefinedFunction,
+    UndefinedSchema,
+    WrongObjectType,
+)
+from qserver.functions.json.json_records import POPULATING
+from qserver.functions.registry import Function
+from qserver.functions.resolve import (
+    is_aggregate,
+    is_function,
+    is_table_function,
+    is_window_function,
+    resolve_function,
+    resolve_operator,
+)
+from qserver.sql import ast
+from qserver.sql.binder.expressions.calling import function
+from qserver.sql.binder.expressions.coercion import alike, implicit, settled
+from qserver.sql.binder.expressions.copies import again
+from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown, located
+from qserver.sql.binder.expressions.record_functions import bind_populating
+from qserver.sql.binder.expressions.row_functions import bind_row_function, refuse_rows_within
+from qserver.sql.binder.expressions.rows import compare
+from qserver.sql.binder.expressions.variadic import variadic_call
+from qserver.sql.binder.names.scope import Scope, leftmost
+from qserver.sql.binder.queries.aggregates import bind_aggregate, bind_grouping
+from qserver.sql.binder.queries.hypothetical import HYPOTHETICAL, bind_hypothetical
+from qserver.sql.binder.queries.windows import bind_window_call
+from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Expression
+from qserver.values.types import DATETIME_KINDS, DOUBLE, INTEGER, TEXT, Kind, SqlType
+
+_SCHEMAS: Final = ("pg_catalog", "public")
+
+
+def bind_call(scope: Scope, node: ast.Call) -> Operand:
+    if len(node.name) > 1 and node.name[0] not in _SCHEMAS:
+        raise UndefinedSchema(f'schema "{node.name[0]}" does not exist', position=node.position + 1)
+    name = node.name[-1]
+    special = _SPECIAL.get(name)
+    if special is not None and len(node.name) == 1:
+        if node.variadic:
+            raise SqlSyntaxError(
+                f"VARIADIC is not allowed in {name.upper()}", position=node.position + 1
+            )
+        return special(scope, node)
+    if node.over is not None:
+        if not (is_aggregate(name) or is_window_function(name)):
+            raise _only_for_aggregates(scope, node, "OVER", " nor a window function")
+        return bind_window_call(scope, node, name)
+    if is_aggregate(name) and (node.within_group or not is_window_function(name)):
+        return bind_aggregate(scope, node, name)
+    if name in HYPOTHETICAL and node.within_group:
+        return bind_hypothetical(scope, node, name)
+    if is_window_function(name):
+        raise WrongObjectType(
+            f"window function {name} requires an OVER clause", position=node.position + 1
+        )
+    _refuse_what_only_aggregates_have(scope, node)
+    operands = _arguments(scope, node)
+    if node.variadic and not (operands[-1].type.kind is Kind.ARRAY and is_table_function(name)):
+        return variadic_call(scope.binding, name, operands, node.position)
+    if is_table_function(name) and not is_function(name):
+        return bind_row_function(scope, node, name, operands)
+    return function(scope.binding, name, operands, node.position)
+
+
+def _arguments(scope: Scope, node: ast.Call) -> list[Operand]:
+    """Bind the arguments in order, named ones in their parameters' places."""
+    named = [each for each in node.arguments if isinstance(each, ast.NamedArgument)]
+    if not named:
+        return [scope.bind(argument) for argument in node.arguments]
+    parameters = _PARAMETER_NAMES.get(node.name[-1], {})
+    given: dict[str, Operand] = {}
+    for name, argument in zip(parameters, node.arguments, strict=False):
+        if not isinstance(argument, ast.NamedArgument):
+            given[name] = scope.bind(argument)
+    for each in named:
+        if each.name not in parameters or each.name in given:
+            raise UndefinedFunction(
+                f"function {node.name[-1]}({each.name} => …) does not exist",
+                hint="No function matches the given name and argument types. "
+                "You might need to add explicit type casts.",
+                position=node.position + 1,
+            )
+        given[each.name] = scope.bind(each.value)
+    return [given.get(name, default) for name, default in parameters.items()]
+
+
+_PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
+    "make_interval": {
+        **dict.fromkeys(
+            ("years", "months", "weeks", "days", "hours", "mins"), Constant(0, INTEGER)
+        ),
+        "secs": Constant(0.0, DOUBLE),
+    },
+}
+"""The parameters and defaults of functions that are called with names in practice."""
+
+
+# --- special forms -------------------------------------------------------------------------------
+
+
+def _coalesce(scope: Scope, node: ast.Call) -> Expression:
+    before = len(scope.level.row_functions)
+    operands, target = _alike(scope, node, "COALESCE")
+    refuse_rows_within(scope, before, "COALESCE")
+    return Coalesce(operands, target) if len(operands) > 1 else operands[0]
+
+
+def _nullif(scope: Scope, node: ast.Call) -> Expression:
+    """Return NULL if both are equal, else the first, cast as the comparison casts it.
+
+    A date beside a timestamp stays a date: in PostgreSQL an operator of its own compares them.
+    """
+    if len(node.arguments) != 2:
+        raise SqlSyntaxError("NULLIF takes two arguments", position=node.position + 1)
+    left, right = [scope.bind(argument) for argument in node.arguments]
+    equal = compare(scope.binding, "=", left, right, node.position)
+    first = settled(scope.binding, again(scope.binding, left))
+    if not isinstance(left, RowValue) and not _are_moments(left, right):
+        taken = resolve_operator("=", left.type, right.type).parameters[0]
+        first = implicit(scope.binding, first, taken)
+    return Case(((equal, Constant(None, first.type)),), first, first.type)
+
+
+def _are_moments(*operands: Operand) -> bool:
+    return all(operand.type.kind in DATETIME_KINDS for operand in operands)
+
+
+def _greatest_or_least(scope: Scope, node: ast.Call) -> Expression:
+    name = node.name[-1]
+    operands, target = _alike(scope, node, name.upper())
+    chosen = function(scope.binding, name, operands, node.position)
+    return replace(chosen, type=target) if isinstance(chosen, Apply) else chosen
+
+
+def _type_of(scope: Scope, node: ast.Call) -> Expression:
+    """pg_typeof: known now, whatever the value is. It is computed all the same, and may fail."""
+    if len(node.arguments) != 1:
+        return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
+    operand = scope.bind(node.arguments[0])
+    if isinstance(operand, Unknown) and isinstance(operand.name, str):
+        operand = settled(scope.binding, operand)
+    if isinstance(operand, Unknown | RowValue | Column | Constant):
+        return Constant(str(operand.type.bare), TEXT)
+    return Apply(_type_name(operand.type.bare), (operand,), TEXT, nullable=False)
+
+
+@lru_cache(maxsize=1024)
+def _type_name(sql_type: SqlType) -> Function:
+    name = str(sql_type)
+    return Function("pg_typeof", (sql_type,), TEXT, lambda _: name, strict=False)
+
+
+def _alike(scope: Scope, node: ast.Call, construct: str) -> tuple[tuple[Expression, ...], SqlType]:
+    operands = [scope.bind(argument) for argument in node.arguments]
+    if not operands:
+        raise SqlSyntaxError(f"{construct} takes arguments", position=node.position + 1)
+    places = [leftmost(argument) for argument in node.arguments]
+    return alike(scope.binding, operands, construct, places)
+
+
+_SPECIAL: Final[dict[str, Callable[[Scope, ast.Call], Operand]]] = {
+    "coalesce": _coalesce,
+    "nullif": _nullif,
+    "greatest": _greatest_or_least,
+    "least": _greatest_or_least,
+    "grouping": bind_grouping,
+    "pg_typeof": _type_of,
+    **dict.fromkeys(POPULATING, bind_populating),
+}
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def _refuse_what_only_aggregates_have(scope: Scope, node: ast.Call) -> None:
+    if node.star:
+        raise _only_for_aggregates(scope, node, f"{node.name[-1]}(*)", "")
+    for given, words in (
+        (node.within_group, "WITHIN GROUP"),
+        (node.distinct, "DISTINCT"),
+        (node.order_by, "ORDER BY"),
+        (node.filter is not None, "FILTER"),
+    ):
+        if given:
+            raise _only_for_aggregates(scope, node, words, "")
+
+
+def _only_for_aggregates(scope: Scope, node: ast.Call, words: str, more: str) -> QserverError:
+    """Return the error; a function that does not exist comes first."""
+    name = node.name[-1]
+    if not is_table_function(name):
+        operands = [scope.bind(argument) for argument in node.arguments]
+        try:
+            resolve_function(name, [each.type for each in operands])
+        except QserverError as error:
+            return located(error, node.position)
+    message = f"{words} specified, but {name} is not an aggregate function"
+    if more:
+        message = (
+            f"{words} specified, but {name} is not a window function nor an aggregate function"
+        )
+    return WrongObjectType(message, position=node.position + 1)

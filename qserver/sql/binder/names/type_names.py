@@ -1,0 +1,171 @@
+"""Resolves type names: `NUMERIC(10,2)`, `timestamptz`, `int[]`, or a user-defined ENUM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from qserver.errors import (
+    InvalidParameterValue,
+    QserverError,
+    SqlSyntaxError,
+    UndefinedObject,
+    UndefinedSchema,
+)
+from qserver.sql import ast
+from qserver.sql.binder.expressions.literals import Literals
+from qserver.sql.binder.expressions.operands import located
+from qserver.values.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    INTERVAL_FIELDS,
+    JSON,
+    JSONB,
+    NUMERIC,
+    REAL,
+    SMALLINT,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    TIMETZ,
+    UUID_TYPE,
+    VARCHAR,
+    Kind,
+    SqlType,
+    array_of,
+    char,
+    interval,
+    numeric,
+    varchar,
+    with_second_digits,
+)
+
+FindType = Callable[[str], SqlType | None]
+
+INTERNAL_NAMES: Final = {
+    "int": "int4",
+    "integer": "int4",
+    "smallint": "int2",
+    "bigint": "int8",
+    "real": "float4",
+    "float": "float8",
+    "double precision": "float8",
+    "decimal": "numeric",
+    "dec": "numeric",
+    "boolean": "bool",
+    "char": "bpchar",
+    "character": "bpchar",
+    "nchar": "bpchar",
+    "national char": "bpchar",
+    "national character": "bpchar",
+    "character varying": "varchar",
+    "char varying": "varchar",
+    "national char varying": "varchar",
+    "national character varying": "varchar",
+    "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz",
+    "time without time zone": "time",
+    "time with time zone": "timetz",
+}
+"""PostgreSQL's internal names of types with other names in the grammar; columns are named so."""
+
+_SIMPLE: Final = {
+    "int2": SMALLINT,
+    "int4": INTEGER,
+    "int8": BIGINT,
+    "float4": REAL,
+    "float8": DOUBLE,
+    "numeric": NUMERIC,
+    "bool": BOOLEAN,
+    "text": TEXT,
+    "name": TEXT,
+    "varchar": VARCHAR,
+    "bpchar": SqlType(Kind.CHAR),
+    "date": DATE,
+    "time": TIME,
+    "timetz": TIMETZ,
+    "timestamp": TIMESTAMP,
+    "timestamptz": TIMESTAMPTZ,
+    "interval": INTERVAL,
+    "uuid": UUID_TYPE,
+    "bytea": BYTEA,
+    "json": JSON,
+    "jsonb": JSONB,
+}
+_ARRAYS: Final = {f"_{name}": array_of(sql_type) for name, sql_type in _SIMPLE.items()}
+_WITH_LENGTH: Final = {"varchar": varchar, "bpchar": char}
+_WITH_DIGITS: Final = frozenset({"time", "timetz", "timestamp", "timestamptz", "interval"})
+
+
+def internal_name(name: str) -> str:
+    """Return PostgreSQL's internal name, such as int4 for integer; by default the name itself."""
+    if name.startswith("interval "):
+        return "interval"
+    return INTERNAL_NAMES.get(name, name)
+
+
+def bind_type(node: ast.TypeName, literals: Literals, find_type: FindType) -> SqlType:
+    """Resolve a type. Its arguments become part of the fingerprint: a plan is for one type."""
+    arguments = tuple(
+        [
+            -literals.value(argument.index) if argument.negative else literals.value(argument.index)
+            for argument in node.arguments
+        ]
+    )
+    try:
+        sql_type = _scalar(node.name, arguments, find_type)
+    except QserverError as error:
+        raise located(error, node.position) from None
+    return array_of(sql_type) if node.array_dimensions else sql_type
+
+
+def _scalar(name: str, arguments: tuple[object, ...], find_type: FindType) -> SqlType:
+    schema, _, last = name.rpartition(".")
+    internal = INTERNAL_NAMES.get(name, last if schema == "pg_catalog" else name)
+    if not all(type(each) is int for each in arguments):
+        raise SqlSyntaxError(f'invalid type modifier for type "{name}"')
+    numbers = [int(str(each)) for each in arguments]
+    if name == "float" and numbers:
+        return _float(numbers[0])
+    if name in ("char", "character") and not numbers:
+        return char(1)
+    if name.startswith("interval "):
+        fields = name.removeprefix("interval ")
+        if fields in INTERVAL_FIELDS:
+            return interval(fields, *numbers)
+    found = _SIMPLE.get(internal) or _ARRAYS.get(internal)
+    if found is None:
+        found = find_type(last if schema in ("", "public") else name)
+    if found is None:
+        if schema not in ("", "public", "pg_catalog", "information_schema"):
+            raise UndefinedSchema(f'schema "{schema}" does not exist')
+        raise UndefinedObject(f'type "{name}" does not exist')
+    return _sized(found, internal, numbers) if numbers else found
+
+
+def _sized(sql_type: SqlType, name: str, numbers: list[int]) -> SqlType:
+    if name == "numeric":
+        if len(numbers) > 2:
+            raise InvalidParameterValue("invalid NUMERIC type modifier")
+        return numeric(*numbers)
+    if len(numbers) > 1:
+        raise InvalidParameterValue("invalid type modifier")
+    if name in _WITH_LENGTH:
+        return _WITH_LENGTH[name](numbers[0])
+    if name in _WITH_DIGITS:
+        return with_second_digits(sql_type, numbers[0])
+    raise SqlSyntaxError(f'type modifier is not allowed for type "{name}"')
+
+
+def _float(bits: int) -> SqlType:
+    if bits < 1:
+        raise InvalidParameterValue("precision for type float must be at least 1 bit")
+    if bits > 53:
+        raise InvalidParameterValue("precision for type float must be less than 54 bits")
+    return REAL if bits <= 24 else DOUBLE

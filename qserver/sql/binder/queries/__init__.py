@@ -1,0 +1,1 @@
+"""The clauses of a query as a plan: SELECT, GROUP BY, WINDOW, ORDER BY, UNION."""

@@ -1,0 +1,1 @@
+"""What stands in FROM: tables, joins, subqueries, common tables and views."""

@@ -1,0 +1,244 @@
+"""Binds the items of FROM: tables, views, CTEs, subqueries, functions.
+
+Each becomes a plan that produces rows of one source, and a relation that names its columns. A
+LATERAL query, and every function, sees the relations to its left. `joins` combines the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from qserver.errors import (
+    DuplicateAlias,
+    InvalidColumnReference,
+    QserverError,
+    SqlSyntaxError,
+    UndefinedObject,
+    UndefinedTable,
+)
+from qserver.functions.resolve import is_table_function
+from qserver.sql import ast
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.expressions.calling import function, operator
+from qserver.sql.binder.expressions.coercion import implicit, settled
+from qserver.sql.binder.expressions.operands import RowValue
+from qserver.sql.binder.expressions.prepared import Finished
+from qserver.sql.binder.expressions.record_functions import record_scan, wants_columns
+from qserver.sql.binder.expressions.row_functions import (
+    function_scan,
+    side_by_side,
+    with_ordinality,
+)
+from qserver.sql.binder.names.relations import (
+    AnyRelation,
+    Relation,
+    relation_of_query,
+    relation_of_table,
+    renamed,
+)
+from qserver.sql.binder.names.scope import Scope
+from qserver.sql.binder.tables.common_tables import scan_common_table
+from qserver.sql.binder.tables.views import bind_view
+from qserver.sql.expressions import Column, Constant, Expression
+from qserver.sql.plan import Filter, FunctionScan, OneRow, OutputColumn, Plan, Project, Scan
+from qserver.values.schema import Table
+from qserver.values.types import BIGINT, DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """A part of FROM: its plan, and its visible relations."""
+
+    plan: Plan
+    relations: tuple[AnyRelation, ...]
+
+
+def bind_item(scope: Scope, item: ast.FromItem) -> Sources:
+    """Bind one item; a lateral item may name the relations of `scope`."""
+    level = scope.level
+    outer, level.clause = level.clause, Clause.FROM
+    match item:
+        case ast.TableRef():
+            plan, relation = _bind_table(scope, item)
+        case ast.SubqueryRef():
+            plan, relation = _bind_subquery(scope, item)
+        case ast.FunctionRef():
+            plan, relation = _bind_function(scope, item)
+        case ast.RowsFrom():
+            plan, relation = _bind_rows_from(scope, item)
+        case _:
+            raise AssertionError("joins are bound by `joins`")
+    level.clause = outer
+    level.sources.add(relation.source)
+    level.entries.append(relation)
+    return Sources(plan, (relation,))
+
+
+def check_names(left: Sequence[AnyRelation], right: Sequence[AnyRelation], position: int) -> None:
+    """Refuse two visible relations with one name, unless their schemas tell them apart."""
+    named = {each.name: each for each in left if each.by_name and each.name}
+    for each in right:
+        other = named.get(each.name) if each.by_name else None
+        if other is None:
+            continue
+        if (
+            other.aliased
+            or each.aliased
+            or None in (each.path, other.path)
+            or (each.path == other.path)
+        ):
+            raise DuplicateAlias(
+                f'table name "{each.name}" specified more than once', position=position + 1
+            )
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _bind_table(scope: Scope, item: ast.TableRef) -> tuple[Plan, Relation]:
+    found = scan_common_table(scope, item) if len(item.name) == 1 else None
+    if found is not None:
+        return found[0], aliased(found[1], item.alias, item.column_aliases, item.position)
+    table = scope.binding.catalog.find_table(item.name)
+    if table is not None:
+        scan, relation = scan_table(scope, table, item)
+        return (scan if item.sample is None else _sampled(scope, scan, item.sample)), relation
+    view = scope.binding.catalog.find_view(item.name)
+    if view is None:
+        raise missing_table(item.name, item.position)
+    query = bind_view(scope, view, item.locking)
+    relation = relation_of_query(view.name, query.source, query.columns, (view.schema, view.name))
+    return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def scan_table(scope: Scope, table: Table, item: ast.TableRef) -> tuple[Scan, Relation]:
+    binding = scope.binding
+    binding.use_table(table)
+    source = binding.new_source()
+    relation = relation_of_table(table.name, source, table)
+    relation = aliased(relation, item.alias, item.column_aliases, item.position)
+    rows = float(binding.catalog.row_count(table))
+    return Scan(source, table, alias=relation.name, rows=rows), relation
+
+
+def _sampled(scope: Scope, scan: Scan, sample: ast.TableSample) -> Plan:
+    """TABLESAMPLE: selects rows at random. A seed has no effect: randomness comes from outside."""
+    binding, method = scope.binding, sample.method[-1]
+    if method not in ("bernoulli", "system"):
+        raise UndefinedObject(
+            f"tablesample method {method} does not exist", position=sample.position + 1
+        )
+    if len(sample.arguments) != 1:
+        raise SqlSyntaxError(
+            f"tablesample method {method} requires 1 argument, not {len(sample.arguments)}",
+            position=sample.position + 1,
+        )
+    percent = implicit(binding, scope.bind(sample.arguments[0]), DOUBLE, sample.position)
+    share = operator(binding, "/", percent, Constant(100.0, DOUBLE), -1)
+    chance = function(binding, "random", [], -1)
+    return Filter(scan, operator(binding, "<", chance, share, -1))
+
+
+def missing_table(name: tuple[str, ...], position: int) -> QserverError:
+    return UndefinedTable(
+        f'relation "{".".join(name)}" does not exist', position=position + 1, table=name[-1]
+    )
+
+
+def aliased(
+    relation: Relation, alias: str | None, column_aliases: Sequence[str], position: int
+) -> Relation:
+    if len(column_aliases) > len(relation.names):
+        raise InvalidColumnReference(
+            f'table "{alias or relation.name}" has {len(relation.names)} columns available but '
+            f"{len(column_aliases)} columns specified",
+            position=position + 1,
+        )
+    if alias is None and not column_aliases:
+        return relation
+    return renamed(relation, alias or relation.name, column_aliases)
+
+
+# --- subqueries and functions --------------------------------------------------------------------
+
+
+def _bind_subquery(scope: Scope, item: ast.SubqueryRef) -> tuple[Plan, Relation]:
+    if item.alias is None:
+        values = isinstance(item.query.body, ast.Values)
+        what, example = ("VALUES", "VALUES ...") if values else ("subquery", "SELECT ...")
+        raise SqlSyntaxError(
+            f"{what} in FROM must have an alias",
+            hint=f"For example, FROM ({example}) [AS] foo.",
+            position=item.position + 1,
+        )
+    around = scope if item.lateral else scope.with_relations(())
+    query: Finished = scope.binding.prepare_query(around, item.query).finish()
+    relation = relation_of_query(item.alias, query.source, query.columns)
+    return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]:
+    plan, scalar = _function_rows(scope, item)
+    name = item.alias or item.call.name[-1]
+    relation = relation_of_query(name, plan.source, plan.columns)
+    relation = replace(relation, scalar=scalar and not item.ordinality)
+    return plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def _bind_rows_from(scope: Scope, item: ast.RowsFrom) -> tuple[Plan, Relation]:
+    """Bind functions whose rows stand side by side; NULL fills up the shorter ones."""
+    each = [_function_rows(scope, replace(one, ordinality=True))[0] for one in item.functions]
+    joined, number = side_by_side(scope, each)
+    columns = [replace(column, nullable=True) for plan in each for column in plan.columns[:-1]]
+    values: list[Expression] = [
+        Column(plan.source, at, column.type, True, column.name)
+        for plan in each
+        for at, column in enumerate(plan.columns[:-1])
+    ]
+    if item.ordinality:
+        columns.append(OutputColumn("ordinality", BIGINT, nullable=False))
+        values.append(number)
+    plan = Project(joined, scope.binding.new_source(), tuple(values), tuple(columns))
+    name = item.alias or item.functions[0].call.name[-1]
+    relation = relation_of_query(name, plan.source, plan.columns)
+    return plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def _function_rows(scope: Scope, item: ast.FunctionRef) -> tuple[FunctionScan | Project, bool]:
+    """Bind a function; return also whether its rows are single values.
+
+    The alias names a single column: generate_series(1, 3) AS n.
+    """
+    name, scalar = item.call.name[-1], False
+    if wants_columns(item):
+        scope.level.clause = Clause.FUNCTION_IN_FROM
+        listed = record_scan(scope, item)
+        plan: FunctionScan | Project = with_ordinality(listed) if item.ordinality else listed
+    elif is_table_function(name):
+        scope.level.clause = Clause.FUNCTION_IN_FROM
+        operands = [scope.bind(argument) for argument in item.call.arguments]
+        scan = function_scan(scope, name, operands, item.call.position)
+        scalar = len(scan.columns) == 1
+        if scalar and scan.columns[0].name == name and item.alias is not None:
+            scan = replace(scan, columns=(replace(scan.columns[0], name=item.alias),))
+        if item.ordinality:
+            scan = with_ordinality(scan)
+        plan = scan
+    else:
+        plan, scalar = _one_row_of(scope, item), True
+    return plan, scalar
+
+
+def _one_row_of(scope: Scope, item: ast.FunctionRef) -> Project:
+    """Bind an ordinary function as one row with one column."""
+    scope.level.clause = Clause.FUNCTION_IN_FROM
+    operand = scope.bind(item.call)
+    assert not isinstance(operand, RowValue), "a call is no row"
+    value = settled(scope.binding, operand)
+    columns = [OutputColumn(item.alias or item.call.name[-1], value.type, value.nullable)]
+    expressions: list[Expression] = [value]
+    if item.ordinality:
+        expressions.append(Constant(1, BIGINT))
+        columns.append(OutputColumn("ordinality", BIGINT, nullable=False))
+    return Project(OneRow(), scope.binding.new_source(), tuple(expressions), tuple(columns))

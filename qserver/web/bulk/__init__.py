@@ -1,0 +1,1 @@
+"""Many rows in and out: JSON lines, CSV and arrays."""

@@ -1,0 +1,1 @@
+"""What the service says about itself: OpenAPI, its documentation, its welcome."""

@@ -1,0 +1,1 @@
+"""The process: how it starts and ends, what it measures, and who watches it."""

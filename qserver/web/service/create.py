@@ -1,0 +1,86 @@
+"""Builds the application from settings; only here clock, randomness, files and secrets enter."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import trio
+
+from qserver.config import IN_MEMORY, Settings, load
+from qserver.control.logs import Logs, MemoryLogs
+from qserver.durability.data_folder import DataFolder
+from qserver.durability.folder import lock_folder
+from qserver.engine.collector import settle_collector
+from qserver.engine.world import OrdinaryWorld
+from qserver.http1 import Counters
+from qserver.sql import load_grammar
+from qserver.web.app import Application
+from qserver.web.asgi import AsgiApplication
+from qserver.web.description.welcome import welcome
+from qserver.web.service.computing import compute_in_threads
+from qserver.web.service.service import Service
+from qserver.web.service.watchdog import EVIDENCE, Watchdog
+
+logger = logging.getLogger("qserver")
+
+
+def create_app() -> AsgiApplication:
+    """The application for an ASGI server, with the settings of the environment."""
+    return AsgiApplication(create_application(load(os.environ)))
+
+
+def create_application(
+    settings: Settings,
+    announce: Callable[[str | None], None] | None = None,
+    counters: Counters | None = None,
+) -> Application:
+    """Build the application.
+
+    `announce` is called when the service has started, with the first key if it was just made;
+    without it the terminal shows both. `counters` are those of our own server, for metrics.
+    """
+    chance = Random(secrets.randbits(64))
+    world = OrdinaryWorld(time.time, chance, _report, compute_in_threads())
+    in_memory = settings.data == IN_MEMORY
+    logs: Logs = MemoryLogs() if in_memory else DataFolder(Path(settings.data))
+    service = Service(settings, world, logs, secrets.token_bytes, counters)
+    watchdog = Watchdog(
+        logger.error,
+        exit_seconds=settings.stall_s,
+        evidence=None if in_memory else Path(settings.data) / EVIDENCE,
+        count=service.metrics.count_stall,
+    )
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        lock = None if in_memory else lock_folder(Path(settings.data), started)
+        if lock is not None and not lock.is_private():
+            logger.warning("others may look into %s: let only its owner, chmod 700", settings.data)
+        try:
+            await trio.to_thread.run_sync(load_grammar)
+            async with watchdog.running(), service.running() as first_key:
+                if announce is None:
+                    sys.stderr.write(welcome(settings, first_key))
+                else:
+                    announce(first_key)
+                settle_collector()
+                yield
+        finally:
+            if lock is not None:
+                lock.release()
+
+    return Application(service, running, secrets.token_hex(4) + "-")
+
+
+def _report(text: str, error: Exception) -> None:
+    logger.error("%s: %s", text, error, exc_info=None if str(error) else error)

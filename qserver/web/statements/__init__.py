@@ -1,0 +1,1 @@
+"""Requests that run statements: queries, transactions, open ones, and their answers."""
