@@ -214,7 +214,8 @@ def joined_cost(separator: Any, *values: Any) -> int:
 
 @lru_cache(maxsize=64)
 def list_cost(array_type: SqlType) -> Cost:
-    """Return the cost of array_to_string: each element becomes text, with a separator."""
+    """Return the cost of array_to_string: each element becomes text, or that for NULL, with a
+    separator."""
     shown = shown_cost_of(array_type)
 
     def cost(array: Any, separator: Any, *others: Any) -> int:
@@ -223,7 +224,8 @@ def list_cost(array_type: SqlType) -> Cost:
         steps = shown(array)
         if steps > STEPS_AT_ONCE_MAX:
             return steps
-        return steps + size_of(separator) * size_of(array) // ELEMENT_BYTES * 4 // 1000
+        between = size_of(separator) + sum(map(size_of, others))
+        return steps + between * size_of(array) // ELEMENT_BYTES * 4 // 1000
 
     return cost
 

@@ -14,6 +14,7 @@ from qserver.functions.costs import (
     fill_cost,
     json_cost,
     linear,
+    list_cost,
     pad_cost,
     pattern_cost,
     repeat_cost,
@@ -197,3 +198,9 @@ def test_a_cost_is_computed_without_a_look_at_every_element() -> None:
 
     assert fill_cost(1, tuple([Counted(7)] * 100_000)) == 0
     assert calls[0] == 0
+
+
+def test_a_long_text_for_null_costs_as_much_as_a_long_separator() -> None:
+    cost, array, long = list_cost(array_of(NUMERIC)), (None,) * 100, "x" * 4_000_000
+    assert cost(array, ",", long) > STEPS_AT_ONCE_MAX
+    assert cost(array, ",", long) == cost(array, long, ",") > 100 * cost(array, ",", ",")
