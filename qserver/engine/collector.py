@@ -14,8 +14,9 @@ from typing import Final
 THRESHOLDS: Final = (2_000, 5, 8_000)
 """New objects before a scan of the youngest; how many such scans before one of the older.
 
-A scan of the second generation sees what the scans of the youngest have left: 200,000 objects,
-which takes up to 20 ms, and nothing else runs meanwhile.
+A scan of the second generation sees what the scans of the youngest have left: 10,000 objects. Each
+takes a millisecond at most, in which nothing else runs. Ten times as many at a time take as long in
+sum, and nobody is served for up to 20 ms.
 
 Nearly every cycle dies young. Older objects are pages of recent versions: long lists that take most
 of the time and never hold a cycle.

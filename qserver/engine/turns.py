@@ -215,7 +215,7 @@ class Line:
             gate.is_open = True
             try:
                 await self._turn_of(owner)
-            except BaseException:
+            except trio.Cancelled:
                 await gate.enter(self, owner)  # what it does now is a step as any other
                 raise
             finally:
@@ -468,7 +468,7 @@ class Gate(Generic[T]):
         self.task = trio.lowlevel.current_task()
         self.began = 0.0
         self.turn: Turns | None = None
-        """In whose turn the present step began, if that was not the owner alone."""
+        """In whose turn the present step began, while several owners are there."""
         self.is_called = False
         """Whether the present step is one that was called."""
         self.is_open = False

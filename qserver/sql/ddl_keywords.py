@@ -105,18 +105,24 @@ def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
             marks[at + 3] = "INDEX"
     if words[at] == "alter":
         change = at + 3 if words[at + 1] == "column" else at + 2
-        if change < len(words) and _changes_identity(words, change):
-            rest = words[change:]
-            end = rest.index(",") if "," in rest else len(rest)
-            _mark_options(words, change, change + end, marks)
-        elif change < len(words) and words[change] in _CHANGES:
-            marks[change] = words[change].upper()
-            if words[change : change + 2] == ["set", "data"]:
-                marks[change + 2] = "TYPE"
-            if words[change] == "drop" and words[change + 1] in ("identity", "expression"):
-                marks[change + 1] = words[change + 1].upper()
-            if words[change] == "set" and words[change + 1] in _TUNING:
-                marks[change + 1] = "TUNING"
+        if change < len(words):
+            _mark_change(words, change, marks)
+
+
+def _mark_change(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
+    """Mark what ALTER COLUMN changes."""
+    if _changes_identity(words, at):
+        rest = words[at:]
+        end = rest.index(",") if "," in rest else len(rest)
+        _mark_options(words, at, at + end, marks)
+    elif words[at] in _CHANGES:
+        marks[at] = words[at].upper()
+        if words[at : at + 2] == ["set", "data"]:
+            marks[at + 2] = "TYPE"
+        if words[at] == "drop" and words[at + 1] in ("identity", "expression"):
+            marks[at + 1] = words[at + 1].upper()
+        if words[at] == "set" and words[at + 1] in _TUNING:
+            marks[at + 1] = "TUNING"
 
 
 def _changes_identity(words: Sequence[str], at: int) -> bool:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 
 from qserver.sql import expressions, plan
 from qserver.sql.expressions import Expression, SortKey
 from qserver.sql.join_conditions import hash_keys, residual, scan_keys
-from qserver.sql.plan import Change, Plan, Select
+from qserver.sql.plan import Change, KeyRange, Plan, Select
 from qserver.sql.walk import everything, is_plan, parts
 from qserver.values.text_output import text_function
 
 _SCAN: Final = re.compile("(Index )?Scan( Backward)?|Lookup")
+_TITLES: Final[Mapping[type, str]] = MappingProxyType(
+    {plan.WithTables: "With", plan.OneRow: "Result"}
+)
 
 
 def explain(statement: Select | Change) -> list[str]:
@@ -99,12 +104,8 @@ def _describe(node: Plan) -> tuple[str, list[str]]:
             return f"Function Scan on {node.function.name}", []
         case plan.CommonTableScan():
             return f"CTE Scan on {node.number}", []
-        case plan.WithTables():
-            return "With", []
-        case plan.OneRow():
-            return "Result", []
         case _:
-            return type(node).__name__, []
+            return _TITLES.get(type(node), type(node).__name__), []
 
 
 def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
@@ -112,15 +113,7 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
     details = []
     columns = node.table.primary_key if access.index is None else access.index.columns
     names = [node.table.columns[at].name if at >= 0 else "expression" for at in columns]
-    terms = [f"{names[at]} = {text_of(each)}" for at, each in enumerate(keys.equal)]
-    following = names[len(keys.equal)] if len(keys.equal) < len(names) else ""
-    if keys.choices:
-        terms.append(f"{following} IN ({', '.join(map(text_of, keys.choices))})")
-    for bounded, symbol in ((keys.low, ">"), (keys.high, "<")):
-        if bounded is not None:
-            terms.append(f"{following} {symbol}{'=' if bounded[1] else ''} {text_of(bounded[0])}")
-    if keys.not_null:
-        terms.append(f"{following} IS NOT NULL")
+    terms = _terms_of(keys, names)
     if terms:
         details.append(f"Key: {' AND '.join(terms)}")
     if node.hashed:
@@ -145,6 +138,20 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
         kind = "Scan"
     order = " Backward" if access.backward else ""
     return f"{kind}{order} on {name}", details
+
+
+def _terms_of(keys: KeyRange, names: Sequence[str]) -> list[str]:
+    """Return what a range of keys holds its columns to."""
+    terms = [f"{names[at]} = {text_of(each)}" for at, each in enumerate(keys.equal)]
+    following = names[len(keys.equal)] if len(keys.equal) < len(names) else ""
+    if keys.choices:
+        terms.append(f"{following} IN ({', '.join(map(text_of, keys.choices))})")
+    for bounded, symbol in ((keys.low, ">"), (keys.high, "<")):
+        if bounded is not None:
+            terms.append(f"{following} {symbol}{'=' if bounded[1] else ''} {text_of(bounded[0])}")
+    if keys.not_null:
+        terms.append(f"{following} IS NOT NULL")
+    return terms
 
 
 def _describe_join(node: plan.Join) -> tuple[str, list[str]]:
@@ -178,9 +185,7 @@ def text_of(expression: Expression) -> str:
         case expressions.Constant():
             return _text_of_constant(expression)
         case expressions.Slot():
-            return (
-                f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
-            )
+            return _text_of_slot(expression)
         case expressions.Folded() | expressions.Direct():
             return text_of(expression.expression)
         case expressions.GroupKey():
@@ -198,11 +203,10 @@ def text_of(expression: Expression) -> str:
         case expressions.Not():
             return f"NOT {text_of(expression.operand)}"
         case expressions.IsNull():
-            return f"{text_of(expression.operand)} IS {'NOT ' if expression.negated else ''}NULL"
+            return f"{text_of(expression.operand)} IS {_not(expression)}NULL"
         case expressions.InList():
-            negated = "NOT " if expression.negated else ""
             items = ", ".join(map(text_of, expression.items))
-            return f"{text_of(expression.operand)} {negated}IN ({items})"
+            return f"{text_of(expression.operand)} {_not(expression)}IN ({items})"
         case expressions.Elements():
             return f"elements of {text_of(expression.array)}"
         case expressions.Case():
@@ -213,6 +217,14 @@ def text_of(expression: Expression) -> str:
             return "(SubPlan)"
         case _:
             return type(expression).__name__
+
+
+def _text_of_slot(slot: expressions.Slot) -> str:
+    return f"?{slot.name + 1}" if isinstance(slot.name, int) else slot.name
+
+
+def _not(expression: expressions.IsNull | expressions.InList) -> str:
+    return "NOT " if expression.negated else ""
 
 
 def _text_of_constant(expression: expressions.Constant) -> str:

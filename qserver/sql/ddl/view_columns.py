@@ -64,19 +64,8 @@ def rewritten(
         return None
     if renaming.names.index(renaming.new) < len(source.column_aliases):
         return text, output  # the view has its own alias for the column
-    outer = [*_outside_of_queries(query.body), *_ordered_by(query)]
-    visible = source.alias or renaming.relation
-    names = [each for each in outer if isinstance(each, ast.Name)]
-    if any(name.parts == (visible,) and visible not in renaming.names for name in names):
-        return None  # the whole row, which contains the names of its columns
-    for each in outer:
-        if isinstance(each, ast.Query):
-            inside = list(everything_in(each))
-            foreign = all(map(renaming.is_foreign_to, inside))
-            if any(_could_mean(part, visible, renaming, foreign) for part in inside):
-                return None
-            names += [part for part in inside if isinstance(part, ast.Name)]
-    if _new_name_is_ordered_by(query, renaming):
+    names = _names_in(query, source.alias or renaming.relation, renaming)
+    if names is None or _new_name_is_ordered_by(query, renaming):
         return None
     outputs = _outputs(query, renaming)
     picked = _picked(outputs, output)
@@ -90,6 +79,22 @@ def rewritten(
             return None  # written with escapes
         text = f"{text[: found.start('last')]}{quoted(renaming.new)}{text[found.end() :]}"
     return text, tuple(now[at] for at in picked)
+
+
+def _names_in(query: ast.Query, visible: str, renaming: Renaming) -> list[ast.Name] | None:
+    """Return the names in a query on one relation; None if it is not certain what they mean."""
+    outer = [*_outside_of_queries(query.body), *_ordered_by(query)]
+    names = [each for each in outer if isinstance(each, ast.Name)]
+    if any(name.parts == (visible,) and visible not in renaming.names for name in names):
+        return None  # the whole row, which contains the names of its columns
+    for each in outer:
+        if isinstance(each, ast.Query):
+            inside = list(everything_in(each))
+            foreign = all(map(renaming.is_foreign_to, inside))
+            if any(_could_mean(part, visible, renaming, foreign) for part in inside):
+                return None
+            names += [part for part in inside if isinstance(part, ast.Name)]
+    return names
 
 
 def unquoted(part: str) -> str:

@@ -148,7 +148,6 @@ def _fit(
     equal: list[Expression] = []
     used: set[int] = set()
     score = 0.0
-    choices: tuple[Expression, ...] = ()
     for position in columns:
         of_column = terms.get(position)
         if of_column is None or of_column.equal is None:
@@ -156,27 +155,31 @@ def _fit(
         equal.append(of_column.equal[0])
         used.add(id(of_column.equal[1]))
         score += 10
-    low = high = None
+    keys = KeyRange(tuple(equal))
     if len(equal) < len(columns):
         of_next = terms.get(columns[len(equal)], _Terms())
-        descending = bool(index and index.descending and index.descending[len(equal)])
-        if of_next.choices is not None:
-            choices = of_next.choices[0]
-            used.add(id(of_next.choices[1]))
-            score += 8
-        elif not descending and (of_next.low or of_next.high):
-            both = of_next.low is not None and of_next.high is not None
-            if index is None or both or equal:
-                for bound in (of_next.low, of_next.high):
-                    if bound is not None:
-                        used.add(id(bound[2]))
-                        score += 2
-                low = None if of_next.low is None else of_next.low[:2]
-                high = None if of_next.high is None else of_next.high[:2]
-    whole = len(equal) + bool(choices) == len(columns)
+        more, keys = _fit_next(of_next, index, keys, used)
+        score += more
+    whole = len(equal) + bool(keys.choices) == len(columns)
     unique = index is None or index.unique
     if whole and unique:
         score += 1000
     elif index is not None and score:
         score -= 1  # the primary key finds rows without a second look-up
-    return score, Access(index, KeyRange(tuple(equal), low, high, choices)), used
+    return score, Access(index, keys), used
+
+
+def _fit_next(
+    of_next: _Terms, index: Index | None, keys: KeyRange, used: set[int]
+) -> tuple[float, KeyRange]:
+    """Return what the column behind those that are held to one value adds, and the range then."""
+    if of_next.choices is not None:
+        used.add(id(of_next.choices[1]))
+        return 8.0, replace(keys, choices=of_next.choices[0])
+    low, high = of_next.low, of_next.high
+    bounds = [bound for bound in (low, high) if bound is not None]
+    descending = bool(index and index.descending and index.descending[len(keys.equal)])
+    if descending or not (index is None or len(bounds) == 2 or keys.equal):
+        return 0.0, keys
+    used.update([id(bound[2]) for bound in bounds])
+    return 2.0 * len(bounds), replace(keys, low=low and low[:2], high=high and high[:2])

@@ -232,22 +232,7 @@ class CsvDecoder:
             if not records:
                 return ""
         most = BULK_COLUMNS_MAX if self._header is None else len(self._header)
-        cells: list[str | None] = []
-        at = 0
-        while True:
-            found = _CELL.match(records, at)
-            assert found is not None, "a cell may be empty"
-            quoted, plain = found.groups()
-            if not len(cells) % CELLS_AT_ONCE or found.end() - at > RECORD_LENGTH_SHORT:
-                yield None
-            cells.append((plain or None) if quoted is None else quoted.replace('""', '"'))
-            at = found.end()
-            if not records.startswith(",", at):
-                break
-            if len(cells) == most:
-                more = "" if self._header is None else ", as many as the header"
-                raise self._refuse(f"has more than {most} cells{more}")
-            at += 1
+        cells, at = yield from self._cells(records, most)
         if not records.startswith(_LINE_ENDS, at) and at < len(records):
             raise self._refuse(STRAY_QUOTE)
         if self._header is None:
@@ -261,18 +246,33 @@ class CsvDecoder:
             yield self._batch([tuple(cells)])
         return records[at + (2 if records.startswith("\r\n", at) else 1) :]
 
+    def _cells(
+        self, records: str, most: int
+    ) -> Generator[None, None, tuple[list[str | None], int]]:
+        """Decode the cells of the first record; return them, and where they end."""
+        cells: list[str | None] = []
+        at = 0
+        while True:
+            found = _CELL.match(records, at)
+            assert found is not None, "a cell may be empty"
+            quoted, plain = found.groups()
+            if not len(cells) % CELLS_AT_ONCE or found.end() - at > RECORD_LENGTH_SHORT:
+                yield None
+            cells.append((plain or None) if quoted is None else quoted.replace('""', '"'))
+            at = found.end()
+            if not records.startswith(",", at):
+                return cells, at
+            if len(cells) == most:
+                more = "" if self._header is None else ", as many as the header"
+                raise self._refuse(f"has more than {most} cells{more}")
+            at += 1
+
     def _batches(self, records: str) -> Batches:
-        trouble: str | None = None
-        if '"' in records and '"' in _QUOTED.sub("", records):
-            outside = _QUOTED.sub(_fill, records)
-            stray = outside.find('"')
-            if stray >= 0:
-                trouble = STRAY_QUOTE
-                line = max(outside.rfind("\n", 0, stray), outside.rfind("\r", 0, stray)) + 1
-                records = records[:line]
+        records, trouble = _before_a_stray_quote(records)
         has_empty = '""' in records
         if has_empty:
             records = _QUOTED.sub(_mark_empty, records)
+        values_of = _with_nulls_and_empty if has_empty else _with_nulls
         reader = csv.reader(StringIO(records, newline=""), strict=True)
         rows: list[Row] = []
         try:
@@ -290,12 +290,7 @@ class CsvDecoder:
                     break
                 if self._places is not None:
                     cells = [cells[at] for at in self._places]
-                if has_empty:
-                    rows.append(tuple(["" if each == "\0" else each or None for each in cells]))
-                elif "" in cells:
-                    rows.append(tuple([each or None for each in cells]))
-                else:
-                    rows.append(tuple(cells))
+                rows.append(values_of(cells))
                 if len(rows) == ROWS_AT_ONCE:
                     yield self._batch(rows)
                     rows = []
@@ -362,6 +357,27 @@ def _one_a_line(lines: bytes, objects: int) -> bool:
 
 def _cells_differ(cells: int, columns: int) -> str:
     return f"has {cells} cells, and the header {columns}"
+
+
+def _with_nulls(cells: list[str]) -> Row:
+    """The values of cells, of which none is an empty text: what is empty is NULL."""
+    return tuple([each or None for each in cells]) if "" in cells else tuple(cells)
+
+
+def _with_nulls_and_empty(cells: list[str]) -> Row:
+    """The values of cells, of which some are marked as an empty text."""
+    return tuple(["" if each == "\0" else each or None for each in cells])
+
+
+def _before_a_stray_quote(records: str) -> tuple[str, str | None]:
+    """Return the records up to one with a quote in the wrong place, and what is wrong then."""
+    if '"' in records and '"' in _QUOTED.sub("", records):
+        outside = _QUOTED.sub(_fill, records)
+        stray = outside.find('"')
+        if stray >= 0:
+            line = max(outside.rfind("\n", 0, stray), outside.rfind("\r", 0, stray)) + 1
+            return records[:line], STRAY_QUOTE
+    return records, None
 
 
 def _fill(cell: re.Match[str]) -> str:

@@ -39,36 +39,36 @@ def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
         if type(one) is Slot and type(other) is Constant:
             if not _is_worth(one, other, literals):
                 return False
-            continue
-        if type(one) is not type(other):
+        elif type(one) is not type(other) or not _agree(one, other, sources, waiting):
             return False
-        match one:
-            case Column():
-                if one.position != other.position or not sources.agree(one.source, other.source):
-                    return False
-            case Slot():
-                if one.type != other.type or one.convert is not other.convert:
-                    return False
-                if one.name != other.name:
-                    pairs.append((one, other))
-            case tuple():
-                if len(one) != len(other):
-                    return False
-                waiting.extend(zip(one, other, strict=True))
-            case _:
-                names = _compared(type(one))
-                if names is None:
-                    if one != other:
-                        return False
-                else:
-                    for name in names:
-                        if name not in SOURCES:
-                            waiting.append((getattr(one, name), getattr(other, name)))
-                        elif not sources.agree(getattr(one, name), getattr(other, name)):
-                            return False
+        elif type(one) is Slot and one.name != other.name:
+            pairs.append((one, other))
     if pairs and literals is None:
         return False
     return all(_same_literal(one, other, literals) for one, other in pairs)
+
+
+def _agree(one: Any, other: Any, sources: _Sources, waiting: list[tuple[Any, Any]]) -> bool:
+    """Tell whether two nodes of one kind agree, but for their parts: these are to be compared."""
+    match one:
+        case Column():
+            return one.position == other.position and sources.agree(one.source, other.source)
+        case Slot():
+            return one.type == other.type and one.convert is other.convert
+        case tuple():
+            if len(one) != len(other):
+                return False
+            waiting.extend(zip(one, other, strict=True))
+            return True
+    names = _compared(type(one))
+    if names is None:
+        return bool(one == other)
+    for name in names:
+        if name not in SOURCES:
+            waiting.append((getattr(one, name), getattr(other, name)))
+        elif not sources.agree(getattr(one, name), getattr(other, name)):
+            return False
+    return True
 
 
 class _Sources:
