@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 import trio
 
 from qserver.http1 import ClientGone, Response
+from qserver.http1.context import ServerContext
+from qserver.http1.counters import Counters
+from qserver.http1.options import ServerOptions
+from tests.engine.passes import Passes, counted_passes
 from tests.http1.serving import App, Asked, Client, Echo, reply, request, running
 from tests.http1.test_failures_and_disconnects import Streams
 
 SOON = 0.05
+MANY = 30
 LONG = 60.0
 
 
 async def test_a_connection_that_says_nothing_is_closed() -> None:
     async with running(Echo(), header_seconds=SOON) as server, await server.client() as client:
         assert await client.rest() == b""
+
+
+class Late:
+    """A connection whose time is over; it notes in which pass of the loop it was ended."""
+
+    address = "127.0.0.1"
+
+    def __init__(self, passes: Passes, ended: list[int]) -> None:
+        self._passes, self._ended = passes, ended
+
+    def end_if_idle(self) -> None: ...
+
+    def end_if_rests(self) -> bool:
+        return False
+
+    def end_if_late(self, now: float) -> bool:
+        self._ended.append(self._passes.count)
+        return True
+
+
+async def test_many_connections_that_are_late_together_are_ended_one_in_a_pass() -> None:
+    context = ServerContext(Echo(), ServerOptions(header_seconds=SOON), Counters(), print)
+    ended: list[int] = []
+    async with counted_passes() as passes, trio.open_nursery() as nursery:
+        for _ in range(MANY):
+            context.add(Late(passes, ended))
+        nursery.start_soon(context.sweep)
+        while len(ended) < MANY:
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert max(Counter(ended).values()) <= 2, "tasks of one pass run in any order"
 
 
 async def test_a_head_that_does_not_end_in_time_is_answered_with_408() -> None:
