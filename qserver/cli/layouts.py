@@ -12,14 +12,14 @@ exactly, and a result of a million rows need not fit in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from prompt_toolkit.utils import get_cwidth
 
 from qserver.cli.cells import Writer, harmless, is_number, writer_of
+from qserver.values.keys import Row
 
-Row = tuple[Any, ...]
 Write = Callable[[str], object]
 
 NULL_TEXT: Final = "NULL"

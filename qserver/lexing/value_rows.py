@@ -33,9 +33,8 @@ import msgspec
 from qserver.errors import QserverError
 from qserver.lexing import lexer
 from qserver.lexing.literals import BIGINT_MAX, BIGINT_MIN, INTEGER_MAX, INTEGER_MIN
+from qserver.values.keys import Row
 from qserver.values.numerics import plain_numeric
-
-Row = tuple[Any, ...]
 
 _HEAD_LENGTH = 1024  # texts this short are not worth a decoder of their own
 _SAMPLE_LENGTH = 1024  # from which columns are taken to be what they are in the first rows

@@ -36,12 +36,12 @@ from qserver.errors import (
 )
 from qserver.functions.text.quoting import quoted
 from qserver.lexing.fingerprint import Parameterized, parameterize
-from qserver.lexing.value_rows import Row
 from qserver.query.bulk_values import column_of
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.catalog import Catalog
+from qserver.values.keys import Row
 from qserver.values.relations import Definition
 from qserver.values.schema import Table, catalog_key
 

@@ -19,9 +19,10 @@ from typing import Any, Final
 
 from qserver.errors import CharacterNotInRepertoire, InvalidTextRepresentation
 from qserver.functions.costs import refuse_steps
-from qserver.lexing.value_rows import Row, kind_of
+from qserver.lexing.value_rows import kind_of
 from qserver.limits import STEPS_AT_ONCE_MAX
 from qserver.sql import json_of
+from qserver.values.keys import Row
 from qserver.values.types import Kind, SqlType
 
 Writer = Callable[[Any], str]

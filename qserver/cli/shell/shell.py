@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeVar
 
-from qserver.cli.layouts import LAYOUTS, Expanded, Layout, Row, Write
+from qserver.cli.layouts import LAYOUTS, Expanded, Layout, Write
 from qserver.cli.shell.failures import StatementFailed
 from qserver.cli.shell.transaction_words import Act, act_of
 from qserver.cli.splitting import Statement
@@ -42,6 +42,7 @@ from qserver.errors import (
     RateLimited,
 )
 from qserver.limits import SCRIPT_DEPTH_MAX, TRANSACTION_STATEMENTS_MAX
+from qserver.values.keys import Row
 
 _Answer = TypeVar("_Answer")
 

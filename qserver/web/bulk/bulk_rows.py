@@ -25,9 +25,9 @@ from qserver.errors import (
     ProgramLimitExceeded,
     QserverError,
 )
-from qserver.lexing.value_rows import Row
 from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX
 from qserver.query.bulk import RowBatch
+from qserver.values.keys import Row
 from qserver.web.statements.long_bodies import decode_in_steps
 from qserver.web.statements.requests import NOT_JSON, decoder_of, why_not_json
 
