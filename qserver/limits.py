@@ -292,9 +292,9 @@ FEED_READERS_MAX = 1000
 FEED_PAUSE_SECONDS, FEED_PAUSE_SECONDS_MAX, FEED_PARTS_PER_SECOND = 0.1, 2.0, 250
 """A stream of changes pauses after it has sent, longer if there are many: all send so often."""
 
-LIVE_TESTS_MAX = 256
-"""Changed keys of one tree in a round that are tested against live queries, one by one. After a
-larger round all live queries that read the tree look for themselves, each in its own time."""
+LIVE_TESTS_MAX = 1024
+"""Tests of changed keys of one tree in a round against what live queries have read. After that many
+all live queries that read the tree look for themselves, each in its own time."""
 
 # --- the service ---------------------------------------------------------------------------------
 

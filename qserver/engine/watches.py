@@ -104,11 +104,7 @@ class Watches:
             watched = trees.get(tree)
             if watched is None:
                 continue
-            if len(changes) > LIVE_TESTS_MAX:
-                touched = [*watched.owners()]
-            else:
-                touched = [*self._touched(before, tree, changes, watched)]
-            for watch in touched:
+            for watch in self._touched(before, tree, changes, watched):
                 if watch.armed and watch.version < append.snapshot.version:
                     self._disarm(watch, before)
 
@@ -116,7 +112,12 @@ class Watches:
         self, before: Snapshot, tree: int, changes: TreeWrites, watched: TreeFootprints[Watch]
     ) -> Iterator[Watch]:
         keys, has_ranges = watched.keys, watched.has_ranges
+        tests = 0
         for key, becomes in changes.items():
+            tests += 1
+            if tests > LIVE_TESTS_MAX:
+                yield from watched.owners()
+                return
             by_key = keys.get(key)
             if by_key is None and not has_ranges:
                 continue
@@ -130,6 +131,7 @@ class Watches:
             yield from by_key or ()
             if has_ranges:
                 for watch, scanned in watched.ranges_at(key):
+                    tests += 1
                     if watch.armed and matters(scanned, was, becomes):
                         yield watch
 
