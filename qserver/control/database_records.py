@@ -8,6 +8,9 @@ A record changes state before files do, and after: so the record shows what a cr
 the next start and every sweep finish it. A name is taken until its database is gone. Any database
 may be deleted, `main` too; a request that names none then gets 404 until there is a `main` again.
 
+Files of an organization are made and removed for one database at a time: each is synced several
+times, and others' commits would wait for the syncs of as many as one organization asks for.
+
 A key that is limited to some databases sees and changes only those, and makes none: it could not
 use what it made.
 """
@@ -17,8 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import msgspec
+import trio
 
 from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.background_tasks import BackgroundTasks
@@ -73,6 +78,7 @@ class DatabaseRecords:
         self._branches = Branches(store, databases)
         self._under_way: set[str] = set()
         """Databases that are being made or deleted now; grows only under the store's lock."""
+        self._turns: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()
 
     # --- reading ---
 
@@ -171,23 +177,33 @@ class DatabaseRecords:
                 raise AlreadyExists(f"there is a database {name!r} already") from None
             self._under_way.add(record.id)
         try:
-            handover = None
-            if parent is not None and origin is not None:
-                handover = await self._branches.fill(record, origin)
-                record = await self._read_again(record)
-                if record.parent_id != parent.id:
-                    await self._remove_needless(parent.id)
-            if record.history is not None:
-                self._databases.keep_history(record.id, record.history)
-            made = await self._finish_creation(record, handover)
-            if record.parent_id is not None:
-                self._branches.shorten_log(record.parent_id)
-            return made
+            async with self._turn_of(record):
+                return await self._fill(record, parent, origin)
         except QserverError:
             await self._delete(await self._read_again(record))
             raise
         finally:
             self._under_way.remove(record.id)
+
+    async def _fill(
+        self, record: DatabaseRecord, parent: DatabaseRecord | None, origin: Origin | None
+    ) -> DatabaseRecord:
+        handover = None
+        if parent is not None and origin is not None:
+            handover = await self._branches.fill(record, origin)
+            record = await self._read_again(record)
+            if record.parent_id != parent.id:
+                await self._remove_needless(parent.id)
+        if record.history is not None:
+            self._databases.keep_history(record.id, record.history)
+        made = await self._finish_creation(record, handover)
+        if record.parent_id is not None:
+            self._branches.shorten_log(record.parent_id)
+        return made
+
+    def _turn_of(self, record: DatabaseRecord) -> trio.Lock:
+        """Return what is held while files of its organization are made or removed."""
+        return self._turns.setdefault(record.organization_id, trio.Lock())
 
     async def _read_again(self, record: DatabaseRecord) -> DatabaseRecord:
         """Return the present record; a branch may have got another parent."""
@@ -310,7 +326,9 @@ class DatabaseRecords:
             record = await self._begin_deletion(await self._find_ready(grant, name_or_id))
             self._under_way.add(record.id)
         try:
-            await self._finish(record)
+            await self._databases.close(record.id)
+            async with self._turn_of(record):
+                await self._finish(record)
         finally:
             self._under_way.remove(record.id)
 

@@ -238,6 +238,35 @@ async def test_a_caller_that_hangs_up_does_not_leave_half_a_database() -> None:
         assert await opened.run(opened.grant, "select 1", "shop") == [(1,)]
 
 
+async def test_an_organization_makes_one_database_at_a_time_and_another_need_not_wait() -> None:
+    logs = TroubledLogs()
+    async with opened_plane(logs) as opened:
+        stranger = await opened.stranger()
+        before = len(logs.openings)
+        logs.hold()
+        async with trio.open_nursery() as nursery:
+            for name in ("a", "b", "c"):
+                nursery.start_soon(opened.plane.records.create, opened.grant, name)
+            nursery.start_soon(opened.plane.records.create, stranger, "other")
+            await until(lambda: len(logs.openings) == before + 2)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert len(logs.openings) == before + 2, "one of each organization"
+            logs.gate.set()
+        assert set((await states(opened)).values()) == {"ready"}
+
+
+async def test_a_database_whose_users_end_late_does_not_hold_up_others() -> None:
+    async with opened_plane() as opened:
+        records = opened.plane.records
+        await records.create(opened.grant, "used")
+        async with trio.open_nursery() as nursery:
+            with await opened.plane.database(opened.grant, "used"):
+                nursery.start_soon(records.delete, opened.grant, "used")
+                await until(lambda: not opened.is_open("used"))
+                await records.create(opened.grant, "other")
+                assert (await states(opened))["used"] == "deleting"
+
+
 async def test_a_database_that_cannot_be_opened_is_not_made() -> None:
     logs = TroubledLogs()
     async with opened_plane(logs) as opened:
