@@ -59,11 +59,15 @@ class _Heap:
             self.is_served = False
 
 
+def _nothing() -> None:
+    """Nothing waits for what is freed."""
+
+
 _heaps: Final = trio.lowlevel.RunVar[WeakKeyDictionary[Any, _Heap]]("heaps")
 _NOBODY: Final = Turns()
 
 
-def dispose(containers: Iterable[Any], freed: Freed) -> None:
+def dispose(containers: Iterable[Any], freed: Freed = _nothing) -> None:
     """Free containers that nobody uses any more; call `freed` afterwards.
 
     Each owner's are freed in its own turns.

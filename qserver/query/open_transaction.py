@@ -19,6 +19,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+from qserver.engine.disposal import dispose
 from qserver.engine.gateway import Outcome
 from qserver.engine.stored_answers import StoredAnswer, store_answer
 from qserver.engine.work import Step, begin
@@ -122,6 +123,7 @@ class OpenTransaction:
                     return (yield from self._attempt(planner, request, statements, options, step))
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
+                    dispose(step.writes.values())
                     step.begin_again()
         except _NO_FAULT_OF_A_STEP:
             raise

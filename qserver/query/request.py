@@ -152,10 +152,6 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
             drawn.give_back(sequences)
 
 
-def _nothing() -> None:
-    """Nothing waits for what is freed."""
-
-
 class RequestContext(Context):
     """The context of one run. Rarely used values are made on first use."""
 
@@ -182,16 +178,17 @@ class RequestContext(Context):
 
     def let_go(self, container: Any) -> None:
         if len(container) > PIECE_ENTRIES:
-            dispose((container,), _nothing)
+            dispose((container,))
 
     def free_large(self) -> None:
         """Free large containers in pieces; their memory returns to the pool after that."""
         assert self.large is not None
-        freed: Callable[[], None] = _nothing
-        if self.pool is not None:
-            freed = partial(self.pool.give_back, self._pooled)
+        containers, pool = self.large.values(), self.pool
+        if pool is None:
+            dispose(containers)
+        else:
+            dispose(containers, partial(pool.give_back, self._pooled))
             self._pooled = 0
-        dispose(self.large.values(), freed)
         self.large = None
 
     @property
