@@ -7,6 +7,7 @@ its connections is then cut.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from collections import Counter
@@ -23,6 +24,8 @@ HELD: Final = 200
 
 AT_WORK: Final = 8
 """Threads of a crowd that send one request after the other."""
+
+LEAST_PRIORITY: Final = 19
 
 HEAVY: Final = "select count(*) from generate_series(1, 100000000) s(i) where i % 7 = 3"
 WIDE: Final = "select i, repeat('x', 1000) as x from generate_series(1, {}) s(i)"
@@ -102,10 +105,16 @@ class Crowd(Attacker):
         return json.loads(answer.partition(b"\r\n\r\n")[2] or b"{}")
 
     def _start(self, run: Callable[[], object], threads: int = 1) -> None:
-        made = [threading.Thread(target=run) for _ in range(threads)]
+        made = [threading.Thread(target=_in_the_background, args=(run,)) for _ in range(threads)]
         self._threads += made
         for thread in made:
             thread.start()
+
+
+def _in_the_background(run: Callable[[], object]) -> None:
+    """Leave the processor to the server, as a crowd on machines of its own does."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_PRIORITY)
+    run()
 
 
 def _read(connected: socket.socket) -> None:
