@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from qserver.functions.regex.syntax import (
+    Back,
     Choice,
     Group,
     Node,
@@ -30,7 +31,7 @@ STEPS_MOST: Final = 20_000
 """The limit of cached steps; beyond it the cache is cleared."""
 
 WORK_MOST: Final = 300_000
-"""The cost limit of one query: 1 per character, and 10 + states per uncached step."""
+"""The cost limit of one query: 1 per character, and 30 + states per uncached step."""
 
 _EDGE, _NEWLINE, _WORD, _OTHER = range(4)
 
@@ -59,6 +60,7 @@ class _Net:
 
     def __init__(self, tree: Node, flags: int) -> None:
         self.flags = flags
+        self.in_reference = False
         self.atoms: list[tuple[re.Pattern[str], int] | None] = []
         self.free: list[list[tuple[str | None, int]]] = []
         self.end = self.new()
@@ -78,7 +80,7 @@ class _Net:
                 return state
             case Place(kind):
                 state = self.new()
-                self.free[state].append((kind, follow))
+                self.free[state].append((None if self.in_reference else kind, follow))
                 return state
             case Sequence(parts):
                 for part in reversed(parts):
@@ -90,9 +92,18 @@ class _Net:
                 return state
             case Group(_, part):
                 return self.add(part, follow)
+            case Back(_, part):
+                return self.add_reference(part, follow)
             case Repeat(part, least, most, _):
                 return self.add_repeat(part, least, most, follow)
         raise AssertionError(f"an automaton has no {node}")
+
+    def add_reference(self, part: Node, follow: int) -> int:
+        """Add what the group matches, at any place: the text there is compared later."""
+        was_in_reference, self.in_reference = self.in_reference, True
+        first = self.add(part, follow)
+        self.in_reference = was_in_reference
+        return first
 
     def add_repeat(self, part: Node, least: int, most: int | None, follow: int) -> int:
         if most is None:
@@ -115,6 +126,7 @@ class Automaton:
 
     def __init__(self, tree: Node, flags: int) -> None:
         self._net = _Net(tree, flags)
+        self.size = len(self._net.atoms)
         self.worked = 0
         """The cost of all queries so far."""
         self._worked_most = 0
@@ -123,6 +135,10 @@ class Automaton:
 
     def matches(self, text: str, start: int = 0) -> bool:
         """Tell whether there is a match that begins at `start` or later."""
+        return self.first_end(text, start) is not None
+
+    def first_end(self, text: str, start: int) -> int | None:
+        """Return the first place where a match ends that begins at `start` or later."""
         steps = self._searching
         state = self._first(text, start)
         self._begin(len(text) - start)
@@ -133,9 +149,9 @@ class Automaton:
                 step = self._work_out(steps, state, character, again=True)
             if step[0]:
                 self.worked += at - len(text)
-                return True
+                return at
             state = step[1]
-        return self._ends(state, _EDGE)
+        return len(text) if self._ends(state, _EDGE) else None
 
     def end_of_match(self, text: str, start: int, short: bool) -> int | None:
         """Return the end of the shortest or longest match that begins at `start`."""
@@ -208,7 +224,7 @@ class Automaton:
         character: str,
         again: bool,
     ) -> tuple[bool, NfaState]:
-        self.worked += len(state[0]) + 10
+        self.worked += len(state[0]) + 30
         if self.worked > self._worked_most:
             raise too_long(self.worked)
         reached = self._reached(state[0], state[1], _kind(character))

@@ -1,111 +1,344 @@
-"""Finds the groups of a match whose beginning and end are known.
+"""Finds the groups of a match, and whether its back references hold, as PostgreSQL does.
 
-The match is split from the outside in, as in PostgreSQL. A sequence is split after its first part:
-at the last place (the first, if the part is lazy) from which the rest still reaches the end. Each
-part has an automaton that finds where it can end, so no impossible split is tried, and the time is
-at most quadratic in the match's length. The work is counted, and too much is refused.
+An automaton knows where a part can end, but neither groups nor back references: for it, a back
+reference is anything that its group could match. So a match is divided from the outside in. Each
+part of a sequence, and each repetition, ends at the last place (the first, if the part is lazy)
+from which the rest still reaches the end; where a back reference does not hold, the place before
+is tried. Of alternatives the first that fits is taken. A repetition forgets the groups of the one
+before it.
+
+    (a|ab)(b?)\\1   Row(Group 1(Choice(Plain, Plain)), Group 2(Plain), Reference 1)
+
+No part is divided in a second way if what follows it fails: neither does PostgreSQL. Without back
+references the time is at most quadratic in the match's length. The work is counted, and too much is
+refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
 from qserver.functions.regex.automaton import WORK_MOST, Automaton
-from qserver.functions.regex.source import prefers_short
-from qserver.functions.regex.syntax import Choice, Group, Node, Repeat, Sequence, too_long
+from qserver.functions.regex.source import prefers_short, wishes
+from qserver.functions.regex.syntax import Back, Choice, Group, Node, Repeat, Sequence, too_long
+
+STATE_WORK: Final = 30
+"""What a new state of an automaton costs, in steps."""
+
+MATCH_WORK: Final = 100
+"""What a match costs that may turn out to be none."""
+
+TAIL_LENGTH: Final = 1000
 
 Span = tuple[int, int]
+Match = tuple[Span | None, ...]
 
 
 class Dissection:
-    """Splits matches of one pattern; caches the automata of its parts."""
+    """Divides matches of one pattern; caches the automata of its parts."""
 
     def __init__(self, tree: Node, groups: int, flags: int) -> None:
-        self._tree = tree
+        self._whole = _piece(tree, flags)
         self._groups = groups
-        self._flags = flags
-        self._work_left = 0
-        self._automata: dict[Node, Automaton] = {}
-        self._holding: dict[Node, bool] = {}
 
     def groups_of(self, text: str, start: int, end: int) -> list[Span | None]:
-        found: list[Span | None] = [None] * self._groups
+        """Return the groups of a match of a pattern without back references."""
+        attempt = Attempt(text, self._groups)
+        fits = self._whole.fits(attempt, start, end)
+        assert fits, "a match can be taken apart"
+        return attempt.found
+
+    def match_at(self, attempt: Attempt, start: int) -> Match | None:
+        """Return the match that begins here; the longest, or the shortest if that is wanted."""
+        attempt.spend(MATCH_WORK)
+        for end in self._whole.cuts(attempt, start, len(attempt.text)):
+            if self._whole.fits(attempt, start, end):
+                return ((start, end), *attempt.found)
+        return None
+
+    def tries_the_end(self, text: str, start: int) -> bool:
+        """Tell whether a search from `start` that finds nothing before tries the text's end.
+
+        PostgreSQL looks where a match could end first, tries all beginnings up to that place, and
+        goes on one character later; but not at the end of the text. Of a long text, only the last
+        part is looked at.
+        """
+        end: int | None = max(start, len(text) - TAIL_LENGTH) - 1
+        while end is not None and end < len(text):
+            if end + 1 == len(text) and end >= start:
+                return False
+            end = self._whole.automaton.first_end(text, end + 1)
+        return True
+
+
+class Attempt:
+    """One text, the groups that were found in it, and how much work is left."""
+
+    def __init__(self, text: str, groups: int) -> None:
+        self.text = text
+        self.found: list[Span | None] = [None] * groups
         self._work_left = WORK_MOST
-        self._take_apart(self._tree, text, start, end, found)
-        return found
 
-    def _take_apart(
-        self, node: Node, text: str, start: int, end: int, found: list[Span | None]
-    ) -> None:
-        if not self._holds_groups(node):
-            return
-        match node:
-            case Group(number, part):
-                found[number - 1] = (start, end)
-                self._take_apart(part, text, start, end, found)
-            case Choice(options):
-                for option in options:
-                    if self._reaches(option, text, start, end):
-                        self._take_apart(option, text, start, end, found)
-                        return
-            case Sequence(parts):
-                for at, part in enumerate(parts[:-1]):
-                    rest = Sequence(parts[at + 1 :])
-                    cut = self._cut(part, rest, text, start, end)
-                    self._take_apart(part, text, start, cut, found)
-                    start = cut
-                self._take_apart(parts[-1], text, start, end, found)
-            case Repeat(part, least, most, greedy):
-                self._repetitions(Repeat(part, least, most, greedy), text, start, end, found)
-
-    def _repetitions(
-        self, node: Repeat, text: str, start: int, end: int, found: list[Span | None]
-    ) -> None:
-        """Split repetition by repetition; a group keeps its last match."""
-        part, least, most, greedy = node.part, node.least, node.most, node.greedy
-        while start < end or least > 0:
-            least, most = max(least - 1, 0), None if most is None else most - 1
-            rest = Repeat(part, least, most, greedy)
-            cut = self._cut(part, rest, text, start, end)
-            self._take_apart(part, text, start, cut, found)
-            if cut == start:  # the part matched nothing, and so would all others
-                return
-            start = cut
-
-    def _cut(self, part: Node, rest: Node, text: str, start: int, end: int) -> int:
-        cuts = self._ends(part, text, start, end)
-        for cut in cuts if prefers_short(part) else reversed(cuts):
-            if self._reaches(rest, text, cut, end):
-                return cut
-        raise AssertionError("a match can be taken apart")
-
-    def _reaches(self, node: Node, text: str, start: int, end: int) -> bool:
-        return self._ends(node, text, start, end)[-1:] == [end]
-
-    def _ends(self, node: Node, text: str, start: int, end: int) -> list[int]:
-        automaton = self._automaton(node)
-        before = automaton.worked
-        ends = automaton.ends(text, start, end)
-        self._work_left -= automaton.worked - before + 3
+    def spend(self, work: int) -> None:
+        self._work_left -= work
         if self._work_left < 0:
-            raise too_long(end - start)
+            raise too_long(len(self.text))
+
+    def forget(self, numbers: tuple[int, ...]) -> None:
+        for number in numbers:
+            self.found[number - 1] = None
+
+
+class _Plain:
+    """A part without groups and back references: what the automaton says is so."""
+
+    numbers: tuple[int, ...] = ()
+    """The groups inside."""
+
+    refers = False
+    """Whether there is a back reference inside."""
+
+    @property
+    def is_plain(self) -> bool:
+        return not self.numbers and not self.refers
+
+    def __init__(self, node: Node, flags: int) -> None:
+        self.node = node
+        self.flags = flags
+
+    @cached_property
+    def _is_short(self) -> bool:
+        return bool(prefers_short(self.node))
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        return Automaton(self.node, self.flags)
+
+    def cuts(self, attempt: Attempt, start: int, end: int) -> Iterator[int]:
+        """Yield where the part can end, the preferred place first."""
+        ends = self._ends(attempt, start, end)
+        return iter(ends) if self._is_short else reversed(ends)
+
+    def reaches(self, attempt: Attempt, start: int, end: int) -> bool:
+        return self._ends(attempt, start, end)[-1:] == [end]
+
+    def _ends(self, attempt: Attempt, start: int, end: int) -> list[int]:
+        if "automaton" not in self.__dict__:
+            attempt.spend(self.automaton.size * STATE_WORK)
+        before = self.automaton.worked
+        ends = self.automaton.ends(attempt.text, start, end)
+        attempt.spend(self.automaton.worked - before + 15)
         return ends
 
-    def _automaton(self, node: Node) -> Automaton:
-        automaton = self._automata.get(node)
-        if automaton is None:
-            automaton = self._automata[node] = Automaton(node, self._flags)
-        return automaton
+    def fits(self, attempt: Attempt, start: int, end: int) -> bool:
+        """Tell whether the back references hold, and note the groups; forget them if not.
 
-    def _holds_groups(self, node: Node) -> bool:
-        holds = self._holding.get(node)
-        if holds is None:
-            match node:
-                case Group():
-                    holds = True
-                case Sequence(parts) | Choice(parts):
-                    holds = any(map(self._holds_groups, parts))
-                case Repeat(part):
-                    holds = self._holds_groups(part)
-                case _:
-                    holds = False
-            self._holding[node] = holds
-        return holds
+        The automaton matches from `start` to `end`, and the groups inside are not set."""
+        return True
+
+
+class _Reference(_Plain):
+    """A back reference, with the bounds of its repetition."""
+
+    refers = True
+
+    def __init__(self, node: Node, flags: int, number: int, bounds: tuple[int, int | None]) -> None:
+        super().__init__(node, flags)
+        self._number = number
+        self._least, self._most = bounds
+
+    def fits(self, attempt: Attempt, start: int, end: int) -> bool:
+        place = attempt.found[self._number - 1]
+        if place is None:
+            return False
+        wanted, there = attempt.text[slice(*place)], attempt.text[start:end]
+        if not wanted or not there:
+            return not there and (not wanted or self._least == 0)
+        times, rest = divmod(len(there), len(wanted))
+        if rest or times < self._least or (self._most is not None and times > self._most):
+            return False
+        if self.flags:
+            return there.lower() == (wanted * times).lower()
+        return there == wanted * times
+
+
+class _Group(_Plain):
+    def __init__(self, node: Group, flags: int) -> None:
+        super().__init__(node, flags)
+        self._number = node.number
+        self._inside = _piece(node.part, flags)
+        self.numbers = (node.number, *self._inside.numbers)
+        self.refers = self._inside.refers
+
+    def fits(self, attempt: Attempt, start: int, end: int) -> bool:
+        if not self._inside.fits(attempt, start, end):
+            return False
+        attempt.found[self._number - 1] = (start, end)
+        return True
+
+
+class _Parts(_Plain):
+    def __init__(self, node: Node, flags: int, parts: list[_Plain]) -> None:
+        super().__init__(node, flags)
+        self._parts = parts
+        self.numbers = tuple(number for part in parts for number in part.numbers)
+        self.refers = any(part.refers for part in parts)
+
+
+class _Choice(_Parts):
+    def fits(self, attempt: Attempt, start: int, end: int) -> bool:
+        return any(
+            option.reaches(attempt, start, end) and option.fits(attempt, start, end)
+            for option in self._parts
+        )
+
+
+class _Divided(_Parts):
+    """A part that is divided into steps, one after the other."""
+
+    def fits(self, attempt: Attempt, start: int, end: int) -> bool:
+        if start == end and self._begins_absent:
+            return True
+        steps = [self._step(attempt, 1, start, end)]
+        while steps:
+            cut = next(steps[-1], None)
+            if cut is None:
+                steps.pop()
+            elif self._is_last(len(steps), cut == end):
+                return True
+            else:
+                steps.append(self._step(attempt, len(steps) + 1, cut, end))
+        attempt.forget(self.numbers)
+        return self._may_be_absent and start == end
+
+    _may_be_absent = False
+    _begins_absent = False
+
+    def _step(self, attempt: Attempt, number: int, start: int, end: int) -> Iterator[int]:
+        """Yield where this step can end, and the others still reach the end."""
+        raise NotImplementedError
+
+    def _is_last(self, number: int, at_end: bool) -> bool:
+        raise NotImplementedError
+
+
+class _Row(_Divided):
+    """A sequence; its plain parts are one, unless some are lazy and some are not."""
+
+    def __init__(self, node: Node, flags: int, parts: list[_Plain]) -> None:
+        super().__init__(node, flags, parts)
+        self._rests: dict[int, _Plain] = {}
+
+    def _step(self, attempt: Attempt, number: int, start: int, end: int) -> Iterator[int]:
+        part = self._parts[number - 1]
+        is_last = number == len(self._parts)
+        for cut in (end,) if is_last else part.cuts(attempt, start, end):
+            if is_last or self._rest(number).reaches(attempt, cut, end):
+                attempt.forget(part.numbers)
+                if part.fits(attempt, start, cut):
+                    yield cut
+
+    def _rest(self, number: int) -> _Plain:
+        if number not in self._rests:
+            rest = Sequence(tuple(part.node for part in self._parts[number:]))
+            self._rests[number] = _Plain(rest, self.flags)
+        return self._rests[number]
+
+    def _is_last(self, number: int, at_end: bool) -> bool:
+        return number == len(self._parts)
+
+
+class _Repeated(_Divided):
+    """Repetitions; only as many empty ones as are needed. None at all is the last resort, or the
+    first choice of a lazy part."""
+
+    def __init__(self, node: Repeat, flags: int, part: _Plain) -> None:
+        super().__init__(node, flags, [part])
+        self._part = part
+        self._node = node
+        self._least = max(node.least, 1)
+        self._may_be_absent = node.least == 0
+        self._begins_absent = self._may_be_absent and bool(prefers_short(node.part))
+        self._rests: dict[tuple[int, int | None], _Plain] = {}
+
+    def _step(self, attempt: Attempt, number: int, start: int, end: int) -> Iterator[int]:
+        missing = self._least - number
+        for cut in self._part.cuts(attempt, start, end):
+            if cut == end:
+                if missing > 0:
+                    continue
+            elif number == self._node.most or (cut == start and not 0 < missing >= end - cut):
+                continue
+            elif not self._rest(number).reaches(attempt, cut, end):
+                continue
+            attempt.forget(self.numbers)
+            if self._part.fits(attempt, start, cut):
+                yield cut
+
+    def _rest(self, number: int) -> _Plain:
+        most = self._node.most
+        bounds = max(self._least - number, 0), None if most is None else most - number
+        if bounds not in self._rests:
+            self._rests[bounds] = _Plain(Repeat(self._node.part, *bounds, True), self.flags)
+        return self._rests[bounds]
+
+    def _is_last(self, number: int, at_end: bool) -> bool:
+        return at_end and number >= self._least
+
+
+def _piece(node: Node, flags: int) -> _Plain:
+    match node:
+        case Group():
+            return _Group(node, flags)
+        case Back(number):
+            return _Reference(node, flags, number, (1, 1))
+        case Choice(parts) | Sequence(parts):
+            pieces = [_piece(part, flags) for part in parts]
+            if all(piece.is_plain for piece in pieces):
+                return _Plain(node, flags)
+            if isinstance(node, Choice):
+                return _Choice(node, flags, pieces)
+            pieces = _merged(pieces, flags)
+            return pieces[0] if len(pieces) == 1 else _Row(node, flags, pieces)
+        case Repeat():
+            return _repeated(node, flags)
+        case _:
+            return _Plain(node, flags)
+
+
+def _repeated(node: Repeat, flags: int) -> _Plain:
+    least, most = node.least, node.most
+    if most == 0:
+        return _Plain(node, flags)
+    if isinstance(node.part, Back):
+        return _Reference(node, flags, node.part.number, (least, most))
+    part = _piece(node.part, flags)
+    if part.is_plain:
+        return _Plain(node, flags)
+    if least == 0 or part.refers:
+        return _Repeated(node, flags, part)
+    # Only the last repetition's groups are wanted: all others are one plain part.
+    before = Repeat(node.part, least - 1, None if most is None else most - 1, node.greedy)
+    return _Row(node, flags, [_Plain(before, flags), part])
+
+
+def _merged(pieces: list[_Plain], flags: int) -> list[_Plain]:
+    """Make one of plain parts side by side, as long as not some are lazy and some greedy."""
+    runs: list[list[_Plain]] = []
+    wanted: set[bool] | None = None
+    """What the parts of the last run want; None if nothing may be added to it."""
+    for piece in pieces:
+        joined = wishes(piece.node) | (wanted or set()) if piece.is_plain else None
+        if joined is not None and len(joined) > 1:
+            joined = None
+        if joined is None or wanted is None:
+            runs.append([piece])
+        else:
+            runs[-1].append(piece)
+        wanted = joined
+    return [
+        run[0] if len(run) == 1 else _Plain(Sequence(tuple(each.node for each in run)), flags)
+        for run in runs
+    ]

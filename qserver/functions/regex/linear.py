@@ -176,6 +176,7 @@ class Linear:
             options = re2.Options()
             options.encoding = re2.Options.Encoding.LATIN1
             options.longest_match = longest
+            options.never_capture = longest  # groups of the longest match are found later
             options.log_errors = False
             options.max_mem = MEMORY_BYTES_MOST
             try:

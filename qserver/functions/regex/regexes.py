@@ -18,24 +18,33 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
 import regex as stoppable
 
 from qserver.errors import InvalidEscapeSequence, InvalidUseOfEscapeCharacter
 from qserver.functions.regex.automaton import ATOMS_MOST, Automaton
-from qserver.functions.regex.groups import Dissection
+from qserver.functions.regex.groups import Attempt, Dissection
 from qserver.functions.regex.linear import STEPS_MOST, Linear, Match, NotLinear, atom_count
 from qserver.functions.regex.source import (
     agrees_on_length,
     check_size,
-    needs_backtracking,
+    holds,
     prefers_short,
     python_source,
     ways,
 )
-from qserver.functions.regex.syntax import Node, RegexOptions, bad, parse, parse_options, too_long
+from qserver.functions.regex.syntax import (
+    Back,
+    Look,
+    Node,
+    RegexOptions,
+    bad,
+    parse,
+    parse_options,
+    too_long,
+)
 from qserver.functions.regex.time_limit import Stopwatch
 from qserver.functions.registry import Function
 from qserver.functions.text.like import negation_of
@@ -70,13 +79,15 @@ class Regex:
         self._python = _compiled(re.compile, source, self._flags)
         self._length_most = _length_most(parsed.tree)
         self._stoppable: Any = None
-        if needs_backtracking(parsed.tree):
+        looks, refers = holds(parsed.tree, Look), holds(parsed.tree, Back)
+        self._divides = refers and not looks
+        """Whether a match that backtracking finds must be divided to know what it is."""
+        if looks or refers:
             self._stoppable = _compiled(stoppable.compile, source, self._flags)
         self._short = bool(prefers_short(parsed.tree))
         self._by_length = not agrees_on_length(parsed.tree)
         self._linear: Linear | None = None
         self._automaton: Automaton | None = None
-        self._dissection: Dissection | None = None
 
     def matches(self, text: str) -> bool:
         if self._stoppable is not None:
@@ -133,15 +144,39 @@ class Regex:
     def _with_groups(self, text: str, first: int, end: int) -> Match:
         if self.groups == 0:
             return ((first, end),)
-        if self._dissection is None:
-            self._dissection = Dissection(self._tree, self.groups, self._flags)
         return ((first, end), *self._dissection.groups_of(text, first, end))
 
     def _stopped_search(self, text: str, start: int) -> Match | None:
+        if not self._divides:
+            return self._backtracking_search(text, start)
+        tries = Stopwatch(self._divided_matches(text, start), len(text))
+        return next((match for match in tries if match is not None), None)
+
+    def _divided_matches(self, text: str, start: int) -> Iterator[Match | None]:
+        """Yield, for each place where backtracking finds a match, what PostgreSQL finds there.
+
+        It divides a match in fewer ways, and so it may find nothing."""
+        attempt = Attempt(text, self.groups)
+        at = start
+        while (found := self._backtracking_search(text, at)) is not None:
+            assert found[0] is not None, "the whole match has a place"
+            first = found[0][0]
+            if first == len(text) and not self._dissection.tries_the_end(text, start):
+                return
+            yield self._dissection.match_at(attempt, first)
+            if first == len(text):
+                return
+            at = first + 1
+
+    def _backtracking_search(self, text: str, start: int) -> Match | None:
         try:
             return _spans(self._stoppable.search(text, start, timeout=CALL_SECONDS_MOST))
         except TimeoutError:
             raise too_long(len(text)) from None
+
+    @cached_property
+    def _dissection(self) -> Dissection:
+        return Dissection(self._tree, self.groups, self._flags)
 
     def _own_linear(self) -> Linear:
         if self._linear is None:

@@ -107,17 +107,17 @@ def _ways_of_repeat(each: int, least: int, most: int) -> int:
     return min(total, WAYS_MOST)
 
 
-def needs_backtracking(node: Node) -> bool:
-    """Tell whether an automaton cannot decide the pattern."""
+def holds(node: Node, kind: type[Back | Look]) -> bool:
+    """Tell whether there is such a part, which an automaton cannot decide."""
     match node:
-        case Back() | Look():
-            return True
         case Sequence(parts) | Choice(parts):
-            return any(map(needs_backtracking, parts))
-        case Group(_, part) | Repeat(part):
-            return needs_backtracking(part)
-        case _:
+            return any(holds(part, kind) for part in parts)
+        case Repeat(_, _, 0):
             return False
+        case Group(_, part) | Repeat(part):
+            return holds(part, kind)
+        case _:
+            return isinstance(node, kind)
 
 
 def agrees_on_length(node: Node) -> bool:
@@ -149,7 +149,7 @@ def _repeats(node: Node) -> list[Repeat] | None:
             return _repeats(part)
         case Repeat(part, least, most, greedy):
             inside = _repeats(part)
-            if inside is None or (least == most and greedy is not False):
+            if not inside and (inside is None or (least == most and greedy is not False)):
                 return inside
             return [node, *inside]
         case _:
@@ -167,9 +167,9 @@ def prefers_short(node: Node) -> bool | None:
         case Sequence(parts):
             wishes = (prefers_short(part) for part in parts)
             return next((wish for wish in wishes if wish is not None), None)
-        case Group(_, part):
-            return prefers_short(part)
-        case Repeat(part, _, _, None):
+        case Repeat(_, _, 0):
+            return None
+        case Group(_, part) | Repeat(part, _, _, None):
             return prefers_short(part)
         case Repeat(_, _, _, greedy):
             return not greedy
@@ -177,12 +177,33 @@ def prefers_short(node: Node) -> bool | None:
             return None
 
 
+def wishes(node: Node) -> set[bool]:
+    """Return whether parts of it are greedy, lazy, or both. A choice wants to be long."""
+    match node:
+        case Choice(options):
+            return {True}.union(*map(wishes, options))
+        case Sequence(parts):
+            return set[bool]().union(*map(wishes, parts))
+        case Repeat(_, _, 0):
+            return set()
+        case Group(_, part) | Repeat(part, _, _, None):
+            return wishes(part)
+        case Repeat(part, _, _, greedy):
+            return {greedy is True} | wishes(part)
+        case _:
+            return set()
+
+
 def check_size(node: Node, most: int) -> int:
     """Count the atoms after expansion of counted repetitions; refuse too many."""
     match node:
         case Sequence(parts) | Choice(parts):
-            size = 1 + sum(check_size(part, most) for part in parts)
-        case Group(_, part) | Look(_, part):
+            size = 1
+            for part in parts:
+                size += check_size(part, most)
+                if size > most:
+                    break
+        case Group(_, part) | Look(_, part) | Back(_, part):
             size = 1 + check_size(part, most)
         case Repeat(part, least, upper, _):
             size = 1 + check_size(part, most) * max(least + 1 if upper is None else upper, 1)

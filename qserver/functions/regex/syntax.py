@@ -86,9 +86,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """A back reference to the group's match."""
+    """A back reference to the match of a group, whose inside is `part`."""
 
     number: int
+    part: Node
 
 
 Node: TypeAlias = One | Place | Sequence | Choice | Repeat | Group | Look | Back
@@ -195,7 +196,8 @@ class _Parser:
         self.options = options
         self.at = 0
         self.groups = 0
-        self.closed: set[int] = set()
+        self.closed: dict[int, Node] = {}
+        self.is_looking = False
 
     def choice(self, depth: int) -> Node:
         if depth > DEPTH_MOST:
@@ -270,15 +272,20 @@ class _Parser:
         if rest.startswith("?") and not opening:
             raise bad("quantifier operand invalid")
         self.at += len(opening)
+        if not opening and self.is_looking:
+            opening = "?:"  # groups are not kept there
         number = 0
         if not opening:
             self.groups += 1
             number = self.groups
+        was_looking = self.is_looking
+        self.is_looking = was_looking or opening not in ("", "?:")
         inside = self.choice(depth + 1)
+        self.is_looking = was_looking
         if self.take() != ")":
             raise bad("parentheses () not balanced")
         if not opening:
-            self.closed.add(number)
+            self.closed[number] = inside
             return Group(number, inside)
         return Sequence((inside,)) if opening == "?:" else Look(opening, inside)
 
@@ -397,9 +404,10 @@ class _Parser:
         match = re.compile(r"[1-9][0-9]?").match(self.pattern, self.at)
         if match is not None and (len(match[0]) == 1 or int(match[0]) <= self.groups):
             self.at = match.end()
-            if int(match[0]) not in self.closed:
+            number = int(match[0])
+            if number not in self.closed or self.is_looking:
                 raise bad("invalid backreference number")
-            return Back(int(match[0]))
+            return Back(number, self.closed[number])
         return literal(self.character_escape())
 
     def character_escape(self) -> str:
