@@ -358,6 +358,10 @@ def _made(
     return replace(signature, parameters=types, returns=returns)
 
 
+def undefined_function(name: str, arguments: Sequence[SqlType]) -> UndefinedFunction:
+    return _Call(name, tuple(arguments)).undefined()
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 

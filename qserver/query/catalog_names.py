@@ -74,5 +74,8 @@ class CatalogNames:
             raise UndefinedObject(f'type "{name}" does not exist')
         return STANDING_FOR_OTHERS.get(name)
 
+    def has_schema(self, name: str) -> bool:
+        return name == PUBLIC or name in SCHEMAS or self.find((name, "")) is not None
+
     def row_count(self, table: Table) -> int:
         return len(self.trees.tree(table.id))

@@ -264,18 +264,20 @@ class _Repeated(_Divided):
         self._rests: dict[tuple[int, int | None], _Plain] = {}
 
     def _step(self, attempt: Attempt, number: int, start: int, end: int) -> Iterator[int]:
-        missing = self._least - number
         for cut in self._part.cuts(attempt, start, end):
-            if cut == end:
-                if missing > 0:
-                    continue
-            elif number == self._node.most or (cut == start and not 0 < missing >= end - cut):
-                continue
-            elif not self._rest(number).reaches(attempt, cut, end):
-                continue
-            attempt.forget(self.numbers)
-            if self._part.fits(attempt, start, cut):
-                yield cut
+            if self._goes_on(attempt, number, start, cut, end):
+                attempt.forget(self.numbers)
+                if self._part.fits(attempt, start, cut):
+                    yield cut
+
+    def _goes_on(self, attempt: Attempt, number: int, start: int, cut: int, end: int) -> bool:
+        missing = self._least - number
+        if cut == end:
+            return missing <= 0
+        is_needed = 0 < missing >= end - cut
+        if number == self._node.most or (cut == start and not is_needed):
+            return False
+        return self._rest(number).reaches(attempt, cut, end)
 
     def _rest(self, number: int) -> _Plain:
         most = self._node.most

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from qserver.errors import UndefinedFunction
 from qserver.sql.ast import (
     ArrayItems,
     ArrayQuery,
@@ -102,12 +101,8 @@ class Expressions:
 
     def named_operator(self, children: Children) -> Infix:
         word, *schemas, operator = children
-        symbol = operator.value
-        if any(schema.value != "pg_catalog" for schema in schemas):
-            name = ".".join(str(each.value) for each in schemas)
-            raise UndefinedFunction(
-                f"operator does not exist: {name}.{symbol}", position=word.start + 1
-            )
+        names = [str(each.value) for each in (*schemas, operator)]
+        symbol = names[-1] if names[:-1] == ["pg_catalog"] else ".".join(names)
 
         def combine(left: Any, right: Any) -> Operator:
             return Operator(symbol, left, right, position=word.start)

@@ -39,6 +39,9 @@ class TestCatalog:
     def find_type(self, name: str) -> SqlType | None:
         return self.types.get(name)
 
+    def has_schema(self, name: str) -> bool:
+        return name == "public"
+
     def row_count(self, table: Table) -> int:
         return 100
 

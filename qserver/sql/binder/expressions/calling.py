@@ -6,8 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from qserver.errors import QserverError
-from qserver.functions.resolve import Resolved, resolve_function, resolve_operator
+from qserver.errors import FeatureNotSupported, QserverError, UndefinedSchema
+from qserver.functions.resolve import (
+    Resolved,
+    resolve_function,
+    resolve_operator,
+    undefined_function,
+)
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.expressions.coercion import implicit, settled, suggested_types, with_blanks
 from qserver.sql.binder.expressions.operands import Operand, RowValue, located
@@ -20,7 +25,8 @@ Found = TypeVar("Found")
 def operator(
     binding: Binding, symbol: str, left: Operand | None, right: Operand, position: int
 ) -> Expression:
-    """`left symbol right`, or `symbol right`."""
+    """`left symbol right`, or `symbol right`. The symbol may have a schema before it: `s.+`."""
+    require_schema(binding, symbol, position)
     left, right = None if left is None else whole(binding, left), whole(binding, right)
     operands = (right,) if left is None else (left, right)
 
@@ -37,6 +43,33 @@ def function(binding: Binding, name: str, operands: Sequence[Operand], position:
         return resolve_function(name, types)
 
     return apply(binding, resolved_by(binding, resolve, operands, position), operands, position)
+
+
+def require_schema(binding: Binding, symbol: str, position: int) -> None:
+    """Refuse an operator of a schema that does not exist."""
+    schema, dot, _ = symbol.rpartition(".")
+    if dot and not binding.catalog.has_schema(schema):
+        raise UndefinedSchema(f'schema "{schema}" does not exist', position=position + 1)
+
+
+def is_built_in(name: tuple[str, ...]) -> bool:
+    """Tell whether a function is looked for. PostgreSQL's dumps call extensions' by public."""
+    return name[:-1] in ((), ("pg_catalog",), ("public",))
+
+
+def not_in_schema(
+    binding: Binding, name: tuple[str, ...], operands: Sequence[Operand], position: int
+) -> QserverError:
+    """Return what is wrong with a function of a schema: there are none."""
+    shown = ".".join(name)
+    if len(name) > 2:
+        return FeatureNotSupported(
+            f"cross-database references are not implemented: {shown}", position=position + 1
+        )
+    if not binding.catalog.has_schema(name[0]):
+        return UndefinedSchema(f'schema "{name[0]}" does not exist', position=position + 1)
+    types = [whole(binding, each).type for each in operands]
+    return located(undefined_function(shown, types), position)
 
 
 def resolved_by(

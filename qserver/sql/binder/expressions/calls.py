@@ -20,7 +20,6 @@ from qserver.errors import (
     QserverError,
     SqlSyntaxError,
     UndefinedFunction,
-    UndefinedSchema,
     WrongObjectType,
 )
 from qserver.functions.json.json_records import POPULATING
@@ -34,7 +33,7 @@ from qserver.functions.resolve import (
     resolve_operator,
 )
 from qserver.sql import ast
-from qserver.sql.binder.expressions.calling import function
+from qserver.sql.binder.expressions.calling import function, is_built_in, not_in_schema
 from qserver.sql.binder.expressions.coercion import alike, implicit, settled
 from qserver.sql.binder.expressions.copies import again
 from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown, located
@@ -49,12 +48,10 @@ from qserver.sql.binder.queries.windows import bind_window_call
 from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Expression
 from qserver.values.types import DATETIME_KINDS, DOUBLE, INTEGER, TEXT, Kind, SqlType
 
-_SCHEMAS: Final = ("pg_catalog", "public")
-
 
 def bind_call(scope: Scope, node: ast.Call) -> Operand:
-    if len(node.name) > 1 and node.name[0] not in _SCHEMAS:
-        raise UndefinedSchema(f'schema "{node.name[0]}" does not exist', position=node.position + 1)
+    if not is_built_in(node.name):
+        raise not_in_schema(scope.binding, node.name, _arguments(scope, node), node.position)
     name = node.name[-1]
     special = _SPECIAL.get(name)
     if special is not None and len(node.name) == 1:

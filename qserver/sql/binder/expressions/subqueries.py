@@ -11,6 +11,7 @@ from qserver.errors import DatatypeMismatch, QserverError, SqlSyntaxError
 from qserver.functions.resolve import Resolved, resolve_operator
 from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_subquery
+from qserver.sql.binder.expressions.calling import require_schema
 from qserver.sql.binder.expressions.coercion import implicit, settled
 from qserver.sql.binder.expressions.copies import again
 from qserver.sql.binder.expressions.membership import over_array, over_items
@@ -56,6 +57,7 @@ def bind_in_query(scope: Scope, node: ast.InQuery) -> Expression:
 
 def bind_quantified(scope: Scope, node: ast.Quantified) -> Expression:
     operand = scope.bind(node.operand)
+    require_schema(scope.binding, node.symbol, node.position)
     source = node.source
     if not isinstance(source, ast.Query):
         return _over_values(scope, node, operand, source)

@@ -20,7 +20,7 @@ from qserver.errors import (
 from qserver.functions.resolve import is_table_function
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.expressions.calling import function, operator
+from qserver.sql.binder.expressions.calling import function, is_built_in, operator
 from qserver.sql.binder.expressions.coercion import implicit, settled
 from qserver.sql.binder.expressions.operands import RowValue
 from qserver.sql.binder.expressions.prepared import Finished
@@ -211,10 +211,13 @@ def _function_rows(scope: Scope, item: ast.FunctionRef) -> tuple[FunctionScan | 
     The alias names a single column: generate_series(1, 3) AS n.
     """
     name, scalar = item.call.name[-1], False
-    if wants_columns(item):
+    plan: FunctionScan | Project
+    if not is_built_in(item.call.name):
+        plan, scalar = _one_row_of(scope, item), True
+    elif wants_columns(item):
         scope.level.clause = Clause.FUNCTION_IN_FROM
         listed = record_scan(scope, item)
-        plan: FunctionScan | Project = with_ordinality(listed) if item.ordinality else listed
+        plan = with_ordinality(listed) if item.ordinality else listed
     elif is_table_function(name):
         scope.level.clause = Clause.FUNCTION_IN_FROM
         operands = [scope.bind(argument) for argument in item.call.arguments]
