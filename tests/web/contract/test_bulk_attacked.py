@@ -107,6 +107,14 @@ def test_what_is_wrong_is_named_and_nothing_is_applied(shop: Client) -> None:
     assert shop.value("select count(*) from t") == 0
 
 
+def test_a_table_that_does_not_exist_is_named_whatever_the_body_is(shop: Client) -> None:
+    """It is looked for before the body is read, and an error of SQL has the status 200."""
+    for body in (b'[{"a": 1}]', b"[null, 1]", b"[null," + b"1," * 100_000, b"null", b"", b"{"):
+        for kind in (JSON, NDJSON, CSV):
+            error = error_of(send(shop, body, kind, "nowhere"), 200, "42P01")
+            assert error.get("row") is None, (body[:80], error)
+
+
 def test_what_looks_odd_and_is_right_is_taken(shop: Client) -> None:
     bodies: list[tuple[bytes, str]] = [
         (b'\xef\xbb\xbf{"a": 1, "b": "x"}', NDJSON),
