@@ -287,15 +287,14 @@ def _has_parts(array: Any) -> bool:
 
 
 def fill_cost(element: Any, sizes: Any, *others: Any) -> int:
-    """array_fill: the number of elements."""
-    total = size_of(element) // 16 + 1
-    if sizes is None or len(sizes) > ARRAY_DIMENSIONS_MAX:
+    """array_fill: the number of elements and of parts, which are measured one by one."""
+    if sizes is None or len(sizes) > ARRAY_DIMENSIONS_MAX or any(type(n) is tuple for n in sizes):
         return 0  # will be refused
+    parts, total = 1, 0
     for size in sizes:
-        if type(size) is tuple:
-            return 0
-        total *= max(size or 0, 0)
-    return total // 10
+        parts *= max(size or 0, 0)
+        total += parts
+    return (total + parts * (size_of(element) // ELEMENT_BYTES)) // 11
 
 
 def factorial_cost(value: Any) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from qserver.errors import ProgramLimitExceeded
+from qserver.functions.arrays.functions import fill
 from qserver.functions.costs import (
     FREE,
     cast_cost,
@@ -23,6 +24,7 @@ from qserver.functions.costs import (
 from qserver.functions.resolve import resolve_function
 from qserver.limits import STEPS_AT_ONCE_MAX, VALUE_BYTES_MAX
 from qserver.sql.codegen.charges import costly_call
+from qserver.values.sizes import ELEMENT_BYTES
 from qserver.values.types import (
     BYTEA,
     DATE,
@@ -204,3 +206,14 @@ def test_a_long_text_for_null_costs_as_much_as_a_long_separator() -> None:
     cost, array, long = list_cost(array_of(NUMERIC)), (None,) * 100, "x" * 4_000_000
     assert cost(array, ",", long) > STEPS_AT_ONCE_MAX
     assert cost(array, ",", long) == cost(array, long, ",") > 100 * cost(array, ",", ",")
+
+
+def test_a_filled_array_costs_its_parts_and_is_refused_before_it_is_too_large() -> None:
+    """Parts of a dimension are one part, so that only their size is work."""
+    largest = VALUE_BYTES_MAX // ELEMENT_BYTES
+    assert fill_cost(1, (largest,)) <= STEPS_AT_ONCE_MAX < fill_cost(1, (largest, 1))
+    assert fill_cost(1, (1, largest - 1)) <= STEPS_AT_ONCE_MAX < fill_cost(1, (largest // 2, 2))
+    assert fill_cost("x" * 1000, (largest // 50,)) > STEPS_AT_ONCE_MAX
+    filled = fill(1, (3, 2, 2))
+    assert filled == (((1, 1), (1, 1)),) * 3
+    assert len({id(part) for whole in filled for part in whole}) == 1

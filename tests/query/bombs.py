@@ -231,6 +231,7 @@ EXPRESSIONS = {
     "json_object": f"length(json_object({_LIST}::text[])::text)",
     # Arrays.
     "array_fill": "cardinality(array_fill(1, ARRAY[16000000]))",
+    "array_fill of many parts": "cardinality(array_fill(1, ARRAY[1000000, 1]))",
     "array_fill of two dimensions": "cardinality(array_fill(1, ARRAY[4000, 4000]))",
     "array ||": f"cardinality({_LIST} || {_LIST} || {_LIST})",
     "array_append": f"cardinality(array_append({_LIST}, 1))",

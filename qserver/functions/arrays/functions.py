@@ -8,7 +8,7 @@ array_remove, but matches nothing in @> and &&.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from qserver.errors import (
     ArraySubscriptError,
@@ -234,7 +234,12 @@ def fill(element: Any, sizes: Array | None, bounds: Array | None = ()) -> Array:
         total *= size
     if total > ARRAY_ELEMENTS_MAX:
         raise too_large()
-    return shaped((element,) * total, sizes) if total else ()
+    if not total:
+        return ()
+    filled = element
+    for size in reversed(sizes):
+        filled = (filled,) * size  # all parts of a dimension are one
+    return cast(Array, filled)
 
 
 def fill_from(element: Any, sizes: Array | None, bounds: Array | None) -> Array:
