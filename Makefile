@@ -129,14 +129,14 @@ hostile: install ## attack a real server, and see how its neighbours fare (SECON
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 bench: install ## measure storage, the engine, SQL beside sqlite3 and DuckDB, and the log on disk
-	@$(BIN)/python -m qserver.benchmarks.storage
-	@$(BIN)/python -m qserver.benchmarks.engine
-	@$(BIN)/python -m qserver.benchmarks.sql
-	@$(BIN)/python -m qserver.benchmarks.tpch
-	@$(BIN)/python -m qserver.benchmarks.durability
+	@$(BIN)/python -m tests.speed.storage
+	@$(BIN)/python -m tests.speed.engine
+	@$(BIN)/python -m tests.speed.sql
+	@$(BIN)/python -m tests.speed.tpch
+	@$(BIN)/python -m tests.speed.durability
 
 growth: install ## measure how cost grows, and draw it: 15 minutes (ROWS_MAX=1000000)
-	@$(BIN)/python -m qserver.benchmarks.growth --rows-max $(ROWS_MAX) --output docs/performance
+	@$(BIN)/python -m tests.speed.growth --rows-max $(ROWS_MAX) --output docs/performance
 	@$(BIN)/python -m docs.generate
 
 counts: install ## record what requests of the hot path take, for the tests to hold

@@ -56,7 +56,7 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
         ("qserver/engine/shard.py", "from qserver.query import cursor"),
         ("qserver/engine/shard.py", "from qserver import __version__"),
         ("qserver/client/__init__.py", "from qserver.engine import gateway"),
-        ("qserver/storage/snapshot.py", "from qserver.benchmarks import storage"),
+        ("qserver/storage/snapshot.py", "from qserver.benchmarks import clients"),
         ("qserver/storage/snapshot.py", "from qserver import *"),
         ("qserver/http1/head.py", "from qserver.values import types"),
         ("qserver/probes/run.py", "from qserver.web import app"),
@@ -75,7 +75,7 @@ def test_an_import_against_the_table_is_found(path: str, source: str) -> None:
         ("qserver/storage/__init__.py", "from .btree import Tree\nfrom ..values import keys"),
         ("qserver/engine/shard.py", "from qserver import errors, limits, storage\nimport trio"),
         ("qserver/query/cursor.py", "from qserver import engine, sql"),
-        ("qserver/benchmarks/storage.py", "from qserver.engine import gateway"),
+        ("qserver/benchmarks/clients.py", "from qserver.engine import gateway"),
         ("qserver/cli.py", "from qserver import __version__, web"),
         ("simulations/world.py", "from qserver.engine import gateway"),
     ],
@@ -120,7 +120,7 @@ def test_a_circle_is_found_also_where_it_is_for_types() -> None:
 @pytest.mark.parametrize("source", ["import simulations.world", "from tests import house_rules"])
 def test_a_product_that_imports_its_tests_is_found(source: str) -> None:
     rule = house_rules.product_does_not_know_its_tests
-    for path in ("qserver/cli.py", "qserver/benchmarks/engine.py"):
+    for path in ("qserver/cli.py", "qserver/benchmarks/clients.py"):
         assert len(complaints(rule, path, source)) == 1
     assert complaints(rule, "simulations/__main__.py", source) == []
 
@@ -155,7 +155,7 @@ def test_a_hand_stretched_out_to_the_world_is_found(source: str) -> None:
         "qserver/control/keys.py",
     ):
         assert len(complaints(rule, path, source)) == 1
-    for path in ("qserver/benchmarks/storage.py", "qserver/web/server.py", "qserver/cli.py"):
+    for path in ("qserver/benchmarks/clients.py", "qserver/web/server.py", "qserver/cli.py"):
         assert complaints(rule, path, source) == []
 
 
@@ -198,7 +198,7 @@ def test_waiting_in_a_pure_room_is_found(source: str) -> None:
     rule = house_rules.pure_rooms_do_not_wait
     for room in ("values", "sql", "storage"):
         assert len(complaints(rule, f"qserver/{room}/thing.py", source)) == 1
-    for path in ("qserver/engine/shard.py", "qserver/benchmarks/storage.py"):
+    for path in ("qserver/engine/shard.py", "qserver/benchmarks/clients.py"):
         assert complaints(rule, path, source) == []
 
 
@@ -256,7 +256,7 @@ def test_mutable_state_of_a_module_is_found(source: str, found: int) -> None:
     rule = house_rules.no_mutable_state_in_modules
     for path in ("qserver/values/types.py", "qserver/engine/shard.py"):
         assert len(complaints(rule, path, source)) == found
-    assert complaints(rule, "qserver/benchmarks/engine.py", source) == []
+    assert complaints(rule, "qserver/benchmarks/clients.py", source) == []
 
 
 def test_a_file_that_is_too_long_is_found() -> None:

@@ -37,7 +37,7 @@ MAY_READ_CLOCKS: Final[Mapping[str, str]] = {
     "tests/simulations/test_repeatable.py": "shows that a simulation may not read the clock",
     "tests/http1/test_pending_answers.py": "names a time that is far away",
     "tests/durability/test_appending_here.py": "names a time that is far away",
-    "tests/benchmarks/load/test_bench.py": "a rate is so many requests in the time that passed",
+    "tests/benchmarks/test_bench.py": "a rate is so many requests in the time that passed",
 }
 PATIENCE_SECONDS_MIN: Final = 60
 WAITS: Final = frozenset({"fail_after", "settimeout", "wait", "join", "communicate"})
@@ -50,7 +50,7 @@ MAY_BE_IMPATIENT: Final[Mapping[str, str]] = {
 
 
 def clocks_are_read_where_times_are_measured(module: Module) -> Iterator[str]:
-    if module.path in MAY_READ_CLOCKS:
+    if module.path in MAY_READ_CLOCKS or _measures(module):
         return
     for node in module.nodes:
         if isinstance(node, ast.Name | ast.Attribute) and module.origin(node) in CLOCKS:
@@ -59,8 +59,13 @@ def clocks_are_read_where_times_are_measured(module: Module) -> Iterator[str]:
             )
 
 
+def _measures(module: Module) -> bool:
+    """Programs of `make bench`: their figures are for people."""
+    return module.path.startswith("tests/speed/") and "/test_" not in module.path
+
+
 def what_must_come_is_waited_for_in_minutes(module: Module) -> Iterator[str]:
-    if module.path in MAY_BE_IMPATIENT:
+    if module.path in MAY_BE_IMPATIENT or _measures(module):
         return
     jumping = {
         id(node)

@@ -1,10 +1,14 @@
-"""What measures the product: programs for one room each, and for a whole server.
+"""`qserver bench`: a real load over HTTP against any server, and its report.
 
-storage.py, engine.py, durability.py   one room each, `python -m qserver.benchmarks.storage`
-sql.py, analytics.py, tpch/            SQL in process, beside sqlite3 and DuckDB
-load/                                  `qserver bench`: a load over HTTP on any server
-growth/                                how cost grows with rows, connections and the like
+    command.py ─► setup.py      a database bench_… with its rows; deleted at the end
+                  workloads.py  the requests, as bytes, ready to send ─► target.py
+                  clients.py    clients in a nursery, one request at a time each ─► wire.py
+                  report.py     what was measured, as a table or JSON
 
-`in_process.py` and `printing.py` are what these programs have in common. What clients do, and the
-percentiles of their latencies, are in `qserver.workloads`: a service needs them as well.
+The client must not be slower than the server it measures. So it uses the socket directly: a request
+is encoded and an answer is parsed in C (msgspec, httptools), and the client reads only its status
+and its first and last bytes. One client sends, waits and sends again; more clients, not deeper
+queues, find a server's limit.
 """
+
+from __future__ import annotations

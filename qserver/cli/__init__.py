@@ -5,7 +5,7 @@
     errors.py         errors for people            transfer/    export, import
     hidden_key.py     no key among arguments       folders/     backup, restore, check
 
-`bench` is in `qserver.benchmarks.load`.
+`bench` is in `qserver.benchmarks`.
 
 Exit codes: 0 for success, 1 for a command that failed, 2 (argparse's own) for an invalid command
 line.
@@ -71,7 +71,7 @@ def _run(options: Namespace) -> int:
 
             return organizations.run(options)
         case "bench":
-            from qserver.benchmarks.load.command import run as run_bench
+            from qserver.benchmarks.command import run as run_bench
 
             return run_bench(options)
         case "backup" | "restore" | "check":

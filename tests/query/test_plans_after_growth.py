@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from qserver.benchmarks.tpch.queries import QUERIES
-from qserver.benchmarks.tpch.tables import TABLES
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.explain import explain
 from qserver.sql.parameters import Given
+from tests.speed.tpch.queries import QUERIES
+from tests.speed.tpch.tables import TABLES
 from tests.sql.databases import opened_sql
 
 QUERY_20 = next(query for query in QUERIES if query.number == 20)

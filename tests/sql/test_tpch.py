@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from qserver.benchmarks.tpch.queries import QUERIES
-from qserver.benchmarks.tpch.tables import generate, generator, load, load_duckdb
 from qserver.durability.page_cache import PageCache
 from qserver.query.scratch import scratch_database
 from qserver.web.service.machine import half_of_memory
 from tests.sampling import NIGHTLY, drawn
+from tests.speed.tpch.queries import QUERIES
+from tests.speed.tpch.tables import generate, generator, load, load_duckdb
 from tests.sql.databases import quiet_world
 
 SCALE = 0.05 if NIGHTLY else 0.01
