@@ -25,7 +25,6 @@ from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCache
 from qserver.sql import (
-    PLANNED,
     RULES,
     Described,
     Given,
@@ -33,6 +32,7 @@ from qserver.sql import (
     NotShort,
     Parsed,
     Rule,
+    RunRefused,
     StepBudget,
     ast,
     describe,
@@ -207,11 +207,29 @@ class Planner:
     ) -> Prepared:
         """Parse a statement if necessary, and plan it. Changes nothing: may run in a thread."""
         if parsed is None:
-            parsed = parse(sql, budget=budget)
+            parsed = parse(sql, runs=True, budget=budget)
+        rest = parameterized, catalog, snapshot, given, budget, to_read
+        if not parsed.runs:
+            return self._planned(parsed, *rest)
+        try:
+            return self._planned(parsed, *rest)
+        except (RunRefused, QserverError):  # an error is that of the statement without runs
+            return self._planned(parse(sql, budget=budget), *rest)
+
+    def _planned(
+        self,
+        parsed: Parsed,
+        parameterized: Parameterized,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        given: Given,
+        budget: StepBudget,
+        to_read: bool,
+    ) -> Prepared:
         statement, rules = parsed.statement, self.rules
         if to_read and not only_reads(statement):
             return Prepared(parsed)
-        if isinstance(statement, PLANNED):
+        if isinstance(statement, ast.PLANNED):
             literals = Literals(parameterized.literals)
             plan = make_plan(statement, literals, catalog, snapshot, None, given, rules, budget)
             return Prepared(parsed, plan)

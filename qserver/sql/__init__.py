@@ -42,6 +42,7 @@ from qserver.sql.ddl.port import DdlPort
 from qserver.sql.described import Described, describe, view_text
 from qserver.sql.execution import Rows
 from qserver.sql.explain import explain
+from qserver.sql.expressions import RunRefused
 from qserver.sql.live import check_live, explain_live, linear_scan
 from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.parameter_steps import is_heavy, slots_in_steps
@@ -49,7 +50,7 @@ from qserver.sql.parameters import Given, json_of, types_of
 from qserver.sql.parser import Parsed, load_grammar, parse, parse_expression
 from qserver.sql.plan import OutputColumn, Scan
 from qserver.sql.positions import locate
-from qserver.sql.prepare import PLANNED, CompiledPlan, only_reads, prepare, statement_inside
+from qserver.sql.prepare import CompiledPlan, only_reads, prepare, statement_inside
 from qserver.sql.step_budget import NotShort, StepBudget
 
 __all__ = [
@@ -60,11 +61,11 @@ __all__ = [
     "Literals",
     "NotShort",
     "OutputColumn",
-    "PLANNED",
     "Parsed",
     "RULES",
     "Rows",
     "Rule",
+    "RunRefused",
     "Scan",
     "StepBudget",
     "DdlPort",

@@ -26,7 +26,7 @@ from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import OutputColumn, Select
 from qserver.sql.ports import CatalogPort
 from qserver.sql.positions import nodes_of
-from qserver.sql.prepare import PLANNED, CompiledPlan, prepare
+from qserver.sql.prepare import CompiledPlan, prepare
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
 from qserver.values.types import SqlType
@@ -78,7 +78,7 @@ def _names_and_types(columns: Sequence[OutputColumn]) -> list[tuple[str, SqlType
 
 def _parsed(sql: str, budget: StepBudget) -> Parsed:
     parsed = parse(sql, repeat=False, budget=budget)
-    if not isinstance(parsed.statement, PLANNED):
+    if not isinstance(parsed.statement, ast.PLANNED):
         raise FeatureNotSupported(
             "only SELECT, VALUES, INSERT, UPDATE, DELETE and MERGE can be kept for later"
         )

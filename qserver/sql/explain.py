@@ -185,7 +185,9 @@ def text_of(expression: Expression) -> str:
         case expressions.Constant():
             return _text_of_constant(expression)
         case expressions.Slot():
-            return _text_of_slot(expression)
+            return _text_of_slot(expression.name)
+        case expressions.Slots():
+            return ", ".join(map(_text_of_slot, expression.names))
         case expressions.Folded() | expressions.Direct():
             return text_of(expression.expression)
         case expressions.GroupKey():
@@ -219,8 +221,8 @@ def text_of(expression: Expression) -> str:
             return type(expression).__name__
 
 
-def _text_of_slot(slot: expressions.Slot) -> str:
-    return f"?{slot.name + 1}" if isinstance(slot.name, int) else slot.name
+def _text_of_slot(name: int | str) -> str:
+    return f"?{name + 1}" if isinstance(name, int) else name
 
 
 def _not(expression: expressions.IsNull | expressions.InList) -> str:

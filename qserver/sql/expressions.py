@@ -13,7 +13,7 @@ NULL check.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +22,10 @@ from qserver.values.types import BOOLEAN, SqlType
 
 if TYPE_CHECKING:
     from qserver.sql.plan import Plan
+
+
+class RunRefused(Exception):  # a signal to the planner's caller, not to users
+    """The items of a run are not alike in this place: the statement is parsed again without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,28 @@ class Slot:
     nullable: bool = False  # parameters may be NULL, literals are not
     reader: Callable[[Any], Any] | None = field(default=None, compare=False)
     """Reads a quoted literal as the first type that it has: `convert`, before any cast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Consecutive slots of one type among the items of an InList or Array: a run of them.
+
+    `name` is the first one's; all else is as in Slot.
+    """
+
+    name: int | str
+    count: int
+    type: SqlType
+    convert: Callable[[Any], Any] | None = None
+    nullable: bool = False
+    reader: Callable[[Any], Any] | None = field(default=None, compare=False)
+
+    @property
+    def names(self) -> Iterable[int | str]:
+        if isinstance(self.name, int):
+            return range(self.name, self.name + self.count)
+        first = int(self.name[1:])
+        return [f"${number}" for number in range(first, first + self.count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +341,7 @@ class Guard:
 Expression: TypeAlias = (
     Constant
     | Slot
+    | Slots
     | Column
     | Apply
     | Cast

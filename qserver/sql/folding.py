@@ -39,6 +39,7 @@ from qserver.sql.expressions import (
     Not,
     Or,
     Slot,
+    Slots,
 )
 from qserver.sql.plan import CheckedExpression, Values
 from qserver.sql.step_budget import StepBudget
@@ -114,7 +115,7 @@ def is_constant(expression: Expression) -> bool:
     return leaf or id(expression) in _constants(expression, lambda: None)
 
 
-def is_cast_literal(slot: Slot) -> bool:
+def is_cast_literal(slot: Slot | Slots) -> bool:
     """Is more done to the literal than to read it?"""
     return slot.convert is not None and slot.convert is not slot.reader
 
@@ -144,7 +145,7 @@ def _constants(statement: Any, spend: Callable[[], None]) -> frozenset[int]:
     for node in reversed(list(everything(statement))):  # parts come before what is made of them
         spend()
         kind = type(node)
-        if kind is Constant or kind is Slot:
+        if kind is Constant or kind is Slot or kind is Slots:
             found.add(id(node))
             worth = worth or (kind is Slot and is_cast_literal(node))
         elif (
@@ -207,7 +208,7 @@ class _Folding:
             wanted = place.conditional and isinstance(node.name, int) and is_cast_literal(node)
             wanted = wanted and node.type.kind not in _PRINTED_BY_SETTINGS
             return Folded(node, place.guards) if wanted else node
-        return node if isinstance(node, Constant) else Folded(node, place.guards)
+        return node if isinstance(node, Constant | Slots) else Folded(node, place.guards)
 
     def _chain(
         self, operands: tuple[Expression, ...], decides: bool, place: _Place

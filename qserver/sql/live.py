@@ -46,9 +46,11 @@ def _beside_tables(node: Any, slots: Mapping[Any, Any] | Sequence[Any]) -> str |
         function = node.function
         if function.volatile or (function.needs_context and function.name not in _USER_NAMES):
             return "the current time" if function.name == "moment" else f"{function.name}()"
-    if type(node) is expressions.Slot and isinstance(node.convert, MomentReader):
-        given = slots[node.name] if slots else None  # type: ignore[index]
-        if isinstance(given, str) and is_moment_word(given):
+    kind = type(node)
+    if kind in (expressions.Slot, expressions.Slots) and isinstance(node.convert, MomentReader):
+        names = node.names if kind is expressions.Slots else (node.name,)
+        given = [slots[name] for name in names] if slots else []
+        if any(isinstance(each, str) and is_moment_word(each) for each in given):
             return "the current time"
     return None
 

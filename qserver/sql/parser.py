@@ -29,8 +29,9 @@ from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
 from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
+from qserver.lexing.runs import may_have_runs
 from qserver.limits import SYNTAX_DEPTH_MAX
-from qserver.sql.ast import Expression, Statement
+from qserver.sql.ast import PLANNED, Expression, Statement
 from qserver.sql.ast_builder import Builder
 from qserver.sql.ast_builder.places import unexpected_next
 from qserver.sql.ast_builder.select_into import without_into
@@ -54,6 +55,8 @@ class Parsed:
     literals: list[Any]
     kinds: str
     parameters: tuple[int | str, ...]
+    runs: bool = False
+    """Whether its AST has runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,30 @@ class ParsedExpression:
     parameters: tuple[int | str, ...]
 
 
-def parse(sql: str, *, repeat: bool = True, budget: StepBudget | None = None) -> Parsed:
-    """Parse a text of one statement, semicolon allowed. `repeat` is as in `parameterize`."""
-    source = Source(sql, repeat=repeat, budget=budget)
+def parse(
+    sql: str, *, repeat: bool = True, runs: bool = False, budget: StepBudget | None = None
+) -> Parsed:
+    """Parse a text of one statement, semicolon allowed. `repeat` is as in `parameterize`.
+
+    With `runs`, long lists in a statement that is planned are runs, unless there is an error: its
+    words and its position do not depend on them.
+    """
+    if runs and may_have_runs(sql):
+        with suppress(QserverError):
+            parsed = _parsed(Source(sql, repeat=repeat, runs=True, budget=budget))
+            if not parsed.runs or isinstance(parsed.statement, PLANNED):
+                return parsed
+    return _parsed(Source(sql, repeat=repeat, budget=budget))
+
+
+def _parsed(source: Source) -> Parsed:
     if not source.terminals:
         raise SqlSyntaxError("there is no statement", position=1)
     statement = without_into(_run(source, "start"), source)
     if source.second is not None:
         raise SqlSyntaxError("there is more than one statement", position=source.second + 1)
-    return Parsed(statement, source.literals, source.kinds, tuple(source.parameters))
+    parameters = tuple(source.parameters)
+    return Parsed(statement, source.literals, source.kinds, parameters, source.runs)
 
 
 def parse_expression(sql: str) -> ParsedExpression:

@@ -19,7 +19,7 @@ from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.tables.table_expressions import ROW_ID_SLOT
 from qserver.sql.codegen import compile_statement
 from qserver.sql.execution import Compiled
-from qserver.sql.expressions import Apply, Slot
+from qserver.sql.expressions import Apply, Slot, Slots
 from qserver.sql.folding import folded
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, ParameterList, parameter_list, types_of_values
@@ -33,7 +33,9 @@ from qserver.values.types import BIGINT, SqlType
 
 NODE_BYTES = 256
 CHARACTER_BYTES = 4
-"""Approximate memory of a plan for each node of its tree, and for each character of its source."""
+PARAMETER_BYTES = 128
+"""Approximate memory of a plan for each node of its tree, for each character of its source, and for
+each parameter of a run, which has no node of its own."""
 
 NEXT_ROW_ID = Function(
     "next_row_id",
@@ -74,13 +76,10 @@ def only_reads(statement: ast.Statement) -> bool:
     )
 
 
-PLANNED = (ast.Query, ast.Insert, ast.Update, ast.Delete, ast.Merge)
-
-
 def statement_inside(statement: ast.Statement) -> ast.Statement | None:
     """Return the planned statement inside EXPLAIN, CREATE VIEW or CREATE TABLE AS, if any."""
     inside = getattr(statement, "statement", None) or getattr(statement, "query", None)
-    return inside if isinstance(inside, PLANNED) else None
+    return inside if isinstance(inside, ast.PLANNED) else None
 
 
 def prepare(
@@ -117,7 +116,9 @@ def prepare(
         parameter_list(bound.parameters) if bound.parameters else None,
         bound.in_fingerprint,
         bound.undecided,
-        NODE_BYTES * len(nodes) + CHARACTER_BYTES * len(compiled.source),
+        NODE_BYTES * len(nodes)
+        + CHARACTER_BYTES * len(compiled.source)
+        + PARAMETER_BYTES * sum(node.count for node in nodes if _is_run_of_parameters(node)),
         writes,
         grows=writes and any(map(_stores, nodes)),
         watched=writes and any(table.foreign_keys or table.referenced_by for table in bound.tables),
@@ -125,21 +126,25 @@ def prepare(
     )
 
 
+def _is_run_of_parameters(node: Any) -> bool:
+    return type(node) is Slots and isinstance(node.name, str)
+
+
 def _stores(node: Any) -> bool:
     return isinstance(node, Change) and not isinstance(node, Delete)
 
 
-def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:
+def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot | Slots, ...]:
     """Return literals that must convert to their type even if no row reads them.
 
     So `coalesce(1, 'abc')` is refused. The slots of repeated VALUES are places in rows, which are
     converted one by one.
     """
-    found: list[Slot] = []
+    found: list[Slot | Slots] = []
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        if type(node) is Slot:
+        if type(node) is Slot or type(node) is Slots:
             if node.reader is not None:
                 found.append(replace(node, convert=node.reader))
         elif type(node) is not Values or not node.repeated:

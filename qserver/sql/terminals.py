@@ -10,7 +10,7 @@ sequence of terminals, which tests inspect. Literals are numbered as `parameteri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Final
 
@@ -18,11 +18,12 @@ from qserver.errors import QserverError, SqlSyntaxError
 from qserver.lexing.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
 from qserver.lexing.lexer import Token, check_text, tokenize
 from qserver.lexing.literals import KIND_NAMES, read_literal
+from qserver.lexing.runs import read_run, tokenize_with_runs
 from qserver.lexing.string_escapes import unicode_text
 from qserver.lexing.value_rows import ValuesList, find_rows
 from qserver.limits import IDENTIFIER_BYTES_MAX, PARAMETERS_MAX
 from qserver.sql import ddl_keywords
-from qserver.sql.ast import Literal, Parameter
+from qserver.sql.ast import Literal, Parameter, Run
 from qserver.sql.step_budget import StepBudget
 
 _PUNCTUATION: Final = {
@@ -88,6 +89,7 @@ class Source:
         "literals",
         "lookahead",
         "parameters",
+        "runs",
         "second",
         "selects_into",
         "semicolon",
@@ -95,13 +97,22 @@ class Source:
         "text",
     )
 
-    def __init__(self, text: str, *, repeat: bool = True, budget: StepBudget | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        repeat: bool = True,
+        runs: bool = False,
+        budget: StepBudget | None = None,
+    ) -> None:
         check_text(text)
         self.text = text
         self.budget = budget or StepBudget.boundless()
         self.literals: list[Any] = []
         self.kinds = ""
         self.parameters: dict[int | str, None] = {}
+        self.runs = False
+        """Whether there are any; see `lexing.runs`."""
         self.terminals: list[Terminal] = []
         self.lookahead: Terminal | None = None
         """The terminal after the rule that the parser is building."""
@@ -110,7 +121,8 @@ class Source:
         self.selects_into: list[Any] = []
         """The INTO clauses of the SELECTs."""
         rows = find_rows(text) if repeat else None
-        tokens, self.semicolon, self.second = _first_statement(_tokens(text, rows, self.budget))
+        every = _tokens(text, rows, self.budget, tokenize_with_runs if runs else tokenize)
+        tokens, self.semicolon, self.second = _first_statement(every)
         _Classifier(self, tokens, rows).run()
 
     def feed(self) -> Iterator[Terminal]:
@@ -127,12 +139,17 @@ class Source:
         self.consumed = end
 
 
-def _tokens(text: str, rows: ValuesList | None, budget: StepBudget) -> list[Token]:
+def _tokens(
+    text: str,
+    rows: ValuesList | None,
+    budget: StepBudget,
+    split: Callable[[str, int, int | None], Iterator[Token]],
+) -> list[Token]:
     """Return all tokens; a list of rows is one token of kind "rows"."""
-    tokens = _counted(tokenize(text, 0, None if rows is None else rows.start), budget)
+    tokens = _counted(split(text, 0, None if rows is None else rows.start), budget)
     if rows is not None:
         tokens.append(Token("rows", "(", rows.start))
-        tokens.extend(_counted(tokenize(text, rows.end), budget))
+        tokens.extend(_counted(split(text, rows.end, None), budget))
     return tokens
 
 
@@ -186,6 +203,8 @@ class _Classifier:
                     self._add_literal(token)
                 case "rows":
                     self._add_rows(token)
+                case "run":
+                    self._add_run(token)
                 case "parameter":
                     self._add_parameter(index, token)
                 case "punctuation":
@@ -258,6 +277,26 @@ class _Classifier:
         self._source.literals.append(rows.values)
         self._source.kinds += f"({rows.kinds})"
 
+    def _add_run(self, token: Token) -> None:
+        source, (kind, values) = self._source, read_run(token.text)
+        count = len(values)
+        source.runs = True
+        source.budget.spend(count // 64)
+        first: Literal | Parameter
+        if kind in KIND_NAMES:
+            first = Literal(len(source.literals), KIND_NAMES[kind], position=token.start)
+            source.literals += values
+            source.kinds += kind * count
+        else:
+            self._note_form(token)
+            number = values[0] if kind == "$" else self._questions + 1
+            _number(Token("parameter", f"${number + count - 1}", token.start))
+            if kind == "?":
+                self._questions += count
+            source.parameters.update(dict.fromkeys(range(number, number + count)))
+            first = Parameter(number, position=token.start)
+        self._add("RUN", Run(first, count, position=token.start), token)
+
     def _add_parameter(self, index: int, token: Token) -> None:
         """Add `$1` or `?`; `?` is a JSON operator directly after an operand."""
         if token.text != "?":
@@ -269,14 +308,17 @@ class _Classifier:
             self._add("OPERATOR", "?", token)
 
     def _add_named(self, name: int | str, token: Token, end: int | None = None) -> None:
+        self._note_form(token)
+        self._source.parameters[name] = None
+        self._add("PARAMETER", Parameter(name, position=token.start), token, end)
+
+    def _note_form(self, token: Token) -> None:
         form = token.text[0]
         self._form = self._form or form
         if form != self._form:
             raise SqlSyntaxError(
                 "parameters are written in one way only: $1, ? or :name", position=token.start + 1
             )
-        self._source.parameters[name] = None
-        self._add("PARAMETER", Parameter(name, position=token.start), token, end)
 
     def _wants_operand(self, index: int) -> bool:
         terminals = self._source.terminals
@@ -345,7 +387,7 @@ def _word(token: Token) -> str:
             return token.text.lower()
         case "string":
             return "'"
-        case "number":
+        case "number" | "run":
             return "0"
         case "quoted":
             return '"'

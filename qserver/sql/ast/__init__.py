@@ -71,6 +71,7 @@ from qserver.sql.ast.expressions import (
     Parameter,
     Quantified,
     Row,
+    Run,
     ScalarQuery,
     Star,
     Subscript,
@@ -122,7 +123,11 @@ Statement: TypeAlias = (
     | TransactionControl
 )
 
+PLANNED = (Query, Insert, Update, Delete, Merge)
+"""The statements that have a plan."""
+
 __all__ = [
+    "PLANNED",
     "AlterAction",
     "AlterTable",
     "ArrayItems",
@@ -180,6 +185,7 @@ __all__ = [
     "QueryBody",
     "Row",
     "RowsFrom",
+    "Run",
     "ScalarQuery",
     "Search",
     "Select",

@@ -43,6 +43,18 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Run(Node):
+    """`count` items of a list from `first` on: literals of one kind, or parameters; see `runs`.
+
+    Their indexes or numbers are consecutive. Only IN lists and ARRAY[…] have runs among their
+    items, and only if `parse` was asked for them.
+    """
+
+    first: Literal | Parameter
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Name(Node):
     """A column or alias: `a`, `t.a`, `public.t.a`; parts are folded to lower case unless quoted."""
 
@@ -289,6 +301,7 @@ Expression: TypeAlias = (
     | Constant
     | Transform
     | Parameter
+    | Run
     | Name
     | Star
     | Operator

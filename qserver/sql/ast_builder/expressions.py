@@ -203,7 +203,7 @@ class Expressions:
     def literal(self, children: Children) -> Any:
         return children[0].value
 
-    parameter = literal
+    parameter = run = literal
 
     def constant(self, children: Children) -> Constant:
         word = children[0]

@@ -176,16 +176,31 @@ class Binding:
             return Slot(label, self.inferred[name], None, nullable=True)
         return Unknown(label, position)
 
+    def parameters_alike(self, first: int, count: int) -> bool:
+        """Tell whether consecutive parameters have one type, or none yet."""
+        names = range(first, first + count)
+        known = self.inferred if self.declared is None else self.declared
+        sql_type = known.get(first)
+        if any(known.get(name) is not sql_type for name in names):
+            return False
+        if sql_type is not None:
+            self.inferred.update(dict.fromkeys(names, sql_type))
+            return True
+        return self.inferred.keys().isdisjoint(names)
+
     def suggestion(self, label: str) -> SqlType | None:
         """Return the type of a parameter's value, if the context does not determine it."""
         name = _name(label)
         self.undecided.add(name)
         return self.suggested.get(name)
 
-    def infer(self, label: str, sql_type: SqlType) -> Slot:
-        """Give a parameter the type of its first use."""
+    def infer(self, label: str, sql_type: SqlType, count: int = 1) -> Slot:
+        """Give a parameter, and those of a run behind it, the type of its first use."""
         name = _name(label)
         inferred = self.inferred.setdefault(name, sql_type.bare)
+        if count > 1:
+            assert isinstance(name, int), "a run has numbers"
+            self.inferred.update(dict.fromkeys(range(name, name + count), inferred))
         return Slot(label, inferred, None, nullable=True)
 
 

@@ -42,7 +42,7 @@ from qserver.sql.codegen.scans import (
 from qserver.sql.codegen.source import Source, too_long
 from qserver.sql.codegen.subqueries import Subqueries, may_yield
 from qserver.sql.execution import Compiled
-from qserver.sql.expressions import Slot
+from qserver.sql.expressions import Slot, Slots
 from qserver.sql.folding import is_cast_literal
 from qserver.sql.plan import Change, OutputColumn, Select
 from qserver.sql.step_budget import StepBudget
@@ -72,7 +72,7 @@ def compile_statement(
     statement: Select | Change,
     tables: tuple[Table, ...] = (),
     budget: StepBudget | None = None,
-    literals: tuple[Slot, ...] = (),
+    literals: tuple[Slot | Slots, ...] = (),
 ) -> Compiled:
     """Compile a bound and optimized statement.
 
@@ -104,7 +104,11 @@ def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
 
 
 def _printed(
-    statement: Select | Change, budget: StepBudget, literals: tuple[Slot, ...], *, may_yield: bool
+    statement: Select | Change,
+    budget: StepBudget,
+    literals: tuple[Slot | Slots, ...],
+    *,
+    may_yield: bool,
 ) -> _Compiler:
     """Print the function; `may_yield`: expressions may yield, too."""
     compiler = _Compiler(changes_before_it_reads(statement), may_yield, budget)
@@ -257,12 +261,12 @@ class _Compiler:
     def change(self, statement: Change) -> None:
         produce_change(self.pipeline, statement)
 
-    def convert(self, literals: tuple[Slot, ...]) -> None:
+    def convert(self, literals: tuple[Slot | Slots, ...]) -> None:
         """Print the conversion of literals that the plan no longer names."""
         named = {slot.name for slot in (*self.printer.slots.values(), *self.printer.made)}
         for literal in literals:
             if literal.name not in named:
-                self.printer.slot(literal, RowVariables())
+                self.printer.value(literal, RowVariables())
 
     def prelude(self) -> list[str]:
         """Return the lines before the plan: local names, slots, sets of IN, subqueries."""
@@ -289,7 +293,11 @@ class _Compiler:
                 self.source.line(f"made = {maker}(slots, context)")
         return lines + self.printer.constants.lines + functions
 
-    def _slot(self, name: str, slot: Slot) -> None:
+    def _slot(self, name: str, slot: Slot | Slots) -> None:
+        if isinstance(slot, Slots):
+            maker = self.source.known(made_slots((slot,)), "slots")
+            self.source.line(f"{name} = {maker}(slots, context)")
+            return
         value = f"slots[{slot.name!r}]"
         if slot.convert is None:
             self.source.line(f"{name} = {value}")
@@ -315,5 +323,5 @@ class _Compiler:
             self.source.line("raise")
 
 
-def _is_cast(named: tuple[str, Slot]) -> bool:
+def _is_cast(named: tuple[str, Slot | Slots]) -> bool:
     return is_cast_literal(named[1])

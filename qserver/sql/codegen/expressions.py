@@ -64,6 +64,7 @@ from qserver.sql.expressions import (
     Quantified,
     ScalarQuery,
     Slot,
+    Slots,
 )
 from qserver.sql.folding import is_surely_null
 from qserver.sql.step_budget import StepBudget
@@ -90,7 +91,7 @@ class Printer:
     def __init__(self, source: Source, budget: StepBudget) -> None:
         self.source = source
         self._spend = budget.spend
-        self.slots: dict[str, Slot] = {}
+        self.slots: dict[str, Slot | Slots] = {}
         self._names_of_slots: dict[int | str, list[tuple[Slot, str]]] = {}
         self.made: list[Slot] = []
         """Slots beyond SLOTS_NAMED_MOST: items of a list instead of variables."""
@@ -198,6 +199,15 @@ class Printer:
             self.made.append(expression)
         names.append((expression, name))
         return name
+
+    def run(self, expression: Slots, rows: RowVariables) -> str:
+        """Unpack a run of slots into the items of a list."""
+        for name, slot in self.slots.items():
+            if slot == expression:
+                return f"*{name}"
+        name = self.source.fresh("slots")
+        self.slots[name] = expression
+        return f"*{name}"
 
     def converted(self, slot: Slot, code: str) -> str:
         """Return the code of a converted literal; literals such as 'now' need the time."""
@@ -550,6 +560,7 @@ def _used_often(function: Function, position: int) -> bool:
 _VALUES: dict[type, Callable[[Printer, Any, RowVariables], str]] = {
     Constant: Printer.constant,
     Slot: Printer.slot,
+    Slots: Printer.run,
     Column: Printer.column,
     Folded: Printer.folded,
     Apply: Printer.apply,

@@ -26,7 +26,9 @@ from qserver.sql.expressions import (
     InList,
     Not,
     Or,
+    RunRefused,
     Slot,
+    Slots,
 )
 
 
@@ -94,6 +96,8 @@ def operand_kept(
 def as_comparisons(expression: InList) -> Expression:
     """Return the list as comparisons with each of its items."""
     equal, operand = expression.equal, expression.operand
+    if any(isinstance(item, Slots) for item in expression.items):
+        raise RunRefused
     equals: tuple[Expression, ...] = tuple(
         Apply(equal, (operand, item), expression.type, operand.nullable or item.nullable)
         for item in expression.items
@@ -104,7 +108,7 @@ def as_comparisons(expression: InList) -> Expression:
 
 def is_fixed(expression: Expression) -> bool:
     """Is it the same for all rows of an execution?"""
-    return isinstance(expression, Constant | Slot | Folded | Elements)
+    return isinstance(expression, Constant | Slot | Slots | Folded | Elements)
 
 
 def _both(printer: ExpressionPrinter, expression: Expression, rows: RowVariables) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any, NoReturn, TypeAlias
 
@@ -19,7 +20,7 @@ from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
 from qserver.functions.costs import BYTES_SMALL
 from qserver.functions.datetime.moments import MomentReader
 from qserver.sql.codegen.sorted_rows import yield_check
-from qserver.sql.expressions import Slot
+from qserver.sql.expressions import Slot, Slots
 from qserver.values.keys import canonical
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of
@@ -190,29 +191,35 @@ def quantified(
 
 
 def made_slots(
-    slots: tuple[Slot, ...],
+    slots: tuple[Slot | Slots, ...],
 ) -> Callable[[Mapping[int | str, Any] | Sequence[Any], Any], list[Any]]:
     """Return the function that converts many slots of an execution at once."""
-    known = [(slot.name, slot.convert) for slot in slots]
 
     def make(given: Any, context: Any) -> list[Any]:
-        values = []
+        values: list[Any] = []
+        name: int | str = ""
         try:
-            for name, convert in known:
-                value = given[name]
-                if value is None or convert is None:
-                    values.append(value)
-                elif isinstance(convert, MomentReader):
-                    values.append(convert.at(value, context))
-                else:
-                    values.append(convert(value))
+            for slot in slots:
+                names = slot.names if type(slot) is Slots else (slot.name,)
+                convert = slot.convert
+                if convert is None:
+                    values += [given[name] for name in names]
+                    continue
+                if isinstance(convert, MomentReader):
+                    convert = partial(_at, convert, context)
+                for name in names:
+                    value = given[name]
+                    values.append(None if value is None else convert(value))
         except QserverError as error:
-            name = known[len(values)][0]
             error.literal = name if isinstance(name, int) else None
             raise
         return values
 
     return make
+
+
+def _at(reader: MomentReader, context: Any, value: Any) -> Any:
+    return reader.at(value, context)
 
 
 def unreadable(

@@ -13,7 +13,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.expressions import Apply, Cast, Column, Elements, Expression, InList, IsNull, Or
+from qserver.sql.expressions import (
+    Apply,
+    Cast,
+    Column,
+    Elements,
+    Expression,
+    InList,
+    IsNull,
+    Or,
+    Slots,
+)
 from qserver.sql.join_conditions import KeyPair, divided
 from qserver.sql.plan import Plan
 from qserver.sql.walk import conjuncts, tree_rebuilt
@@ -75,7 +85,10 @@ def selectivity(condition: Expression | None) -> float:
 
 def _count(items: tuple[Expression, ...]) -> int:
     """Count the items of a list; an array counts as ten."""
-    return sum(10 if isinstance(item, Elements) else 1 for item in items)
+    return sum(
+        10 if isinstance(item, Elements) else item.count if isinstance(item, Slots) else 1
+        for item in items
+    )
 
 
 def _scan(node: plan.Scan, row_count: RowCount, rows_of: RowsOf) -> float:

@@ -18,7 +18,7 @@ from qserver.sql.parser import grammar_text
 FROM_SIGNS = {
     *("NAME", "NUMBER", "STRING", "BITS", "PARAMETER", "REPEATED"),
     *("OPERATOR", "SIGN", "STAR", "EQUAL", "INFIX", "NAMED", "CAST_SIGN"),
-    *("LPAR", "RPAR", "LSQB", "RSQB", "COMMA", "DOT", "COLON"),
+    *("LPAR", "RPAR", "LSQB", "RSQB", "COMMA", "DOT", "COLON", "RUN"),
 }
 FROM_DEFINITIONS = {
     *("ADD", "AFTER", "BEFORE", "BEHAVIOR", "CLUSTER", "COMMIT", "ENUM", "EXPRESSION", "INDEX"),

@@ -29,11 +29,22 @@ from qserver.functions.resolve import common_type
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown, located
-from qserver.sql.expressions import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
+from qserver.sql.expressions import (
+    And,
+    Apply,
+    Case,
+    Cast,
+    Constant,
+    Expression,
+    IsNull,
+    RunRefused,
+    Slot,
+    Slots,
+)
 from qserver.values.casts import Cast as CastFunction
 from qserver.values.casts import assignment_function, cast_function, unchanged
 from qserver.values.records import Record
-from qserver.values.types import BOOLEAN, TEXT, UNKNOWN, Kind, SqlType, record_of
+from qserver.values.types import BOOLEAN, INTEGER_KINDS, TEXT, UNKNOWN, Kind, SqlType, record_of
 
 
 def settled(binding: Binding, operand: Operand) -> Expression:
@@ -55,6 +66,8 @@ def suggested_types(binding: Binding, operands: Sequence[Operand]) -> list[SqlTy
     for operand in operands:
         if not isinstance(operand, Unknown):
             return None
+        if operand.count > 1 and isinstance(operand.name, str):
+            raise RunRefused  # each of them may have another type
         known = binding.suggestion(operand.name) if isinstance(operand.name, str) else None
         types.append(UNKNOWN if known is None else known)
     return types if any(each != UNKNOWN for each in types) else None
@@ -226,7 +239,10 @@ def _as_record(*items: Any) -> Record:
 
 
 def _cast(expression: Expression, target: SqlType, function: CastFunction) -> Expression:
-    if isinstance(expression, Slot):
+    is_run = isinstance(expression, Slots) and isinstance(expression.name, int)
+    if is_run and function is not unchanged:
+        _require_safe(expression.type, target)
+    if isinstance(expression, Slot | Slots):
         convert = _composed(expression.convert or unchanged, function)
         made = None if convert is unchanged else convert
         return replace(expression, type=target, convert=made)
@@ -236,6 +252,22 @@ def _cast(expression: Expression, target: SqlType, function: CastFunction) -> Ex
         with suppress(QserverError):  # an error only if the value is used
             return Constant(function(expression.value), target)
     return Cast(expression, function, target)
+
+
+def _require_safe(source: SqlType, target: SqlType) -> None:
+    """Refuse a run of literals whose cast may fail: that may be an error of rows alone."""
+    if source.kind not in INTEGER_KINDS or target.kind not in _SAFE_KINDS:
+        raise RunRefused
+
+
+_SAFE_KINDS = frozenset({Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE, Kind.TEXT})
+
+
+def several(slot: Slot, count: int) -> Slot | Slots:
+    """Return the slot, or the run that begins with it."""
+    if count == 1:
+        return slot
+    return Slots(slot.name, count, slot.type, slot.convert, slot.nullable, slot.reader)
 
 
 def _read(
@@ -249,8 +281,9 @@ def _read(
             "input of anonymous composite types is not implemented",
             position=operand.position + 1,
         )
+    count = operand.count
     if isinstance(operand.name, str):
-        slot = binding.infer(operand.name, target)
+        slot = several(binding.infer(operand.name, target, count), count)
         cast = assignment_function if assigning else cast_function
         return _cast(slot, target, cast(slot.type, target))
     function = _assigning_reader(target) if assigning else _reader(target)
@@ -268,7 +301,7 @@ def _read(
     convert = None if function is unchanged else function
     if convert is not None:
         binding.quoted.append((operand.name, operand.position, convert))
-    return Slot(operand.name, target, convert, operand.nullable, reader=convert)
+    return several(Slot(operand.name, target, convert, operand.nullable, reader=convert), count)
 
 
 def unreadable(binding: Binding, literals: Literals) -> QserverError | None:

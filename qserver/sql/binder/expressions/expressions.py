@@ -31,6 +31,7 @@ from qserver.sql.binder.expressions.scalars import (
     bind_star,
     bind_subscript,
     bind_word,
+    refuse_run,
 )
 from qserver.sql.binder.expressions.subqueries import (
     bind_array_query,
@@ -47,6 +48,7 @@ EXPRESSION_BINDERS: Final[Mapping[type, ExpressionBinder]] = MappingProxyType(
         ast.Literal: bind_literal,
         ast.Constant: bind_constant,
         ast.Parameter: bind_parameter,
+        ast.Run: refuse_run,
         ast.Name: bind_name,
         ast.Star: bind_star,
         ast.Operator: bind_operator,

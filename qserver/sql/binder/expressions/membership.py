@@ -2,7 +2,7 @@
 
     a IN (1, 2)             one look-up, if all have a common type; else a = 1 OR a = 2
     a = ANY (ARRAY[1, 2])   the same as IN
-    a < ANY (ARRAY[1, 2])   a < 1 OR a < 2
+    a < ANY (ARRAY[1, 2])   a < 1 OR a < 2; with a very long list, as with a query's rows
     a = ANY ($1)            one look-up among the elements; <> ALL likewise
 
 a < ANY (array) is a function of the operand and the array, created for the comparison.
@@ -12,22 +12,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from qserver.errors import QserverError, WrongObjectType
 from qserver.functions.costs import Cost, cost_of
 from qserver.functions.registry import Function
-from qserver.functions.resolve import common_type, resolve_operator
+from qserver.functions.resolve import common_type, resolve_operator, resolve_table_function
 from qserver.limits import STEPS_AT_ONCE_MAX
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.expressions.coercion import implicit, suggested_types
 from qserver.sql.binder.expressions.copies import again
 from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.expressions.rows import compare, conjunction, disjunction
-from qserver.sql.expressions import Apply, Cast, Elements, Expression, InList
+from qserver.sql.expressions import (
+    Apply,
+    Array,
+    Cast,
+    Elements,
+    Expression,
+    InList,
+    Quantified,
+    RunRefused,
+    Slots,
+)
 from qserver.sql.folding import is_constant
+from qserver.sql.plan import FunctionScan, OutputColumn
 from qserver.values.sizes import size_of
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, array_of
+
+COMPARED_MIN: Final = 1000
+"""So many items of ANY or ALL are compared in a loop; fewer are faster as conditions."""
 
 
 def in_list(
@@ -46,6 +60,8 @@ def in_list(
 def _compared(
     binding: Binding, symbol: str, operand: Operand, items: Sequence[Operand], position: int
 ) -> list[Expression]:
+    if any(map(_is_run, items)):
+        raise RunRefused
     parts: list[Expression] = []
     for at, item in enumerate(items):
         value = operand if at == 0 else again(binding, operand)
@@ -98,8 +114,33 @@ def over_items(
         return in_list(binding, operand, items, False, position)
     if symbol in ("<>", "!=") and is_all:
         return in_list(binding, operand, items, True, position)
+    if any(map(_is_run, items)):
+        return _over_run(binding, symbol, operand, items, is_all)
     parts = _compared(binding, symbol, operand, items, position)
     return conjunction(parts) if is_all else disjunction(parts)
+
+
+def _is_run(item: Operand) -> bool:
+    return isinstance(item, Slots) or (isinstance(item, Unknown) and item.count > 1)
+
+
+def _over_run(
+    binding: Binding, symbol: str, operand: Operand, items: Sequence[Operand], is_all: bool
+) -> Expression:
+    """Compare with very many items of one type one after the other, as with the rows of a query."""
+    count = sum(item.count if isinstance(item, Slots) else 1 for item in items)
+    is_other = isinstance(operand, Unknown | RowValue) or operand.type.kind is Kind.CHAR
+    if is_other or count < COMPARED_MIN or len({item.type for item in items}) > 1:
+        raise RunRefused
+    resolved = resolve_operator(symbol, operand.type, items[0].type)
+    left, right = resolved.parameters
+    array = Array(tuple([implicit(binding, item, right) for item in items]), array_of(right))
+    unnest = resolve_table_function("unnest", [array.type])
+    if resolved.returns != BOOLEAN:
+        raise RunRefused
+    columns = (OutputColumn("unnest", right, nullable=True),)
+    rows = FunctionScan(binding.new_source(), unnest.function, (array,), columns)
+    return Quantified(implicit(binding, operand, left), resolved.function, is_all, rows)
 
 
 def over_array(

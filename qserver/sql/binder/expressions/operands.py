@@ -21,13 +21,15 @@ from qserver.values.types import RECORD, UNKNOWN, SqlType, record_of
 class Unknown:
     """A literal by its index, a parameter by its name, or NULL: None.
 
-    `text` is the known text of a literal in a view or DEFAULT.
+    `text` is the known text of a literal in a view or DEFAULT. A run has a `count` of more than 1
+    and the name of its first item.
     """
 
     name: int | str | None
     position: int
     text: str | None = None
     nullable: bool = True
+    count: int = 1
 
     @property
     def type(self) -> SqlType:

@@ -24,6 +24,7 @@ from qserver.sql.binder.expressions.rows import (
     disjunction,
     distinct,
 )
+from qserver.sql.binder.expressions.scalars import bind_item
 from qserver.sql.binder.expressions.subqueries import row_query
 from qserver.sql.binder.names.scope import Scope, leftmost
 from qserver.sql.expressions import Apply, Expression, Not
@@ -100,7 +101,7 @@ def _right(scope: Scope, left: Operand, node: ast.Expression) -> Operand:
     """Bind the right operand; beside a row, a query in parentheses is a row, too."""
     if isinstance(left, RowValue) and isinstance(node, ast.ScalarQuery):
         return row_query(scope, node, len(left.items))
-    return scope.bind(node)
+    return bind_item(scope, node)
 
 
 def bind_like(scope: Scope, node: ast.Like) -> Operand:

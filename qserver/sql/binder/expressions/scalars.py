@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from qserver.errors import (
     DatatypeMismatch,
@@ -14,7 +15,14 @@ from qserver.errors import (
 )
 from qserver.sql import ast
 from qserver.sql.binder.expressions.calling import function
-from qserver.sql.binder.expressions.coercion import alike, assigned, condition, explicit, settled
+from qserver.sql.binder.expressions.coercion import (
+    alike,
+    assigned,
+    condition,
+    explicit,
+    settled,
+    several,
+)
 from qserver.sql.binder.expressions.copies import again
 from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown
 from qserver.sql.binder.expressions.row_functions import refuse_rows_within
@@ -23,7 +31,16 @@ from qserver.sql.binder.expressions.rows import compare, disjunction, is_null
 from qserver.sql.binder.names.names import find_relation, missing_relation, whole_row
 from qserver.sql.binder.names.scope import Scope, leftmost
 from qserver.sql.binder.names.type_names import bind_type
-from qserver.sql.expressions import Array, Case, Constant, Expression, IsNull, IsTruth, Slot
+from qserver.sql.expressions import (
+    Array,
+    Case,
+    Constant,
+    Expression,
+    IsNull,
+    IsTruth,
+    RunRefused,
+    Slot,
+)
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,
@@ -68,6 +85,25 @@ def bind_constant(scope: Scope, node: ast.Constant) -> Operand:
 
 def bind_parameter(scope: Scope, node: ast.Parameter) -> Operand:
     return scope.binding.parameter(node.name, node.position)
+
+
+def refuse_run(scope: Scope, node: ast.Run) -> Operand:
+    raise RunRefused
+
+
+def bind_item(scope: Scope, node: ast.Expression) -> Operand:
+    """Bind an item of a list. Of a run, the first stands for all, if they are alike."""
+    if not isinstance(node, ast.Run):
+        return scope.bind(node)
+    name = node.first.name if isinstance(node.first, ast.Parameter) else None
+    if isinstance(name, int) and not scope.binding.parameters_alike(name, node.count):
+        raise RunRefused
+    first = scope.bind(node.first)
+    if isinstance(first, Unknown) and first.text is None:
+        return replace(first, count=node.count)
+    if isinstance(first, Slot):
+        return several(first, node.count)
+    raise RunRefused
 
 
 def bind_word(scope: Scope, node: ast.Word) -> Operand:
@@ -185,7 +221,7 @@ def bind_array_items(scope: Scope, node: ast.ArrayItems) -> Expression:
             hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
             position=node.position + 1,
         )
-    operands = [scope.bind(item) for item in node.items]
+    operands = [bind_item(scope, item) for item in node.items]
     places = [leftmost(item) for item in node.items]
     items, element = alike(scope.binding, operands, "ARRAY", places)
     return Array(items, array_of(element))
@@ -199,7 +235,7 @@ def _array_of_type(scope: Scope, node: ast.ArrayItems, target: SqlType) -> Expre
         if isinstance(item, ast.ArrayItems):
             items.append(_array_of_type(scope, item, target))
         else:
-            operand = scope.bind(item)
+            operand = bind_item(scope, item)
             wanted = target if operand.type.kind is Kind.ARRAY else target.element
             items.append(explicit(scope.binding, operand, wanted, leftmost(item)))
     return Array(tuple(items), target)

@@ -18,6 +18,7 @@ from qserver.sql.binder.expressions.membership import over_array, over_items
 from qserver.sql.binder.expressions.operands import Operand, RowValue, located
 from qserver.sql.binder.expressions.prepared import Finished
 from qserver.sql.binder.expressions.rows import compare
+from qserver.sql.binder.expressions.scalars import bind_item
 from qserver.sql.binder.names.scope import Scope
 from qserver.sql.expressions import (
     ArrayQuery,
@@ -114,7 +115,7 @@ def _over_values(
     if isinstance(source, ast.ArrayItems) and not any(
         isinstance(item, ast.ArrayItems) for item in source.items
     ):
-        items = [scope.bind(item) for item in source.items]
+        items = [bind_item(scope, item) for item in source.items]
         found = over_items(binding, node.symbol, operand, items, node.is_all, node.position)
         if found is not None:
             return found
