@@ -58,6 +58,7 @@ from qserver.engine.messages import (
     ToShard,
     Voted,
 )
+from qserver.engine.readiness import BUSY, ENTERED, GATHERING, IDLE
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.stored_answers import stamp_answers
 from qserver.engine.versions import EngineRestarted, Versions
@@ -148,7 +149,7 @@ class Coordinator:
         self._gathered: list[Commit] = []
         """Commits of the batch, which are the next round."""
         self.writers = Writers()
-        self._idle = False
+        self._readiness = BUSY
         self._crowded = False
         """Whether the last round that was taken from the mailbox had several commits."""
         self._round = 0
@@ -157,13 +158,13 @@ class Coordinator:
     async def run(self) -> None:
         try:
             while True:
-                self._idle = True
+                self._readiness = IDLE
                 requests = await self.requests.take(ROUND_TRANSACTIONS_MAX)
-                self._idle = False
+                self._readiness = BUSY
                 await self._serve(requests)
                 requests.clear()  # while idle, keep no snapshot that was read
         finally:
-            self._idle = False
+            self._readiness = BUSY
 
     async def _serve(self, requests: list[ToCoordinator]) -> None:
         for request in requests:
@@ -197,18 +198,17 @@ class Coordinator:
         others to share the next one is worthwhile.
         """
         requests = self.requests
-        if self._gathered:
+        if self._readiness is IDLE and requests.is_empty and requests.may_pass_by():
+            if self._batch.is_open:
+                self._readiness = GATHERING
+                self._batch.at_end(self._commit_gathered)
+            elif self._log.is_free and not self._crowded:
+                requests.pass_by(commit)
+                self._begin_round([commit])
+                return
+        if self._readiness is GATHERING:
             requests.pass_by(commit)
             self._gathered.append(commit)
-        elif not (self._idle and requests.is_empty and requests.may_pass_by()):
-            requests.put_nowait(commit)
-        elif self._batch.is_open:
-            requests.pass_by(commit)
-            self._gathered.append(commit)
-            self._batch.at_end(self._commit_gathered)
-        elif self._log.is_free and not self._crowded:
-            requests.pass_by(commit)
-            self._begin_round([commit])
         else:
             requests.put_nowait(commit)
 
@@ -218,12 +218,12 @@ class Coordinator:
 
     def _begin_round(self, commits: list[Commit]) -> None:
         """Run a round where its commits were submitted; the task finishes one that has to wait."""
-        self._idle = False  # an answered client may submit its next commit
+        self._readiness = ENTERED  # an answered client may submit its next commit
         try:
             _, rest = begin(self._commit(commits))
         except Exception as error:
             rest = Rest(_failing(error), None)
-        self._idle = True
+        self._readiness = IDLE
         if rest is not None:
             self.requests.put_nowait(rest)
 

@@ -33,6 +33,7 @@ from qserver.engine.batch import Batch
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.observers import Observer
+from qserver.engine.readiness import BUSY, ENTERED, GATHERING, IDLE
 from qserver.engine.versions import Versions
 from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
@@ -47,11 +48,13 @@ class LogWriterStatistics(msgspec.Struct, frozen=True):
     records_of_group_most: int
 
 
-class Begun(msgspec.Struct, frozen=True, eq=False):
-    """A group whose append began at the end of a batch, and has to be awaited."""
+class Begun(msgspec.Struct, eq=False):
+    """A group whose append has begun, and has to be awaited."""
 
     group: list[Append]
     appending: Awaitable[None]
+    following: list[Append] = []
+    """Rounds that the task has taken together with it."""
 
 
 class LogWriter:
@@ -71,15 +74,13 @@ class LogWriter:
         self._batch = batch
         self._note_logged = note_logged
         self._observers = observers
-        self._idle = False
+        self._readiness = BUSY
         self._gathered: list[Append] = []
         """Rounds of the batch, which are the next group."""
         self._begun: Begun | None = None
         """A group that the task has not taken yet."""
-        self._left: list[Append] = []
-        """Rounds that were taken together with a group that had begun."""
         self._encoded: dict[int, bytes] = {}
-        """The records of long rounds, by version."""
+        """The records of long rounds of the next group, by version."""
         self.taken: LogTaken | None = None
         """Set when the log has refused a group for good, and with it every later group."""
         self._groups = self._records = self._bytes = self._most = 0
@@ -95,11 +96,12 @@ class LogWriter:
 
         Rounds are submitted in the order of their versions, and are written in it.
         """
-        mailbox = self.mailbox
-        may_gather = self._idle and self._batch.is_active and mailbox.is_empty
+        mailbox, is_ready = self.mailbox, self._readiness in (IDLE, GATHERING)
+        may_gather = is_ready and self._batch.is_active and mailbox.is_empty
         if may_gather and mailbox.may_pass_by() and not _is_long(append):
             mailbox.pass_by(append)
-            if not self._gathered:
+            if self._readiness is IDLE:
+                self._readiness = GATHERING
                 self._batch.at_end(self._write_gathered)
             self._gathered.append(append)
         else:
@@ -111,10 +113,10 @@ class LogWriter:
 
     def _write_gathered(self) -> None:
         """Write the rounds of a batch; the task waits for an append that takes longer."""
-        group, self._gathered = self._gathered, []
-        if not group:
+        if self._readiness is not GATHERING:
             return
-        self._idle = False  # an answered client may submit its next commit
+        group, self._gathered = self._gathered, []
+        self._readiness = ENTERED  # an answered client may submit its next commit
         try:
             appending: Awaitable[None] | None = self._begin(group)
             if isinstance(appending, Ended) and appending.error is None:
@@ -122,7 +124,7 @@ class LogWriter:
                 appending = None
         except Exception as error:
             appending = Ended(error)
-        self._idle = True
+        self._readiness = IDLE
         if appending is not None:
             self._begun = Begun(group, appending)
             self.mailbox.put_nowait(self._begun)
@@ -142,7 +144,7 @@ class LogWriter:
                     if there:
                         self.release(there)
                     raise
-                following = self._take_nowait()
+                following = begun.following or self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
                 if following and not any(map(_is_long, following)):
                     begun = Begun(following, self._begin(following))
                     self.release(group)
@@ -152,24 +154,20 @@ class LogWriter:
                     begun = await self._next(following)
                 del following
         finally:
-            self._idle = False
+            self._readiness = BUSY
             if self._begun is not None and isinstance(self._begun.appending, Coroutine):
                 self._begun.appending.close()  # the append goes on, and nobody waits for it
-
-    def _take_nowait(self) -> list[Append]:
-        left, self._left = self._left, []
-        return left or self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
 
     async def _next(self, group: list[Append]) -> Begun:
         """Begin the next group; wait for one if none is given."""
         if not group:
-            self._idle = True
+            self._readiness = IDLE
             messages = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
-            self._idle = False
+            self._readiness = BUSY
             group = [each for each in messages if isinstance(each, Append)]
             for each in messages:
                 if isinstance(each, Begun):  # before the others were submitted
-                    self._begun, self._left = None, group
+                    self._begun, each.following = None, group
                     return each
         await self._encode_ahead(group)
         return Begun(group, self._begin(group))

@@ -229,8 +229,8 @@ MUTANTS: Final = (
         "a commit is decided where it is submitted although a round before it waits to go on",
         ("bank", "ring", "range_sums"),
         Coordinator.submit,
-        "self._idle and requests.is_empty and requests.may_pass_by()",
-        "self._idle and requests.may_pass_by()",
+        "self._readiness is IDLE and requests.is_empty and requests.may_pass_by()",
+        "self._readiness is IDLE and requests.may_pass_by()",
     ),
     _mutant(
         "answer_a_batch_whose_sync_failed",
@@ -255,7 +255,7 @@ MUTANTS: Final = (
         "rounds that the log writer's task takes together with the group of a batch are lost",
         ("sql_bank", "sql_keys"),
         LogWriter._next,
-        "self._begun, self._left = None, group",
-        "self._begun, self._left = None, group[1:]",
+        "self._begun, each.following = None, group",
+        "self._begun, each.following = None, group[1:]",
     ),
 )
