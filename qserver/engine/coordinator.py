@@ -184,7 +184,7 @@ class Coordinator:
         """Give each commit that wants a version of its own a round; return the others."""
         others = []
         for commit in commits:
-            if commit.transaction is not None and commit.transaction.alone:
+            if commit.transaction is not None and commit.transaction.own_version:
                 await run(self._commit([commit]), PAUSE)
             else:
                 others.append(commit)

@@ -45,7 +45,7 @@ def restore_version(
     """Write the contents of an older version."""
     transaction.request_id = request_id
     transaction.whole_catalog_seen = True
-    transaction.alone = True
+    transaction.own_version = True
     work = VersionRestore(old, bytes_most, transaction)
     now = transaction.snapshot.catalog
     work.note_positions()

@@ -19,7 +19,7 @@ from qserver.errors import QserverError
 from qserver.functions.context import STEPS_BETWEEN_PAUSES
 from qserver.query.affected import AffectedGuard, diff_of
 from qserver.query.cursor import END, Cursor, StatementSteps
-from qserver.query.idempotency import only_reads
+from qserver.query.idempotency import needs_a_change
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, slots_of
 from qserver.query.prepared_statement import PreparedStatement
@@ -115,7 +115,7 @@ def run_statements(
                 yield None
         request.changes = run.changes
         if request.once is not None and not run.changes:
-            raise only_reads()
+            raise needs_a_change()
         return results
     except (QserverError, NeedsSequenceValues) as error:
         error.statement = index

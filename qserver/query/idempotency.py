@@ -97,7 +97,7 @@ def too_long(size: int) -> ProgramLimitExceeded:
     )
 
 
-def only_reads() -> InvalidRequest:
+def needs_a_change() -> InvalidRequest:
     return InvalidRequest(
         "a request that only reads takes no Idempotency-Key",
         hint="Send it without: it changes no row and no definition.",

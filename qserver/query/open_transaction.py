@@ -223,14 +223,14 @@ class OpenTransaction:
 
     # --- statements that control it ---
 
-    def _control(self, alone: bool, node: ast.TransactionControl) -> StatementSteps:
+    def _control(self, is_single: bool, node: ast.TransactionControl) -> StatementSteps:
         kind, name = command_of(node)
         if kind is None:
             raise ActiveTransaction(
                 f"{node.kind.upper()} is not a statement of an open transaction",
                 hint="POST /v1/transaction/{id}/commit commits it.",
             )
-        if not alone:
+        if not is_single:
             raise FeatureNotSupported(
                 f"{node.kind.upper()} is a step of its own",
                 hint="Send it alone, and not as a dry run.",

@@ -54,7 +54,7 @@ from qserver.query.body import (
     run_and_undo,
     run_statements,
 )
-from qserver.query.idempotency import answered, only_reads, run_once, stored
+from qserver.query.idempotency import answered, needs_a_change, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.open_transaction import OpenTransaction
@@ -367,7 +367,7 @@ class SqlDatabase:
             if plan is None or plan.writes:
                 reads = False
         if reads and request.once is not None:
-            raise only_reads()
+            raise needs_a_change()
         if not options.is_plain:
             if options.dry_run:
                 reads, request.dry_run = False, True

@@ -88,7 +88,7 @@ class Transaction:
     """The request that wants it, for those who look at the log later."""
     definitions: tuple[Definitions, ...] = ()
     """The statements that have changed definitions, for the same."""
-    alone = False
+    own_version = False
     """Whether its version may hold no other transaction's writes."""
     rewritten: Mapping[int, int] = {}
     """Trees into which the rows of a table were moved, each with the tree where they were."""

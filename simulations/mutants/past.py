@@ -238,7 +238,7 @@ MUTANTS: Final = (
         "restore_beside_others",
         "a restore shares its version with transactions that commit at the same moment",
         HISTORY,
-        (edited(restore_version, "transaction.alone = True", "transaction.alone = False"),),
+        (edited(restore_version, "own_version = True", "own_version = False"),),
         shape=AT_ONCE,
     ),
     Mutant(

@@ -56,16 +56,16 @@ class FirstRows:
 
     def _kept(self, worth: Array, is_lasting: bool) -> Array | None:
         """Return the positions of keys that may be among the first."""
-        most, alone = self._most, self.order.alone
+        most, is_only = self._most, self.order.is_only
         kept = None
         if self._best is not None and len(self._best) == most:
             worst = self._best[-1]
-            kept = np.flatnonzero(worth < worst if alone else worth <= worst)
+            kept = np.flatnonzero(worth < worst if is_only else worth <= worst)
             worth = worth[kept]
         if len(worth) > most:
             worst = np.partition(worth, most - 1)[most - 1]
             better = np.flatnonzero(worth <= worst)
-            if alone and len(better) > most:
+            if is_only and len(better) > most:
                 better = _without_late_ties(worth, worst, better, most)
             worth = worth[better]
             kept = better if kept is None else kept[better]

@@ -90,10 +90,10 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """The first key of an ORDER BY; `alone` if there is no other."""
+    """The first key of an ORDER BY; `is_only` if there is no other."""
 
     program: Program
     key: int
     descending: bool
     nulls_first: bool
-    alone: bool
+    is_only: bool
