@@ -28,7 +28,7 @@ VECTOR_ROWS_MIN = 1024
 one by one."""
 
 COLUMN_VECTORS_BYTES_MAX = 256 * 1024 * 1024
-"""Bytes of column vectors that all pages in the process keep; those least recently used go."""
+"""Bytes of column vectors that all pages of a page cache keep; those least recently used go."""
 
 # --- shards, commits and the log -----------------------------------------------------------------
 

@@ -154,11 +154,14 @@ MUTABLE_DISPLAYS: Final = (
     ast.DictComp,
     ast.SetComp,
 )
-MUTABLE_MAKERS: Final = frozenset(
-    {"list", "dict", "set", "bytearray"}
-    | {f"collections.{name}" for name in ("defaultdict", "deque", "Counter", "OrderedDict")}
-    | {"itertools.count", "weakref.WeakKeyDictionary", "weakref.WeakValueDictionary"}
+MAKERS_OF_TABLES: Final = frozenset({"list", "dict", "set"})
+MAKERS_OF_STATE: Final = frozenset(
+    {f"collections.{name}" for name in ("defaultdict", "deque", "Counter", "OrderedDict")}
+    | {"bytearray", "itertools.count", "weakref.WeakKeyDictionary", "weakref.WeakValueDictionary"}
 )
+"""What they make is of use only if it changes."""
+OBJECTS_OF_MODULES: Final = frozenset({"qserver.storage.page.EMPTY"})
+"""Objects of classes that change theirs, though these never do: an unsaved page is not evicted."""
 EMPTY_WORDS: Final = frozenset({"utils", "util", "helpers", "common", "base", "manager", "misc"})
 
 
@@ -371,11 +374,31 @@ def no_mutable_state_in_modules(module: Module) -> Iterator[str]:
     for statement in _module_level(module.tree.body):
         for name, value in _assigned(statement):
             constant = name.isupper() or (name.startswith("__") and name.endswith("__"))
-            if not constant and _is_mutable(module, value):
+            maker = module.origin(value.func) if isinstance(value, ast.Call) else None
+            is_table = isinstance(value, MUTABLE_DISPLAYS) or maker in MAKERS_OF_TABLES
+            if maker in MAKERS_OF_STATE or (is_table and not constant):
                 yield module.at(statement.lineno, f"{name} is mutable state of a module")
     for node in module.nodes:
         if isinstance(node, ast.Global):
             yield module.at(node.lineno, f"global {', '.join(node.names)}: state of a module")
+
+
+def objects_of_modules_that_change(modules: Iterable[Module]) -> Iterator[str]:
+    """The same for objects of our own classes: those of which a method sets an attribute."""
+    modules = [module for module in modules if module.room in BELOW_WEB]
+    changing = {
+        f"{module.name}.{node.name}"
+        for module in modules
+        for node in module.nodes
+        if isinstance(node, ast.ClassDef) and _changes_itself(node)
+    }
+    for module in modules:
+        for statement in _module_level(module.tree.body):
+            for name, value in _assigned(statement):
+                maker = module.origin(value.func) if isinstance(value, ast.Call) else None
+                own = f"{module.name}.{name}" in OBJECTS_OF_MODULES
+                if not own and changing & {maker, f"{module.name}.{maker}"}:
+                    yield module.at(statement.lineno, f"{name} is mutable state of a module")
 
 
 def files_stay_small(module: Module) -> Iterator[str]:
@@ -508,7 +531,13 @@ def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
             yield name, value
 
 
-def _is_mutable(module: Module, value: ast.expr) -> bool:
-    if isinstance(value, ast.Call):
-        return module.origin(value.func) in MUTABLE_MAKERS
-    return isinstance(value, MUTABLE_DISPLAYS)
+def _changes_itself(node: ast.ClassDef) -> bool:
+    return any(
+        isinstance(part, ast.Attribute)
+        and isinstance(part.ctx, ast.Store)
+        and isinstance(part.value, ast.Name)
+        and part.value.id == "self"
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name != "__init__"
+        for part in ast.walk(method)
+    )

@@ -246,6 +246,7 @@ def test_no_generator_is_made_and_not_run() -> None:
         ("squares = [n * n for n in range(9)]", 1),
         ("try:\n    pass\nexcept ValueError:\n    seen = set()", 1),
         ("last = 0\ndef next_number():\n    global last\n    last += 1", 1),
+        ("from itertools import count\nNUMBERS = count(1)", 1),
         ("KEYWORDS = {'SELECT': 1}\n_PAIRS = [(1, 2)]\n__all__ = ['KEYWORDS']", 0),
         ("names = ('a', 'b')\nkinds = frozenset({1, 2})", 0),
         ("def fresh():\n    rows = []\n    return rows", 0),
@@ -257,6 +258,20 @@ def test_mutable_state_of_a_module_is_found(source: str, found: int) -> None:
     for path in ("qserver/values/types.py", "qserver/engine/shard.py"):
         assert len(complaints(rule, path, source)) == found
     assert complaints(rule, "qserver/benchmarks/clients.py", source) == []
+
+
+def test_an_object_of_a_module_that_changes_is_found() -> None:
+    assert list(house_rules.objects_of_modules_that_change(modules_of_the_tree())) == []
+    cache = "class Cache:\n    def __init__(self):\n        self.size = 0\n"
+    grows = f"{cache}    def add(self):\n        self.size += 1\n"
+    used = "from qserver.storage.a import Cache\nCACHE: Final = Cache()"
+    plain, there = Module("qserver/storage/a.py", cache), Module("qserver/engine/b.py", used)
+    assert list(house_rules.objects_of_modules_that_change([plain, there])) == []
+    here = Module("qserver/storage/a.py", f"{grows}HERE = Cache()")
+    assert list(house_rules.objects_of_modules_that_change([here, there])) == [
+        "qserver/storage/a.py:6: HERE is mutable state of a module",
+        "qserver/engine/b.py:2: CACHE is mutable state of a module",
+    ]
 
 
 def test_a_file_that_is_too_long_is_found() -> None:

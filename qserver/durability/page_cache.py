@@ -32,7 +32,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from qserver.durability.heap import trim
-from qserver.limits import CACHE_BYTES_DEFAULT, PAGE_ENTRIES_BUILT
+from qserver.limits import CACHE_BYTES_DEFAULT, COLUMN_VECTORS_BYTES_MAX, PAGE_ENTRIES_BUILT
+from qserver.storage.columns import VectorCache
 from qserver.storage.page import Branch, Leaf, Tree
 
 STEPS_OF_LOAD: Final = 64
@@ -125,6 +126,7 @@ class CacheStatistics(msgspec.Struct, frozen=True):
     """Bytes of pages that no checkpoint has saved yet."""
     bytes_statements: int
     """Bytes that statements and unread answers hold."""
+    bytes_vectors: int
     bytes_others: int
     """Bytes of what can be made again: vectors of columns, plans."""
     cached: int
@@ -150,7 +152,8 @@ class PageCache:
         self.histories: set[Histories] = set()
         """Those that hold older versions in memory: what they hold is not for pages."""
         self.users: list[User] = []
-        self.others: list[OtherCache] = []
+        self.vectors = VectorCache(min(COLUMN_VECTORS_BYTES_MAX, most // 4), self.make_room)
+        self.others: list[OtherCache] = [self.vectors]
         self._unsaved: dict[Unsaved, int] = {}
         self._line: OrderedDict[Tree, int] = OrderedDict()
         self._saved: dict[object, int] = {}
@@ -333,6 +336,7 @@ class PageCache:
             self.held,
             self.unsaved,
             sum([each.held for each in self.users]),
+            self.vectors.bytes,
             sum([each.bytes for each in self.others]),
             len(self._line),
             self.loads,

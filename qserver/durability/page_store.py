@@ -159,9 +159,6 @@ class LoggedPages:
     def note_copied(self, leaf: Leaf) -> None:
         self.copied += leaf.length
 
-    def make_room(self) -> None:
-        self.cache.make_room()
-
     # --- leases ---
 
     def new_lease(self, first: int, last: int | None = None) -> Lease:

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import trio
 
 from qserver.engine.collector import scan_in_turn
-from qserver.engine.turns import OWNER, Turns
+from qserver.engine.turns import OWNER, current_line
 from qserver.engine.yielding import yield_to_others
 
 PIECE_ENTRIES: Final = 1024
@@ -64,7 +64,6 @@ def _nothing() -> None:
 
 
 _heaps: Final = trio.lowlevel.RunVar[WeakKeyDictionary[Any, _Heap]]("heaps")
-_NOBODY: Final = Turns()
 
 
 def dispose(containers: Iterable[Any], freed: Freed = _nothing) -> None:
@@ -77,7 +76,7 @@ def dispose(containers: Iterable[Any], freed: Freed = _nothing) -> None:
     except LookupError:
         heaps = WeakKeyDictionary()
         _heaps.set(heaps)
-    owner = OWNER.get() or _NOBODY
+    owner = OWNER.get() or current_line().strangers
     heap = heaps.get(owner)
     if heap is None:
         heap = heaps[owner] = _Heap()

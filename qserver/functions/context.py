@@ -48,6 +48,8 @@ class PagePort(Protocol):
     """The context of the statement that is running: a load adds to its `work`."""
     loads: int
     """Pages loaded so far, by all statements."""
+    vectors: Any
+    """Bounds the vectors that pages keep: chunks get it."""
 
 
 class Context:

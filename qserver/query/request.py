@@ -8,7 +8,7 @@ function of snapshot and request.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
-from qserver.query.storage_quota import UNBOUNDED, StorageQuota
+from qserver.query.storage_quota import StorageQuota
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -54,7 +54,7 @@ class RequestEnvironment:
     pool: MemoryPool | None = None
     value_bytes_most: int = VALUE_BYTES_MAX
     pages: PageCache | None = None
-    quota: StorageQuota = UNBOUNDED
+    quota: StorageQuota = field(default_factory=StorageQuota)
 
     def request(
         self,

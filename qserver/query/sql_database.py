@@ -71,7 +71,7 @@ from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
-from qserver.query.storage_quota import UNBOUNDED, StorageQuota
+from qserver.query.storage_quota import StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
 from qserver.sql import Described, Given, is_heavy
@@ -93,7 +93,7 @@ class SqlDatabase:
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
-        quota: StorageQuota = UNBOUNDED,
+        quota: StorageQuota | None = None,
         plans: KeptPlans | None = None,
     ) -> None:
         self._database = database
@@ -110,7 +110,7 @@ class SqlDatabase:
             pool or MemoryPool(),
             value_bytes_most,
             database.page_cache,
-            quota,
+            quota or StorageQuota(),
         )
 
     @property

@@ -6,12 +6,12 @@ so that a full organization can remove rows.
 
 from __future__ import annotations
 
-from typing import Final
-
 from qserver.errors import DiskFull
 
 
 class StorageQuota:
+    """One that nobody sets is never full."""
+
     __slots__ = ("full", "refused")
 
     def __init__(self) -> None:
@@ -28,7 +28,3 @@ class StorageQuota:
 
     def __repr__(self) -> str:
         return "no room for more" if self.full is not None else "room for more"
-
-
-UNBOUNDED: Final = StorageQuota()
-"""For databases whose files nobody measures: it is never full."""

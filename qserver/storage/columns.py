@@ -3,9 +3,9 @@
     Branch of height 1 ──► columns {(2, integer): PageColumn}      about 3,000 rows below it
                                                   vector [8, 8, 3, …]
 
-A page never changes, so its vectors are never stale; they die with the page. `VectorCache` bounds
-the bytes of all vectors in the process: it holds columns weakly, and empties the least recently
-used.
+A page never changes, so its vectors are never stale; they die with the page. The `VectorCache` of
+the page cache bounds the bytes of all vectors: it holds columns weakly, and empties the least
+recently used.
 
 A scan yields a `Chunk` for a page of height 1. It yields plain rows for anything smaller, and where
 the transaction has writes of its own. Code that cannot use a chunk reads its rows.
@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 from weakref import ref
 
-from qserver.limits import COLUMN_VECTORS_BYTES_MAX, PAGE_ENTRIES_BUILT, VECTOR_ROWS_MIN
+from qserver.limits import PAGE_ENTRIES_BUILT, VECTOR_ROWS_MIN
 from qserver.storage.btree import LEAVES_OF_RUN, leaf_runs, value_runs
 from qserver.storage.page import Branch, Key, Leaf, Tree, Value, read_leaf
 from qserver.values.vector_families import ColumnVector
@@ -57,9 +57,10 @@ Columns: TypeAlias = dict[ColumnVector, PageColumn]
 class VectorCache:
     """Counts the bytes of all vectors, and empties columns when they exceed the bound."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, make_room: Callable[[], None] = lambda: None) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
+        self._make_room = make_room
         self._known: OrderedDict[int, tuple[ref[PageColumn], int]] = OrderedDict()
 
     @property
@@ -79,6 +80,7 @@ class VectorCache:
         self._known[number] = ref(column, died), column.size
         self.bytes += column.size
         self.shrink(self.bytes_max)
+        self._make_room()
 
     def clear(self) -> None:
         """Empty all columns."""
@@ -96,10 +98,6 @@ class VectorCache:
     def _remove(self, number: int) -> None:
         _, size = self._known.pop(number, (None, 0))
         self.bytes -= size
-
-
-VECTORS: Final = VectorCache(COLUMN_VECTORS_BYTES_MAX)
-"""The one cache of the process, as its memory is one."""
 
 
 class Chunk:
@@ -129,13 +127,15 @@ class Chunk:
         self.is_ready = False
         """Whether all columns that were prepared have vectors."""
 
-    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool = True) -> Iterator[None]:
-        """Find or fill these columns; yield between short steps.
+    def prepare(
+        self, columns: tuple[ColumnVector, ...], vectors: VectorCache | None, is_eager: bool = True
+    ) -> Iterator[None]:
+        """Find or fill these columns, if there is a cache; yield between short steps.
 
         Unless `is_eager`, a column is filled when it is wanted for the second time.
         """
         self.is_ready = False
-        if not VECTORS.bytes_max:
+        if vectors is None or not vectors.bytes_max:
             return
         kept = self._branch.columns
         if kept is None:
@@ -150,9 +150,10 @@ class Chunk:
                 yield from self._read()
                 if not column.is_filled:  # nor has another scan filled it meanwhile
                     self._fill(column, wanted)
+                    vectors.add(column)
                     yield
             if column.is_filled:
-                VECTORS.use(column)
+                vectors.use(column)
             column.is_wanted = True
             if column.vector is None:
                 is_ready = False
@@ -187,9 +188,6 @@ class Chunk:
         vector = column.vector = vector_of(values, wanted)
         column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
         column.is_filled = True
-        VECTORS.add(column)
-        if self._branch.store is not None:
-            self._branch.store.make_room()
 
     def forget_rows(self) -> None:
         """Drop the cached rows; a later reader reads them again."""

@@ -55,9 +55,6 @@ class PageStore(Protocol):
     def note_copied(self, leaf: Leaf) -> None:
         """Count the entries of a saved leaf that a new leaf shares, which pins them."""
 
-    def make_room(self) -> None:
-        """Evict what is not needed now: something else has grown."""
-
 
 # Pages hold no cycles of their own, so the cyclic collector need not track them.
 

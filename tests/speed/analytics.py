@@ -23,7 +23,6 @@ import duckdb
 
 from qserver.benchmarks.printing import line
 from qserver.query.sql_database import SqlDatabase
-from qserver.storage.columns import VECTORS
 from tests.speed.in_process import cpu_ms, cpu_ms_of, insert_texts, opened_duckdb
 
 ROUNDS = 5
@@ -168,10 +167,11 @@ async def compare(database: SqlDatabase, rows: int, write: Callable[[str], objec
 
 async def times_of(database: SqlDatabase, sql: str) -> list[float]:
     """By rows, for the first scan of pages, the second and a later one."""
-    most, VECTORS.bytes_max = VECTORS.bytes_max, 0
+    vectors = database.database.page_cache.vectors
+    most, vectors.bytes_max = vectors.bytes_max, 0
     times = [await cpu_ms_of(database, sql)]
-    VECTORS.bytes_max = most
-    VECTORS.clear()
+    vectors.bytes_max = most
+    vectors.clear()
     early = [await cpu_ms_of(database, sql) for _ in range(2)]
     later = [await cpu_ms_of(database, sql) for _ in range(3)]
     return [*times, *early, median(later)]

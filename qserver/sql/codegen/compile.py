@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import linecache
 import re
-from itertools import count
 from operator import itemgetter
 from typing import Any
 from weakref import finalize
@@ -64,8 +63,6 @@ COUNTED_CALLS = ("costly", "compute", "weigh")
 
 _NAMES = {name: re.compile(rf"\b{name}\b") for name in COUNTED_CALLS}
 """Finds calls, and names passed to functions of `apart`."""
-
-_NUMBERS = count(1)
 
 
 def compile_statement(
@@ -125,7 +122,7 @@ def _printed(
 
 def _function(text: str, namespace: dict[str, Any]) -> Any:
     """Compile a text. `linecache` drops the text when the function is collected."""
-    name = f"<statement {next(_NUMBERS)}>"
+    name = f"<statement {id(namespace)}>"  # no other one's while the function lives
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     exec(compile(text, name, "exec"), namespace)
     run = namespace.pop("run")  # avoids a reference cycle between namespace and function

@@ -7,7 +7,7 @@ table of the whole right side.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from qserver.functions.context import Context
 from qserver.sql.execution import Chunk
@@ -34,7 +34,9 @@ class RowChunk:
         self.filled = 0
         self.is_ready = False
 
-    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool) -> Iterator[None]:
+    def prepare(
+        self, columns: tuple[ColumnVector, ...], vectors: Any, is_eager: bool
+    ) -> Iterator[None]:
         from qserver.values.vectors import vector_of  # imports numpy
 
         for wanted in columns:

@@ -185,6 +185,7 @@ def _pages(
 ) -> Iterator[list[Row]]:
     """Yield the pages left for row code, and charge the context for the others."""
     batch: list[Chunk] = []
+    vectors = None if context.pages is None else context.pages.vectors
     rows, rows_max = 0, min(BATCH_ROWS_MAX, BATCH_STEPS_MAX * ROWS_OF_STEP // (steps + 1))
     for part in parts:
         if isinstance(part, list):
@@ -193,7 +194,7 @@ def _pages(
             yield part
             continue
         charged = 0
-        for _ in part.prepare(columns, is_eager):
+        for _ in part.prepare(columns, vectors, is_eager):
             context.work += (part.filled - charged) // VALUES_FILLED_OF_STEP
             charged = part.filled
             yield Matched()

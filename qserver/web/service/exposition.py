@@ -22,7 +22,6 @@ from qserver.control.open_transactions import OpenTransactionsStatistics
 from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
-from qserver.storage.columns import VECTORS
 from qserver.web.service.metrics import BUCKETS_SECONDS, Metrics, RouteMetrics
 
 
@@ -99,7 +98,9 @@ def server_text(
         yield GaugeMetricFamily("qserver_uptime_seconds", "Since the start", value=uptime_s)
         yield GaugeMetricFamily("qserver_databases_open", "Open now", value=len(databases))
         yield GaugeMetricFamily(
-            "qserver_column_vectors_bytes", "Column vectors that pages keep", value=VECTORS.bytes
+            "qserver_column_vectors_bytes",
+            "Column vectors that pages keep",
+            value=pages.bytes_vectors,
         )
         yield GaugeMetricFamily("qserver_live_queries", "Open now", value=live_queries)
         yield GaugeMetricFamily("qserver_feed_readers", "Reading now", value=feed_readers)

@@ -36,10 +36,9 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.http1 import Counters
-from qserver.limits import BODIES_BYTES_MAX, COLUMN_VECTORS_BYTES_MAX
+from qserver.limits import BODIES_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.storage.columns import VECTORS
 from qserver.web.service.machine import half_of_memory
 from qserver.web.service.metrics import Metrics
 from qserver.web.service.storage_test import storage_test
@@ -88,8 +87,6 @@ class Service:
         )
         self.bodies.make_room = self.pages.make_room
         self.pages.users += [self.memory, self.bodies]
-        VECTORS.bytes_max = min(COLUMN_VECTORS_BYTES_MAX, self.pages.most // 4)
-        self.pages.others.append(VECTORS)
         self.databases = Databases(
             logs,
             world,

@@ -66,7 +66,7 @@ async def test_a_transaction_sees_its_own_writes(seed: int) -> None:
                 with counted_chunks() as counts:
                     over_vectors = undone(database, [*changes, SUMS])
                 taken += counts["aggregated"]
-                with without_vectors():
+                with without_vectors(database):
                     assert undone(database, [*changes, SUMS]) == over_vectors
             assert taken > 10
 
