@@ -71,16 +71,33 @@ def is_heavy(given: Given) -> bool:
 def slots_in_steps(
     parameters: ParameterList, literals: Sequence[Any], given: Given, context: Context
 ) -> Generator[None, None, dict[int | str, Any]]:
-    """`ParameterList.slots` for heavy parameters."""
+    """`ParameterList.slots` for heavy parameters: long ones alone, short ones many at once."""
     all_bytes = 0
     slots: dict[int | str, Any] = dict(enumerate(literals))
-    for name, sql_type, value in parameters.matched(given):
-        size = yield from _weighed(value, context)
-        all_bytes += size
+    every = parameters.values(given)
+    for at in range(0, len(every), PART_VALUES):
+        here = slice(at, at + PART_VALUES)
+        values, types, converters = every[here], parameters.types[here], parameters.converters[here]
+        if any(map(_is_long, values)) or any(each.element for each in types):
+            for (name, _), sql_type, value in zip(converters, types, values, strict=True):
+                size = yield from _weighed(value, context)
+                all_bytes += size
+                if all_bytes > ROW_BYTES_MAX:
+                    raise refuse_size(all_bytes, ROW_BYTES_MAX)
+                slots[name] = yield from _converted(sql_type, value, context)
+            continue
+        all_bytes += sum([_short_bytes(value) for value in values])
         if all_bytes > ROW_BYTES_MAX:
             raise refuse_size(all_bytes, ROW_BYTES_MAX)
-        slots[name] = yield from _converted(sql_type, value, context)
+        for (name, convert), value in zip(converters, values, strict=True):
+            slots[name] = None if value is None else context.weigh(convert(value))
+        yield from _pause(context, _STEPS_OF_READING * len(values))
     return slots
+
+
+def _short_bytes(value: Any) -> int:
+    more = len(value) if type(value) is str else value.__sizeof__() * (type(value) is Decimal)
+    return CONTAINER_BYTES + ELEMENT_BYTES + int(more)
 
 
 def _pause(context: Context, steps: int) -> Generator[None, None, None]:

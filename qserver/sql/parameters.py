@@ -65,19 +65,11 @@ class ParameterList:
     def slots(self, literals: Sequence[Any], given: Given) -> dict[int | str, Any]:
         """Return literals and parameters of one execution, keyed for generated code."""
         slots: dict[int | str, Any] = dict(enumerate(literals))
-        for (slot, convert), value in zip(self.converters, self._values(given), strict=True):
+        for (slot, convert), value in zip(self.converters, self.values(given), strict=True):
             slots[slot] = None if value is None else convert(value)
         return slots
 
-    def matched(self, given: Given) -> list[tuple[str, SqlType, Any]]:
-        """Return slot, type and value of each parameter, for callers with their own conversion."""
-        values = self._values(given)
-        return [
-            (slot, sql_type, value)
-            for (slot, _), sql_type, value in zip(self.converters, self.types, values, strict=True)
-        ]
-
-    def _values(self, given: Given) -> Sequence[Any]:
+    def values(self, given: Given) -> Sequence[Any]:
         """Return the given values in the order of the parameters; refuse too many and too few."""
         if self.names:
             named = self._checked_names(given)
