@@ -4,6 +4,8 @@
     s LIKE ANY (ARRAY['a', … 'z'])
     a IN ($1, $2, … $900)
 
+    INSERT INTO t VALUES ($1, $2), ($3, $4), … ($899, $900)       rows of them: "parameter rows"
+
 A list of ten thousand is data, not language: it becomes one token, one node of the AST and one
 expression. A run is found only in the parentheses of IN and in the brackets of ARRAY, and behind a
 comma: the first item is a token like any other. Whatever is no plain item (a sign, a NULL, a cast,
@@ -43,6 +45,14 @@ def _pattern(item: str) -> re.Pattern[str]:
 
 _RUNS: Final = {kind: _pattern(item) for kind, item in _ITEMS.items()}
 _ITEM: Final = {kind: re.compile(item) for kind, item in _ITEMS.items()}
+
+
+def _rows_of(item: str) -> str:
+    row = rf"\({_SPACE}*+{item}(?:{_SPACE}*+,{_SPACE}*+{item})*+{_SPACE}*+\)"
+    return rf"{row}(?:{_SPACE}*+,{_SPACE}*+{row})++(?!{_SPACE}*+,)"
+
+
+_PARAMETER_ROWS: Final = re.compile(f"{_rows_of(_ITEMS['$'])}|{_rows_of(_ITEMS['?'])}")
 _BEGIN: Final = re.compile(rf"{_SPACE}*+(?=([0-9'$?]))")
 _KINDS: Final = {"'": "s", "$": "$", "?": "?"}
 # What was tried and is no run: it need not be tried again for each of its items.
@@ -69,7 +79,14 @@ def tokenize_with_runs(sql: str, start: int = 0, end: int | None = None) -> Iter
             yield token
             text = token.text
             count += 1
-            if text in ("(", "["):
+            if token.kind == "word" and text.lower() == "values":
+                rows = _rows_at(sql, token.start + len(text), stop)
+                if rows is not None:
+                    yield rows
+                    count += rows.text.count(",")
+                    tokens = tokenize(sql, rows.start + len(rows.text), stop)
+                    break
+            elif text in ("(", "["):
                 lists.append(_is_list(text, before, lists))
             elif text in (")", "]") and lists:
                 lists.pop()
@@ -89,6 +106,22 @@ def _is_list(sign: str, before: str, lists: list[bool]) -> bool:
     if sign == "(":
         return before.lower() == "in"
     return before.lower() == "array" or (bool(lists) and lists[-1] and before in ("[", ","))
+
+
+def _rows_at(sql: str, position: int, stop: int) -> Token | None:
+    """Return rows of VALUES that are consecutive parameters, each row as long as the first."""
+    first = sql.find("(", position, stop)
+    if first < 0 or sql[position:first].strip(" \t\n\r\f"):
+        return None
+    found = _PARAMETER_ROWS.match(sql, first, stop)
+    if found is None or found.group().count(",") < RUN_ITEMS_MIN:
+        return None
+    text = found.group()
+    widths = {row.count(",") for row in text.split("(")[1:-1]}
+    widths.add(text[text.rindex("(") :].count(",") + 1)
+    if len(widths) > 1 or ("$" in text and not _is_consecutive(text)):
+        return None
+    return Token("parameter rows", text, first)
 
 
 def _run_at(sql: str, position: int, stop: int) -> tuple[Token | None, int]:
@@ -113,7 +146,8 @@ def _is_consecutive(text: str) -> bool:
 
 
 def read_run(text: str) -> tuple[str, Sequence[Any]]:
-    """Return the kind of a run and its values: of `$1`, the numbers; of `?`, the signs."""
+    """Return the kind of a run, or of rows, and the values: of `$1`, the numbers; of `?`, signs."""
+    text = text.lstrip("( \t\n\r\f")
     kind = _KINDS.get(text[0]) or _kind_of_number(text[: text.index(",")].strip(" \t\n\r\f"))
     items = _ITEM[kind].findall(text)
     values: Sequence[Any] = items

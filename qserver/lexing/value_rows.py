@@ -41,7 +41,10 @@ _SAMPLE_LENGTH = 1024  # from which columns are taken to be what they are in the
 _TAIL_LENGTH = 4096  # what may follow the rows
 _ATTEMPTS_MAX = 8  # each may read the rest of the text, and a text may say VALUES very often
 
-_VALUES: Final = re.compile(rf"(?<!{lexer.PART})values{lexer.SPACE}*+(?=\()", re.IGNORECASE)
+# Rows that begin with a parameter have more than values.
+_VALUES: Final = re.compile(
+    rf"(?<!{lexer.PART})values{lexer.SPACE}*+(?=\((?!{lexer.SPACE}*+[$?:]))", re.IGNORECASE
+)
 _DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?!{lexer.PART})", re.IGNORECASE)
 _TWO_ROWS: Final = re.compile(rf"\){lexer.SPACE}*+,{lexer.SPACE}*+\(")
 # Spans from one place outside of strings and comments to another.

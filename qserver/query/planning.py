@@ -319,7 +319,11 @@ def make_plan(
     made = prepare(statement, literals, names, declared, given, rules, budget)
     if made.writes and names.system_tables:
         _refuse_system_tables(made.changed)
-    sizes = {table.id: snapshot.count(table.id) for table in made.compiled.tables}
+    sizes = {
+        table.id: snapshot.count(table.id)
+        for table in made.compiled.tables
+        if not made.writes or table.id in made.scanned
+    }
     return CachedPlan(made, catalog, names.found, sizes, system_tables=names.system_tables)
 
 

@@ -128,26 +128,18 @@ def _holds(sql_type: SqlType, value: int) -> bool:
     return -half <= value < half
 
 
-def types_of_values(given: Given) -> dict[int | str, SqlType | None]:
-    """Return `type_of_value` of every given value, by number or by name."""
+def type_of_given(given: Given, name: int | str) -> SqlType | None:
+    """Return `type_of_value` of a parameter, by its number or name."""
     if isinstance(given, Mapping):
-        return {name: type_of_value(value) for name, value in given.items()}
-    return {number: type_of_value(value) for number, value in enumerate(given or (), 1)}
+        return type_of_value(given.get(str(name)))
+    values = given or ()
+    is_there = isinstance(name, int) and name <= len(values)
+    return type_of_value(values[int(name) - 1]) if is_there else None
 
 
 def types_of(given: Given, names: tuple[int | str, ...]) -> tuple[SqlType | None, ...]:
     """Return `type_of_value` of some parameters, for the key of a plan that needs their types."""
-    if isinstance(given, Mapping):
-        return tuple([type_of_value(given.get(str(name))) for name in names])
-    values = given or ()
-    return tuple(
-        [
-            type_of_value(values[name - 1])
-            if isinstance(name, int) and name <= len(values)
-            else None
-            for name in names
-        ]
-    )
+    return tuple([type_of_given(given, name) for name in names])
 
 
 def _counted(count: int) -> str:
@@ -163,8 +155,10 @@ def parameter_list(types: Mapping[int | str, SqlType]) -> ParameterList:
         named = tuple((f":{name}", converter(types[name])) for name in names)
         return ParameterList(named, tuple(types[name] for name in names), tuple(names))
     count = numbers[-1] if numbers else 0
-    in_order = tuple(types.get(number, TEXT) for number in range(1, count + 1))
-    numbered = tuple((f"${n}", converter(each)) for n, each in enumerate(in_order, 1))
+    in_order = tuple([types.get(number, TEXT) for number in range(1, count + 1)])
+    known = {id(each): each for each in in_order}  # thousands have few types
+    converters = {number: converter(each) for number, each in known.items()}
+    numbered = tuple([(f"${n}", converters[id(each)]) for n, each in enumerate(in_order, 1)])
     return ParameterList(numbered, in_order)
 
 

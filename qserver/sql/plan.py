@@ -99,7 +99,8 @@ class Values:
     columns: tuple[OutputColumn, ...]
     repeated: bool = False
     rows: float = 1.0
-    slot: int | None = None  # the index of the literal with those rows
+    slot: int | range | None = None
+    """The index of the literal with those rows, or the numbers of the parameters in them."""
 
 
 @dataclass(frozen=True, slots=True)

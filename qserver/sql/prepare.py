@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from qserver.errors import StatementTooComplex
@@ -22,8 +23,8 @@ from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Apply, Slot, Slots
 from qserver.sql.folding import folded
 from qserver.sql.optimizer import RULES, Rule, optimize
-from qserver.sql.parameters import Given, ParameterList, parameter_list, types_of_values
-from qserver.sql.plan import Change, Delete, Select, Values
+from qserver.sql.parameters import Given, ParameterList, parameter_list, type_of_given
+from qserver.sql.plan import Change, Delete, Scan, Select, Values
 from qserver.sql.ports import CatalogPort
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.vectors.loading import load_for
@@ -67,6 +68,8 @@ class CompiledPlan:
     """Whether it changes tables whose foreign keys must be enforced."""
     changed: tuple[Table, ...] = ()
     """The tables that it changes."""
+    scanned: frozenset[int] = frozenset()
+    """The tables whose rows it looks for, by their ids: the plan depends on their sizes."""
 
 
 def only_reads(statement: ast.Statement) -> bool:
@@ -118,16 +121,19 @@ def prepare(
         bound.undecided,
         NODE_BYTES * len(nodes)
         + CHARACTER_BYTES * len(compiled.source)
-        + PARAMETER_BYTES * sum(node.count for node in nodes if _is_run_of_parameters(node)),
+        + PARAMETER_BYTES * sum(map(_parameters_in_run, nodes)),
         writes,
         grows=writes and any(map(_stores, nodes)),
         watched=writes and any(table.foreign_keys or table.referenced_by for table in bound.tables),
         changed=tuple([node.table for node in nodes if isinstance(node, Change)]),
+        scanned=frozenset([node.table.id for node in nodes if isinstance(node, Scan)]),
     )
 
 
-def _is_run_of_parameters(node: Any) -> bool:
-    return type(node) is Slots and isinstance(node.name, str)
+def _parameters_in_run(node: Any) -> int:
+    if type(node) is Slots and isinstance(node.name, str):
+        return node.count
+    return len(node.slot) if type(node) is Values and isinstance(node.slot, range) else 0
 
 
 def _stores(node: Any) -> bool:
@@ -169,7 +175,7 @@ def _bound(
 ) -> Bound:
     if declared is not None:
         return bind(statement, literals, catalog, declared, budget=budget)
-    found = bind(statement, literals, catalog, None, types_of_values(given), budget)
+    found = bind(statement, literals, catalog, None, partial(type_of_given, given), budget)
     if not found.parameters:
         return found
     again = bind(statement, literals, catalog, found.parameters, budget=budget)

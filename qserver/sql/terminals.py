@@ -204,7 +204,10 @@ class _Classifier:
                 case "rows":
                     self._add_rows(token)
                 case "run":
-                    self._add_run(token)
+                    run = self._run(token)
+                    self._add("RUN", run, token)
+                case "parameter rows":
+                    self._add_parameter_rows(token)
                 case "parameter":
                     self._add_parameter(index, token)
                 case "punctuation":
@@ -277,7 +280,8 @@ class _Classifier:
         self._source.literals.append(rows.values)
         self._source.kinds += f"({rows.kinds})"
 
-    def _add_run(self, token: Token) -> None:
+    def _run(self, token: Token) -> Run:
+        """Return the node of a run, whose items are counted as if they stood alone."""
         source, (kind, values) = self._source, read_run(token.text)
         count = len(values)
         source.runs = True
@@ -295,7 +299,22 @@ class _Classifier:
                 self._questions += count
             source.parameters.update(dict.fromkeys(range(number, number + count)))
             first = Parameter(number, position=token.start)
-        self._add("RUN", Run(first, count, position=token.start), token)
+        return Run(first, count, position=token.start)
+
+    def _add_parameter_rows(self, token: Token) -> None:
+        """Add the first row, and the mark that it stands for many."""
+        run = self._run(token)
+        first = run.first
+        assert isinstance(first, Parameter) and isinstance(first.name, int), "they have numbers"
+        for at, each in enumerate(tokenize(self._source.text, token.start)):
+            if each.kind == "parameter":
+                number = first.name + at // 2
+                self._add("PARAMETER", Parameter(number, position=each.start), each)
+            else:
+                self._add(_PUNCTUATION[each.text], each.text, each)
+            if each.text == ")":
+                break
+        self._add("REPEATED", run, token)
 
     def _add_parameter(self, index: int, token: Token) -> None:
         """Add `$1` or `?`; `?` is a JSON operator directly after an operand."""
@@ -389,6 +408,8 @@ def _word(token: Token) -> str:
             return "'"
         case "number" | "run":
             return "0"
+        case "parameter rows":
+            return "("
         case "quoted":
             return '"'
         case _:

@@ -65,3 +65,35 @@ def texts(draw: st.DrawFn, templates: tuple[str, ...] = TEMPLATES) -> str:
     parts = draw(st.sampled_from(templates)).split("{}")
     sort = draw(st.sampled_from((lists(), lists(), parameters(), st.just(items("?", 70)))))
     return parts[0] + "".join(draw(sort) + part for part in parts[1:])
+
+
+ROWS = (
+    "INSERT INTO w (k, n) VALUES {}",
+    "INSERT INTO w VALUES {} ON CONFLICT DO NOTHING",
+    "INSERT INTO w (k, s, c) VALUES {} RETURNING k, s, c, 'x' IN ('x', 'y')",
+    "INSERT INTO w (k, d) VALUES {} RETURNING k + $1",
+    "WITH x AS (SELECT $3::text) INSERT INTO w (k, s) VALUES {} RETURNING (TABLE x)",
+    "INSERT INTO w (k, s) OVERRIDING USER VALUE VALUES {}",
+    "SELECT * FROM (VALUES {}) AS v",
+    "INSERT INTO w (k, nothing) VALUES {}",
+    "INSERT INTO w (k) VALUES {}, (7)",
+    "VALUES {} ORDER BY 1",
+)
+
+
+@st.composite
+def parameter_rows(draw: st.DrawFn) -> str:
+    """Rows of VALUES that are parameters, now and then with something else among them."""
+    template = draw(st.sampled_from(ROWS))
+    width, count = draw(st.integers(1, 3)), draw(st.sampled_from((1, 2, 33, 66, 120)))
+    numbers = range(draw(st.sampled_from((1, 1, 2))), 1000)
+    rows = [[f"${numbers[at * width + n]}" for n in range(width)] for at in range(count)]
+    if "$" not in template and draw(st.booleans()):
+        rows = [["?"] * width for _ in range(count)]
+    if draw(st.integers(0, 3)) == 0:
+        odd = draw(
+            st.sampled_from((["$3"], ["1"], ["$1", "$2"], ["NULL"], ["DEFAULT"], ["$40000"]))
+        )
+        rows[draw(st.integers(0, count - 1))][-1:] = odd
+    comma = draw(st.sampled_from((",", ", ", " ,\n")))
+    return template.format(comma.join(f"({comma.join(row)} )" for row in rows))

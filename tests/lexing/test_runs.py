@@ -12,23 +12,22 @@ from qserver.lexing.lexer import Token, tokenize
 from qserver.lexing.literals import KIND_NAMES, read_literal
 from qserver.lexing.runs import RUN_ITEMS_MIN, read_run, tokenize_with_runs
 from tests.known_work import calls_of
-from tests.lexing.long_lists import items, texts
+from tests.lexing.long_lists import items, parameter_rows, texts
 
 
 def spelled_out(tokens: list[Token]) -> list[Token]:
     found: list[Token] = []
     for token in tokens:
-        if token.kind != "run":
+        if token.kind not in ("run", "parameter rows"):
             found.append(token)
             continue
         inside = list(tokenize(token.text))
-        assert len(inside[0::2]) >= RUN_ITEMS_MIN
-        assert {each.text for each in inside[1::2]} == {","}
+        assert len(inside) >= 2 * RUN_ITEMS_MIN - 1
         found += [each._replace(start=each.start + token.start) for each in inside]
     return found
 
 
-@given(texts())
+@given(texts() | parameter_rows())
 @example("SELECT a FROM t WHERE a IN (0, " + items("1", 64) + ")")
 @settings(max_examples=60, deadline=None)
 def test_a_text_has_the_same_tokens_with_runs_and_without(sql: str) -> None:
@@ -69,6 +68,17 @@ def test_a_long_list_is_a_run_behind_its_first_item() -> None:
     parameters = ", ".join(f"${number}" for number in range(1, 66))
     assert kinds(f"a IN ({parameters})").count("run") == 1
     assert "run" not in kinds(f"a IN ({parameters.replace('$40', '$41')})")
+
+
+def test_rows_of_consecutive_parameters_are_one_token() -> None:
+    pairs = ", ".join(f"(${number}, ${number + 1})" for number in range(1, 99, 2))
+    assert kinds(f"INSERT INTO t VALUES {pairs} RETURNING a")[4:] == [
+        "parameter rows",
+        "word",
+        "word",
+    ]
+    for other in (pairs.replace("$9,", "$8,"), pairs + ", ($99)", pairs.replace("($5", "(5")):
+        assert "parameter rows" not in kinds(f"INSERT INTO t VALUES {other}")
 
 
 def test_only_lists_of_in_and_array_have_runs() -> None:

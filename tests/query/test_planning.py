@@ -111,6 +111,7 @@ LONG = {
     "10,000 columns": ("SELECT {id + #} FROM t", 10_000),
     "1,600 columns": ("SELECT {id + #} FROM t", 1600),
     "all parameters": ("SELECT 1 FROM t WHERE id IN ({?})", PARAMETERS_MAX),
+    "rows of parameters": ("INSERT INTO t (id) VALUES {(?)}", PARAMETERS_MAX),
     "500 windows": ("SELECT {sum(a) OVER (ORDER BY a + #)} FROM t", 500),
     "CUBE of 12": ("SELECT 1 FROM t GROUP BY CUBE ({a + #})", 12),
     "CUBE of 13": ("SELECT 1 FROM t GROUP BY CUBE ({a + #})", 13),

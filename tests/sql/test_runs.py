@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -31,7 +31,7 @@ from qserver.sql.parser import parse
 from qserver.sql.positions import locate, nodes_of
 from qserver.storage.transaction import Transaction
 from tests.known_work import calls_of
-from tests.lexing.long_lists import TEMPLATES, items, texts
+from tests.lexing.long_lists import TEMPLATES, items, parameter_rows, texts
 from tests.sql.databases import NOON, opened_sql
 from tests.sql.test_parameterized_execution import SETUP
 
@@ -65,13 +65,24 @@ def spelled_out(node: Any, text: str) -> Any:
         return tuple(found)
     if not is_dataclass(node) or isinstance(node, type):
         return node
+    if isinstance(node, ast.Values) and isinstance(node.slot, ast.Run):
+        places = [
+            each.start for each in tokenize(text, node.slot.position) if each.kind == "parameter"
+        ]
+        first, width = node.slot.first, len(node.rows[0])
+        assert isinstance(first, ast.Parameter) and isinstance(first.name, int)
+        every = [
+            ast.Parameter(first.name + at, position=places[at]) for at in range(node.slot.count)
+        ]
+        rows = tuple(zip(*[iter(every)] * width, strict=True))
+        return replace(node, rows=rows, repeated=False, slot=None)
     changes = {
         each.name: spelled_out(getattr(node, each.name), text) for each in fields(node) if each.init
     }
     return replace(node, **changes)
 
 
-@given(texts())
+@given(texts() | parameter_rows())
 @settings(max_examples=60, deadline=None)
 def test_a_statement_has_the_same_ast_with_runs_and_without(sql: str) -> None:
     def parsed(runs: bool) -> Any:
@@ -123,24 +134,63 @@ def long_way(database: SqlDatabase, sql: str, given: Given) -> Any:
 PLANNED = tuple(each for each in TEMPLATES if not each.startswith(("EXPLAIN", "CREATE")))
 
 
+TABLE = """CREATE TABLE w (k INT PRIMARY KEY, n NUMERIC(6, 2) NOT NULL DEFAULT 1, s TEXT, d DATE,
+    c VARCHAR(3) DEFAULT 'c')"""
+
+
 async def compare(sql: str, values: list[Any]) -> None:
     async with opened_sql() as database:
-        for each in SETUP:
+        for each in (*SETUP, TABLE):
             await database.execute(each)
         numbers = [int(each) for each in re.findall(r"\$([0-9]+)", sql)]
         count = max(numbers, default=0) or sql.count("?")
         given = [values[at % len(values)] for at in range(min(count, 1000))] or None
-        assert await short_way(database, sql, given) == long_way(database, sql, given)
+        expected = long_way(database, sql, given)
+        for _ in range(2 if "INSERT" not in sql else 1):
+            assert await short_way(database, sql, given) == expected
 
 
 VALUES = st.lists(st.sampled_from((1, 3, 7, 2**40, 1.5, None, "1", "x", "it's", True)), min_size=1)
 
 
+EIGHTY = ", ".join(f"${number}" for number in range(1, 81))
+TWOS = items("'2'", 70)
+PATTERNS = items("'%t_s'", 1500)
+
+
 @given(texts(PLANNED), VALUES)
-@example(f"SELECT a FROM t WHERE a IN ('1', {items(chr(39) + '2' + chr(39), 70)}, 'x')", [1])
+@example(f"SELECT a FROM t WHERE a IN ('1', {TWOS}, 'x')", [1])
+@example(f"SELECT a FROM t WHERE a IN ('1', {TWOS}, 'x') AND nothing = 1", [1])
+@example(f"SELECT a FROM t WHERE s = $2 AND b IN ({EIGHTY})", [1])
+@example(f"SELECT a FROM t WHERE b IN ({EIGHTY}) AND s = $2", [1, 2])
+@example(f"SELECT 1 WHERE $1 IN ({EIGHTY})", [1, 2.5, "x", None])
+@example(f"SELECT CASE a WHEN 99 THEN ARRAY[1, {items('70000', 70)}]::smallint[] END FROM t", [1])
+@example(f"SELECT a FROM t WHERE b = $2 AND n IN ({EIGHTY})", [1.5, 1])
+@example(f"SELECT 1 WHERE $1 IN ({EIGHTY})", [1, 2, 2.5])
+@example(f"SELECT a FROM t WHERE s LIKE ANY (ARRAY['x', {PATTERNS}])", [1])
 @settings(max_examples=40, deadline=None)
 def test_a_statement_answers_the_same_with_runs_and_without(sql: str, values: list[Any]) -> None:
     trio.run(compare, sql, values)
+
+
+KEYS = st.sampled_from((range(1, 1000), [1, 2], ["4", 5, None, 7], [1, "abc"], [1, "abcd", 2]))
+
+
+@given(parameter_rows(), KEYS)
+@settings(max_examples=40, deadline=None)
+def test_rows_of_parameters_answer_the_same_as_rows_one_by_one(
+    sql: str, values: Sequence[Any]
+) -> None:
+    trio.run(compare, sql, list(values))
+
+
+async def test_the_plan_of_an_insert_does_not_depend_on_the_size_of_its_table() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE w (k INT)")
+        sql = "INSERT INTO w VALUES " + ", ".join(f"(${number})" for number in range(1, 301))
+        for _ in range(5):
+            await database.execute(sql, list(range(300)))
+        assert database.statistics().invalidated == 0
 
 
 @pytest.mark.parametrize("list_of", ["a IN (0, {})", "a < ANY (ARRAY[0, {}])", "ARRAY[0, {}] = v"])

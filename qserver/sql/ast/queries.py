@@ -9,7 +9,7 @@ from qserver.sql.ast.expressions import Node
 
 if TYPE_CHECKING:
     from qserver.sql.ast import Statement
-    from qserver.sql.ast.expressions import Call, Expression, OrderItem, TypeName, Window
+    from qserver.sql.ast.expressions import Call, Expression, OrderItem, Run, TypeName, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,12 @@ class Select(Node):
 @dataclass(frozen=True, slots=True)
 class Values(Node):
     """VALUES lists. `repeated`: the one row stands for all rows of the statement, whose literals
-    come as a list of tuples, the literal with the index `slot`; see `parameterize`."""
+    come as a list of tuples, the literal with the index `slot`; see `parameterize`. Or its items
+    are parameters, the first ones of the run `slot`, which has those of all rows."""
 
     rows: tuple[tuple[Expression, ...], ...]
     repeated: bool = False
-    slot: int | None = None
+    slot: int | Run | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,14 +76,14 @@ class Binding:
         expression_binders: Mapping[type, ExpressionBinder],
         prepare_query: Callable[..., Prepared],
         bind_change: Callable[..., Change],
-        suggested: Mapping[int | str, SqlType | None],
+        suggested: Callable[[int | str], SqlType | None],
         budget: StepBudget | None = None,
         stars: dict[int, str] | None = None,
     ) -> None:
         self.catalog = catalog
         self.declared = parameters
         self.suggested = suggested
-        """The types of the values given for parameters, if the values determine types."""
+        """Returns the type of the value given for a parameter, if the value determines it."""
         self.undecided: set[int | str] = set()
         """Parameters whose type only their value decides."""
         self.inferred: dict[int | str, SqlType] = {}
@@ -176,11 +176,11 @@ class Binding:
             return Slot(label, self.inferred[name], None, nullable=True)
         return Unknown(label, position)
 
-    def parameters_alike(self, first: int, count: int) -> bool:
-        """Tell whether consecutive parameters have one type, or none yet."""
-        names = range(first, first + count)
+    def parameters_alike(self, names: range) -> bool:
+        """Tell whether these parameters have one type, or none yet."""
+        self.budget.spend(len(names) // 8)
         known = self.inferred if self.declared is None else self.declared
-        sql_type = known.get(first)
+        sql_type = known.get(names[0])
         if any(known.get(name) is not sql_type for name in names):
             return False
         if sql_type is not None:
@@ -192,7 +192,7 @@ class Binding:
         """Return the type of a parameter's value, if the context does not determine it."""
         name = _name(label)
         self.undecided.add(name)
-        return self.suggested.get(name)
+        return self.suggested(name)
 
     def infer(self, label: str, sql_type: SqlType, count: int = 1) -> Slot:
         """Give a parameter, and those of a run behind it, the type of its first use."""

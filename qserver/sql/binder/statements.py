@@ -6,9 +6,8 @@ see `table_expressions`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from qserver.errors import StatementError
 from qserver.sql import ast
@@ -29,7 +28,10 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 Parameters = Mapping[int | str, SqlType | None]
-NOTHING_SUGGESTED: Final[Parameters] = {}
+
+
+def _nothing_suggested(_: int | str) -> None:
+    """No values are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,12 @@ def bind(
     literals: Literals,
     catalog: CatalogPort,
     parameters: Parameters | None = None,
-    suggested: Parameters = NOTHING_SUGGESTED,
+    suggested: Callable[[int | str], SqlType | None] = _nothing_suggested,
     budget: StepBudget | None = None,
     stars: dict[int, str] | None = None,
 ) -> Bound:
     """Bind a statement. Without `parameters` their types are inferred; with them, a type of None is
-    inferred, and a missing one is an error. `suggested` are the types of the given values, for
+    inferred, and a missing one is an error. `suggested` tells the types of given values, for
     parameters whose type the statement does not determine. `stars` gets the columns that stars
     stand for, see `Binding`."""
     binding = Binding(

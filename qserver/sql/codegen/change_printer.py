@@ -26,7 +26,7 @@ from qserver.sql.codegen.long_values import values_given_once
 from qserver.sql.codegen.materialize import pattern
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import pages_of, refuse_null
-from qserver.sql.codegen.value_lists import is_given
+from qserver.sql.codegen.value_lists import is_given, rows_given
 from qserver.sql.expressions import Column, Expression
 from qserver.sql.plan import Change
 from qserver.sql.walk import everything, output_sources
@@ -98,7 +98,8 @@ class ChangePrinter:
         assert isinstance(statement.plan, plan.Values)
         line, page, row = self.source.line, self.source.fresh("page"), self.source.fresh("r")
         self.source.name("pages_of", pages_of)
-        rows = f"pages_of(slots[{statement.plan.slot}], {ROWS_INSERTED_AT_ONCE})"
+        given = rows_given(self.pipeline, statement.plan)
+        rows = f"pages_of({given}, {ROWS_INSERTED_AT_ONCE})"
         with self.source.block(f"for {page} in {rows}:"):
             self.pipeline.charge_rows(f"len({page})")
             doubtful = self._doubtful(statement.table, statement.values, row)

@@ -222,6 +222,14 @@ def _at(reader: MomentReader, context: Any, value: Any) -> Any:
     return reader.at(value, context)
 
 
+def rows_of_parameters(
+    slots: Mapping[int | str, Any], numbers: range, width: int
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a VALUES list whose items are consecutive parameters."""
+    values = iter([slots[f"${number}"] for number in numbers])
+    return list(zip(*[values] * width, strict=True))
+
+
 def unreadable(
     rows: Sequence[Sequence[Any]],
     row: Sequence[Any],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 
 from qserver.errors import QserverError
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
-from qserver.sql.codegen.runtime import unreadable
+from qserver.sql.codegen.runtime import rows_of_parameters, unreadable
 from qserver.sql.expressions import Slot
 
 _ROW_OF_SLOTS = re.compile(r"\(\*made\[(\d+):(\d+)\],\)|\(made\[(\d+)\],\)")
@@ -57,21 +58,31 @@ def is_given(node: plan.Values) -> bool:
     )
 
 
+def rows_given(pipeline: Pipeline, node: plan.Values) -> str:
+    """Return the code of the rows of a parameterized list, or of those made of parameters."""
+    if not isinstance(node.slot, range):
+        return f"slots[{node.slot}]"
+    pipeline.source.name("rows_of_parameters", rows_of_parameters)
+    return f"rows_of_parameters(slots, {node.slot!r}, {len(node.items[0])})"
+
+
 def _repeated_values(
     pipeline: Pipeline, node: plan.Values, rows: RowVariables, consume: Consumer
 ) -> None:
     """Print the loop over a parameterized list: its slots are positions in a row of literals."""
     (item,) = node.items
     if is_given(node):
-        pipeline.loop(node.source, f"slots[{node.slot}]", rows, consume, len(item))
+        pipeline.loop(node.source, rows_given(pipeline, node), rows, consume, len(item))
         return
     given, row = pipeline.source.fresh("given"), pipeline.source.fresh("r")
-    with pipeline.loop_by_pages(given, f"slots[{node.slot}]"):
-        with pipeline.source.block("try:"):
+    with pipeline.loop_by_pages(given, rows_given(pipeline, node)):
+        is_literal = isinstance(node.slot, int)
+        with pipeline.source.block("try:") if is_literal else nullcontext():
             pipeline.printer.row_of_literals = given
             pipeline.source.line(f"{row} = {pipeline.printer.values(item, rows)}")
             pipeline.printer.row_of_literals = None
-        _say_which_value(pipeline, node, given)
+        if is_literal:
+            _say_which_value(pipeline, node, given)
         consume(rows.with_row(node.source, row, len(item)))
 
 

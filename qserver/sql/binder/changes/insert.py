@@ -34,7 +34,12 @@ from qserver.sql.binder.expressions.part_assignment import (
     with_part,
 )
 from qserver.sql.binder.expressions.subqueries import column_at
-from qserver.sql.binder.expressions.value_lists import check_lengths, for_rows
+from qserver.sql.binder.expressions.value_lists import (
+    check_lengths,
+    for_rows,
+    parameters_of_rows,
+    slot_of,
+)
 from qserver.sql.binder.names.relations import relation_of_table
 from qserver.sql.binder.names.scope import Scope, leftmost
 from qserver.sql.binder.tables.common_tables import with_common_tables, with_tables
@@ -42,7 +47,7 @@ from qserver.sql.binder.tables.table_expressions import (
     generated_values,
     has_generated,
 )
-from qserver.sql.expressions import Column, Constant, Expression
+from qserver.sql.expressions import Column, Constant, Expression, RunRefused
 from qserver.sql.folding import is_constant
 from qserver.sql.plan import Insert, OneRow, OutputColumn, Plan, Project, Values
 from qserver.sql.walk import is_volatile
@@ -157,6 +162,11 @@ def _from_values(scope: Scope, target: Target, node: ast.Insert, rows: ast.Value
         n for n in range(len(first)) if all(isinstance(row[n], ast.Default) for row in rows.rows)
     )
     targets = _places(target, node, [leftmost(item) for item in first], defaults)
+    slot = slot_of(rows)
+    if isinstance(slot, range) and not all(
+        scope.binding.parameters_alike(slot[at :: len(first)]) for at in range(len(first))
+    ):
+        raise RunRefused
     inner = for_rows(scope.inside(), rows)
     inner.level.entries.append(relation_of_table(table.name, 0, table))  # for errors only
     items = tuple(
@@ -170,6 +180,8 @@ def _from_values(scope: Scope, target: Target, node: ast.Insert, rows: ast.Value
             for row in rows.rows
         ]
     )
+    if isinstance(slot, range):
+        items = (tuple(parameters_of_rows(scope.binding, items[0], slot)),)
     source = scope.binding.new_source()
     columns = tuple(
         [
@@ -179,7 +191,7 @@ def _from_values(scope: Scope, target: Target, node: ast.Insert, rows: ast.Value
             for n, place in enumerate(targets)
         ]
     )
-    plan = Values(source, items, columns, rows.repeated, float(len(items)), rows.slot)
+    plan = Values(source, items, columns, rows.repeated, float(len(items)), slot)
     valued = {place.at for n, place in enumerate(targets) if n not in defaults}
     found: dict[int, Expression] = {
         n: Column(source, n, column.type, column.nullable, column.name)

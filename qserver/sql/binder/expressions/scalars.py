@@ -96,7 +96,7 @@ def bind_item(scope: Scope, node: ast.Expression) -> Operand:
     if not isinstance(node, ast.Run):
         return scope.bind(node)
     name = node.first.name if isinstance(node.first, ast.Parameter) else None
-    if isinstance(name, int) and not scope.binding.parameters_alike(name, node.count):
+    if isinstance(name, int) and not scope.binding.parameters_alike(range(name, name + node.count)):
         raise RunRefused
     first = scope.bind(node.first)
     if isinstance(first, Unknown) and first.text is None:

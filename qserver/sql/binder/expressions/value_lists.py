@@ -8,6 +8,7 @@ from typing import Any
 
 from qserver.errors import SqlSyntaxError
 from qserver.sql import ast
+from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.expressions.coercion import implicit, shared_type, type_of_values
 from qserver.sql.binder.expressions.literals import RepeatedLiterals
@@ -15,7 +16,7 @@ from qserver.sql.binder.expressions.operands import Operand, Unknown
 from qserver.sql.binder.expressions.prepared import Finished, Prepared, PreparedColumn
 from qserver.sql.binder.expressions.scalars import LITERAL_TYPES
 from qserver.sql.binder.names.scope import Scope, leftmost
-from qserver.sql.expressions import Constant, Expression
+from qserver.sql.expressions import Constant, Expression, RunRefused, Slot
 from qserver.sql.plan import OutputColumn, Values
 from qserver.values.types import UNKNOWN, SqlType
 
@@ -32,7 +33,33 @@ def for_rows(scope: Scope, node: ast.Values) -> Scope:
     return replace(scope, literals=RepeatedLiterals()) if node.repeated else scope
 
 
+def slot_of(node: ast.Values) -> int | range | None:
+    """Return the literal that has the repeated rows, or the numbers of their parameters."""
+    if not isinstance(node.slot, ast.Run):
+        return node.slot
+    first = node.slot.first
+    assert isinstance(first, ast.Parameter) and isinstance(first.name, int)
+    return range(first.name, first.name + node.slot.count)
+
+
+def parameters_of_rows(binding: Binding, row: Sequence[Expression], names: range) -> list[Slot]:
+    """Return the row of a repeated VALUES whose items are parameters: the first ones of `names`.
+
+    All parameters of a column have the type of the first.
+    """
+    found: list[Slot] = []
+    for at, item in enumerate(row):
+        of_column = names[at :: len(row)]
+        if type(item) is not Slot or item.name != f"${of_column[0]}":
+            raise RunRefused
+        binding.inferred.update(dict.fromkeys(of_column, binding.inferred[of_column[0]]))
+        found.append(replace(item, name=at))
+    return found
+
+
 def prepare_values(scope: Scope, node: ast.Values) -> Prepared:
+    if isinstance(node.slot, ast.Run):
+        raise RunRefused  # each of the parameters may have another type
     check_lengths(node)
     scope.level.clause = Clause.VALUES
     if node.repeated and scope.literals.fixed:
@@ -58,7 +85,7 @@ def prepare_values(scope: Scope, node: ast.Values) -> Prepared:
 
 def _spelled_out(scope: Scope, node: ast.Values) -> list[list[Operand]]:
     """Return all rows of a definition, whose literals are known."""
-    assert node.slot is not None, "rows that stand for others have a slot"
+    assert isinstance(node.slot, int), "rows of literals have a slot"
     kinds = [item for item in node.rows[0] if isinstance(item, ast.Literal)]
     assert len(kinds) == len(node.rows[0]), "and are made of literals only"
     return [
@@ -104,7 +131,7 @@ def _finished(
     )
     source = binding.new_source()
     return Finished(
-        Values(source, tuple(items), columns, node.repeated, float(len(items)), node.slot),
+        Values(source, tuple(items), columns, node.repeated, float(len(items)), slot_of(node)),
         source,
         columns,
     )
