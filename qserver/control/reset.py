@@ -7,8 +7,6 @@ stay.
 
 from __future__ import annotations
 
-from functools import partial
-
 from qserver.control.access import Access
 from qserver.control.records import Grant, ResetReport
 from qserver.control.requests import require
@@ -43,16 +41,15 @@ class Reset:
             except NotFound:
                 continue  # it was deleted meanwhile
             with opened:
-                outcome = await opened.database.transact(partial(wipe, request_id=request_id))
+                outcome = await opened.database.transact(wipe, request_id=request_id)
             databases += 1
             tables += outcome.result[0]
             deleted += outcome.result[1]
         return ResetReport(databases, tables, deleted)
 
 
-def wipe(transaction: Transaction, request_id: str | None = None) -> tuple[int, int]:
+def wipe(transaction: Transaction) -> tuple[int, int]:
     """Remove every definition; return the number of tables and of their rows."""
-    transaction.request_id = request_id
     rows = 0
     catalog = transaction.catalog
     for name, definition in catalog.others.items():

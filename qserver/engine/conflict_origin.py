@@ -60,13 +60,15 @@ class Writers:
         """Each with its size."""
         self._size = 0
 
-    def note(self, version: int, transactions: Sequence[Transaction]) -> None:
-        """Remember the transactions of a version, in order."""
+    def note(
+        self, version: int, transactions: Sequence[Transaction], requests: Sequence[str | None]
+    ) -> None:
+        """Remember the transactions of a version, in order, and the requests that wanted them."""
         written = []
         size = len(transactions)
-        for each in transactions:
+        for each, request_id in zip(transactions, requests, strict=True):
             keys = {tree: tuple(changes) for tree, changes in each.writes.items()}
-            written.append(Written(each.request_id, keys, frozenset(each.catalog_changes)))
+            written.append(Written(request_id, keys, frozenset(each.catalog_changes)))
             size += count_changes(each.writes)
         self._versions[version] = size, written
         self._size += size

@@ -292,11 +292,13 @@ class Coordinator:
             for part, conflict in zip(parts[vote.shard], vote.conflicts, strict=True):
                 conflicts[part.position] = conflicts[part.position] or conflict
         winners: list[Transaction] = []
+        requests: list[str | None] = []
         answers: Answers = []
         committed = Committed(self.versions.newest.version + 1)
         for commit, conflict in zip(commits, conflicts, strict=True):
             if conflict is None:
                 winners.append(commit.transaction)  # type: ignore[arg-type]  # it was tried
+                requests.append(commit.request_id)
                 answers.append((commit.reply, committed))
         installed = yield from self._second_phase(votes, conflicts, parts)
         if winners:
@@ -304,8 +306,7 @@ class Coordinator:
             redefining = [winner for winner in winners if winner.changes_catalog]
             self._commits += len(winners)
             if len(winners) > 1:
-                self.writers.note(committed.version, winners)
-            requests = [winner.request_id for winner in winners if winner.request_id is not None]
+                self.writers.note(committed.version, winners, requests)
             yield from self._publish(installed, deltas, redefining, answers, requests)
         return conflicts
 
@@ -393,6 +394,7 @@ class Coordinator:
         writes: Writes = {}
         answers: Answers = []
         writers: list[Transaction] = []
+        requests: list[str | None] = []
         for count, commit in enumerate(commits, start=1):
             transaction = Transaction(snapshot, writes)
             answer = self.run_work(commit, transaction)
@@ -403,6 +405,7 @@ class Coordinator:
                 else:
                     yield from merge_writes(writes, transaction.writes)
                 writers.append(transaction)
+                requests.append(commit.request_id)
             if count % WORK_BEFORE_YIELDING == 0 and count < len(commits):
                 yield None
         if not writers:
@@ -416,8 +419,7 @@ class Coordinator:
         )
         self._commits += len(writers)
         if len(writers) > 1:
-            self.writers.note(snapshot.version + 1, writers)
-        requests = [each.request_id for each in writers if each.request_id is not None]
+            self.writers.note(snapshot.version + 1, writers, requests)
         installed = yield from self._second_phase(votes, [], {})
         yield from self._publish(installed, [writes], (), answers, requests)
 
@@ -457,7 +459,7 @@ class Coordinator:
         deltas: Sequence[Writes],
         redefining: Iterable[Transaction],
         answers: Answers,
-        requests: list[str],
+        requests: list[str | None],
     ) -> Round[None]:
         """Make the next snapshot the newest, and hand the round to the log."""
         writes: Writes = {}
@@ -486,7 +488,7 @@ class Coordinator:
         writes: Writes,
         redefining: Iterable[Transaction],
         answers: Answers,
-        requests: list[str],
+        requests: list[str | None],
     ) -> tuple[Snapshot, Append, dict[int, Own]]:
         """Return the next snapshot, its log record, and changes of range ownership by shard."""
         newest = self.versions.newest
@@ -513,7 +515,13 @@ class Coordinator:
             newest.lease,
         )
         append = Append(
-            snapshot, writes, dropped, catalog_changes, tuple(answers), requests, definitions
+            snapshot,
+            writes,
+            dropped,
+            catalog_changes,
+            tuple(answers),
+            [each for each in requests if each is not None],
+            definitions,
         )
         return snapshot, append, moves
 

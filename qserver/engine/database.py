@@ -325,23 +325,33 @@ class Database:
         return self
 
     async def transact(
-        self, work: Work, *, max_retries: int = RETRIES_DEFAULT, deadline: float = FOREVER
+        self,
+        work: Work,
+        *,
+        max_retries: int = RETRIES_DEFAULT,
+        deadline: float = FOREVER,
+        request_id: str | None = None,
     ) -> Outcome:
         """Run work and commit its writes; see `Gateway.transact`."""
-        steps = self._gateway.transact(work, max_retries, deadline)
+        steps = self.transacting(work, max_retries, deadline, False, request_id)
         return await run(steps)  # type: ignore[no-any-return]
 
     def transacting(
-        self, work: Work, max_retries: int, deadline: float, untried: bool
+        self,
+        work: Work,
+        max_retries: int,
+        deadline: float,
+        untried: bool,
+        request_id: str | None = None,
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of `transact`, as part of other work."""
-        return self._gateway.transact(work, max_retries, deadline, untried)
+        return self._gateway.transact(work, max_retries, deadline, untried, None, request_id)
 
     def committing(
-        self, transaction: Transaction, deadline: float
+        self, transaction: Transaction, deadline: float, request_id: str | None = None
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of the commit of a transaction that has run, as it is."""
-        return self._gateway.transact(_nothing, 0, deadline, run=transaction)
+        return self._gateway.transact(_nothing, 0, deadline, False, transaction, request_id)
 
     async def explain(self, error: SerializationFailure) -> None:
         """Add to a conflict which request changed what was read, if that is known."""
@@ -390,8 +400,8 @@ class Database:
         """
         old = await self.snapshot_at(as_of, deadline)
         most = min(TRANSACTION_MEMORY_BYTES_MAX, self.page_cache.most // 2)
-        work = partial(restore_version, old, most, request_id)
-        outcome = await self.transact(work, deadline=deadline)
+        work = partial(restore_version, old, most)
+        outcome = await self.transact(work, deadline=deadline, request_id=request_id)
         return outcome.version, old.version
 
     def keep_history(self, seconds: float) -> None:

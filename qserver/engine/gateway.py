@@ -95,6 +95,7 @@ class Gateway:
         deadline: float,
         untried: bool = False,
         run: Transaction | None = None,
+        request_id: str | None = None,
     ) -> Generator[Step, Any, Outcome]:
         """Run work and commit its writes, serializably.
 
@@ -104,7 +105,7 @@ class Gateway:
         that was run already, and cannot be run again.
         """
         self._transactions += 1
-        attempt = _Attempt(work, max_retries, deadline, untried)
+        attempt = _Attempt(work, max_retries, deadline, untried, request_id)
         while True:
             try:
                 generation = self._alive_nowait()
@@ -149,7 +150,7 @@ class Gateway:
     def _leave(self, generation: Generation, attempt: _Attempt) -> Attempted:
         if attempt.is_too_late():
             raise timed_out()
-        commit = Commit(next(self._numbers), None, attempt.work, Reply())
+        commit = Commit(next(self._numbers), None, attempt.work, Reply(), attempt.request_id)
         put = generation.submit
         return self._commit(generation, attempt, commit, put, None)
 
@@ -169,7 +170,7 @@ class Gateway:
                 yield _durable(generation, snapshot.version, attempt.deadline)
             return Outcome(result, snapshot.version, attempt.retries)
         work = attempt.work if short and attempt.max_retries and exclusive is None else None
-        commit = Commit(next(self._numbers), transaction, work, Reply())
+        commit = Commit(next(self._numbers), transaction, work, Reply(), attempt.request_id)
         put = generation.submit if exclusive is None else exclusive.returned.put
         return (yield from self._commit(generation, attempt, commit, put, result))
 
@@ -182,7 +183,7 @@ class Gateway:
         yield from transaction.load_written()
         if attempt.is_too_late():
             raise timed_out()
-        commit = Commit(next(self._numbers), transaction, None, Reply())
+        commit = Commit(next(self._numbers), transaction, None, Reply(), attempt.request_id)
         return (yield from self._commit(generation, attempt, commit, generation.submit, None))
 
     def _commit_exclusively(self, generation: Generation, attempt: _Attempt) -> Attempted:
@@ -281,6 +282,7 @@ class _Attempt(msgspec.Struct, eq=False):
     max_retries: int
     deadline: float
     untried: bool
+    request_id: str | None
     retries: int = 0
     conflict: Conflict | None = None
 

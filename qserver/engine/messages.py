@@ -68,6 +68,8 @@ class Commit(msgspec.Struct, frozen=True, eq=False):
     work: Work | None
     """The work, if the coordinator may run it at once because it is known to be short."""
     reply: Reply[Answer]
+    request_id: str | None = None
+    """The request that wants it, for those who look at the log later."""
 
 
 class ExclusiveCommit(msgspec.Struct, frozen=True, eq=False):

@@ -40,10 +40,9 @@ ENTRY_BYTES = 200
 
 
 def restore_version(
-    old: Snapshot, bytes_most: int, request_id: str | None, transaction: Transaction
+    old: Snapshot, bytes_most: int, transaction: Transaction
 ) -> Generator[None, None, None]:
     """Write the contents of an older version."""
-    transaction.request_id = request_id
     transaction.whole_catalog_seen = True
     transaction.own_version = True
     work = VersionRestore(old, bytes_most, transaction)

@@ -330,8 +330,7 @@ class OpenTransaction:
             request.allowed.check_define()
         if answer is not None:
             store_answer(transaction, *answer)
-        transaction.request_id = request.id
-        return writer.committing(transaction, request.deadline)
+        return writer.committing(transaction, request.deadline, request.id)
 
 
 class StepStream(RowStream):

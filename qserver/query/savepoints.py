@@ -136,7 +136,6 @@ def run_with_savepoints(
     yield from run
     yield from listed.end()
     step.report_reads()
-    transaction.request_id = request.id
     return results
 
 

@@ -442,7 +442,7 @@ class SqlDatabase:
         if once is not None:
             work = partial(run_once, once, request.time, request.environment.quota, work)
         outcome = yield from writer.transacting(
-            work, options.max_retries, request.deadline, _are_short(found)
+            work, options.max_retries, request.deadline, _are_short(found), request.id
         )
         if once is not None:
             return answered(outcome.result, outcome.version)

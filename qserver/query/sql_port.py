@@ -37,12 +37,17 @@ class WritableDatabase(Protocol):
         """Run work and commit its writes; durable when it returns."""
 
     def transacting(
-        self, work: Work, max_retries: int, deadline: float, untried: bool
+        self,
+        work: Work,
+        max_retries: int,
+        deadline: float,
+        untried: bool,
+        request_id: str | None = None,
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of `transact`, as part of other work."""
 
     def committing(
-        self, transaction: Transaction, deadline: float
+        self, transaction: Transaction, deadline: float, request_id: str | None = None
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of the commit of a transaction that has run, as it is."""
 

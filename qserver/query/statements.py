@@ -95,7 +95,6 @@ class StatementRun:
         self.controls = controls
         self.planner = planner
         self.transaction = transaction
-        transaction.request_id = request.id
         self.allowed = request.allowed
         self._quota = request.environment.quota
         self.context = RequestContext(request, transaction)

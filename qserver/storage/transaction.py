@@ -84,10 +84,8 @@ class Transaction:
     whole_catalog_seen = False
     catalog_changes: Mapping[str, Definition | None] = {}
     dropped: tuple[int, ...] = ()
-    request_id: str | None = None
-    """The request that wants it, for those who look at the log later."""
     definitions: tuple[Definitions, ...] = ()
-    """The statements that have changed definitions, for the same."""
+    """The statements that have changed definitions, for those who look at the log later."""
     own_version = False
     """Whether its version may hold no other transaction's writes."""
     rewritten: Mapping[int, int] = {}

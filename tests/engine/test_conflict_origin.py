@@ -185,13 +185,13 @@ def test_what_is_remembered_is_bounded_and_the_newest(versions: list[list[int]])
     sizes: dict[int, int] = {}
     for version, counts in enumerate(versions, 1):
         transactions = []
-        for number, count in enumerate(counts):
+        for count in counts:
             transaction = Transaction(empty_snapshot(1))
-            transaction.request_id = f"{version}.{number}"
             if count:
                 transaction.writes[1] = dict.fromkeys([(each,) for each in range(count)], None)
             transactions.append(transaction)
-        writers.note(version, transactions)
+        names = [f"{version}.{number}" for number in range(len(counts))]
+        writers.note(version, transactions, names)
         sizes[version] = sum(counts) + len(counts)
     kept = [version for version in sizes if writers.find(version)]
     fits = [
@@ -202,5 +202,5 @@ def test_what_is_remembered_is_bounded_and_the_newest(versions: list[list[int]])
     ]
     assert kept == fits
     for version in kept:
-        names = [each.request_id for each in writers.find(version)]
-        assert names == [f"{version}.{number}" for number in range(len(versions[version - 1]))]
+        found = [each.request_id for each in writers.find(version)]
+        assert found == [f"{version}.{number}" for number in range(len(versions[version - 1]))]
