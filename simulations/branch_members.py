@@ -62,7 +62,7 @@ class Member:
 
 
 def create(transaction: Transaction) -> None:
-    if transaction.find_table("t") is None:
+    if transaction.find_definition("t") is None:
         number = transaction.next_tree()
         transaction.define("numbers", Sequence(number, "numbers", state=number))
         table = create_table(transaction, "t", "id", "value")

@@ -11,9 +11,10 @@ from qserver.control.access import Access
 from qserver.control.records import Grant, ResetReport
 from qserver.control.requests import require
 from qserver.control.store import Store
+from qserver.durability.records import Definitions
 from qserver.engine.sequence_states import leave_position
 from qserver.errors import Forbidden, NotFound
-from qserver.storage.transaction import Definitions, Transaction
+from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 
 
@@ -59,6 +60,6 @@ def wipe(transaction: Transaction) -> tuple[int, int]:
     for name, table in catalog.tables.items():
         rows += transaction.snapshot.count(table.id)
         transaction.drop_table(name)
-    if transaction.catalog_changes:
-        transaction.definitions = (Definitions("-- reset", list(transaction.catalog_changes)),)
+    if names := list(transaction.catalog_changes.definitions):
+        transaction.note_for_log(Definitions("-- reset", names))
     return len(catalog.tables), rows

@@ -27,7 +27,6 @@ from qserver.durability.seal import (
     unsealed_in_pieces,
 )
 from qserver.errors import DataCorrupted
-from qserver.storage.transaction import Definitions
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.encoding import decode_entries, encode_columns, encode_entries
 from qserver.values.steps import Steps, at_once
@@ -39,6 +38,18 @@ FORMAT_CUT: Final = 2
 CHANGES_AT_FIRST: Final = 64
 ENTRIES_BYTES_LONG: Final = 64 * 1024
 """After longer entries have been decoded, others can run."""
+
+
+class Definitions(msgspec.Struct, frozen=True, array_like=True):
+    """A statement that has changed definitions, and their keys in the catalog."""
+
+    statement: str
+    names: list[str]
+    rewritten: dict[int, int] | None = None
+    """Trees into which it has moved the rows of tables, each with the tree where they were before.
+    Earlier releases did not write them."""
+    beside_rows: bool = False
+    """Whether the same transaction has changed rows by other statements, too."""
 
 
 class LogRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -68,7 +68,7 @@ class Writers:
         size = len(transactions)
         for each, request_id in zip(transactions, requests, strict=True):
             keys = {tree: tuple(changes) for tree, changes in each.writes.items()}
-            written.append(Written(request_id, keys, frozenset(each.catalog_changes)))
+            written.append(Written(request_id, keys, frozenset(each.catalog_changes.definitions)))
             size += count_changes(each.writes)
         self._versions[version] = size, written
         self._size += size

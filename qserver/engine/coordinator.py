@@ -39,7 +39,9 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
+from qserver.durability.records import Definitions
 from qserver.engine.batch import Batch
 from qserver.engine.conflict_origin import Writers
 from qserver.engine.mailbox import Mailbox, Reply
@@ -70,7 +72,7 @@ from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import RangedTree, Roots, by_tree
 from qserver.storage.routing import Part, parts_of, unconditional_parts
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Definitions, Transaction
+from qserver.storage.transaction import Transaction
 from qserver.storage.writes import (
     ANSWERS_TREE,
     CHANGES_AT_ONCE,
@@ -495,11 +497,12 @@ class Coordinator:
         catalog = newest.catalog
         dropped: tuple[int, ...] = ()
         catalog_changes: dict[str, Definition | None] = {}
-        definitions: tuple[Definitions, ...] = ()
+        definitions: list[Definitions] = []
         for transaction in redefining:
-            definitions += transaction.stated()
-            dropped += transaction.dropped
-            catalog_changes.update(transaction.catalog_changes)
+            changes, beside_rows = transaction.catalog_changes, transaction.changes_rows
+            definitions += [replace(each, beside_rows=beside_rows) for each in changes.notes]
+            dropped += changes.dropped
+            catalog_changes.update(changes.definitions)
             catalog = transaction.catalog
         version = newest.version + 1
         time = max(newest.time, self.versions.now())  # the clock may be set back, versions not

@@ -33,16 +33,19 @@ import msgspec
 import trio
 
 from qserver.durability.pauses import in_steps
+from qserver.durability.records import Definitions
 from qserver.engine.messages import Append
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.yielding import TimeSlice, yield_to_others
 from qserver.limits import FEED_CHANGES_MAX, FEED_VERSIONS_MAX
-from qserver.storage.changes import Changes, net_changes, with_statements
+from qserver.storage.catalog import CatalogChanges
+from qserver.storage.changes import Change, Changes, net_changes
 from qserver.storage.page import Value
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Definitions, Transaction
+from qserver.storage.transaction import Transaction
 from qserver.storage.writes import TreeWrites, Writes, count_changes
 from qserver.values.relations import Definition
+from qserver.values.schema import name_of_key
 from qserver.values.sizes import size_of
 from qserver.values.steps import at_once
 
@@ -117,7 +120,9 @@ class FeedVersion:
         """Those that send it in parts."""
         made = Transaction(before)
         made.writes, made.catalog = writes, snapshot.catalog
-        made.catalog_changes, made.definitions = catalog_changes, tuple(definitions)
+        if catalog_changes:
+            made.catalog_changes = _catalog_changes(catalog_changes, definitions)
+            made.changes_rows = any(each.beside_rows for each in definitions)
         self._making: Transaction | None = made
         self._definitions = definitions
         self._changes: Changes = []
@@ -477,3 +482,33 @@ class Feed:
 
     def __repr__(self) -> str:
         return f"a feed of {len(self._window)} versions for {self._readers} readers"
+
+
+def _catalog_changes(
+    changes: Mapping[str, Definition | None], definitions: Sequence[Definitions]
+) -> CatalogChanges:
+    rewritten: dict[int, int] = {}
+    for each in definitions:
+        rewritten |= each.rewritten or {}
+    known = all(each.rewritten is not None for each in definitions)
+    return CatalogChanges(changes, rewritten=rewritten, all_rewritten_known=known)
+
+
+def with_statements(changes: Changes, definitions: Sequence[Definitions]) -> Changes:
+    """Attach to each change of schema the statements that made it, in order.
+
+    A statement that changes several definitions appears for each of them. One whose changes were
+    undone in the same transaction does not appear.
+    """
+    schemas = {each.table: each for each in changes if each.op == "schema"}
+    if not schemas or not definitions:
+        return changes
+    stated = [
+        Change(name_of_key(key), statement=each.statement)
+        for each in definitions
+        for key in each.names
+        if name_of_key(key) in schemas
+    ]
+    known = {each.table for each in stated}
+    unknown = [each for name, each in schemas.items() if name not in known]
+    return [*stated, *unknown, *changes[len(schemas) :]]

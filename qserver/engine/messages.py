@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from qserver.durability.records import Definitions
 from qserver.engine.mailbox import Reply
 from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Definitions, Transaction
+from qserver.storage.transaction import Transaction
 from qserver.storage.writes import Writes
 from qserver.values.relations import Definition
 

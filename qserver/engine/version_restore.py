@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
+from qserver.durability.records import Definitions
 from qserver.engine.sequence_states import (
     SequenceState,
     furthest,
@@ -29,7 +30,7 @@ from qserver.errors import OutOfMemory
 from qserver.storage.footprint import tree_changes
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Definitions, ScannedRange, Transaction
+from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.comparison import same_row
 from qserver.values.relations import Definition, Sequence, without_ids
 from qserver.values.schema import Table
@@ -45,16 +46,17 @@ def restore_version(
     """Write the contents of an older version."""
     transaction.whole_catalog_seen = True
     transaction.own_version = True
+    transaction.changes_rows = True
     work = VersionRestore(old, bytes_most, transaction)
     now = transaction.snapshot.catalog
     work.note_positions()
     names = sorted({*now.tables, *now.others, *old.catalog.tables, *old.catalog.others})
     for name in names:
         yield from work.restore(name, now.find(name), old.catalog.find(name))
-    if transaction.catalog_changes:
-        text = f"-- as in version {old.version}"
-        names, rewritten = list(transaction.catalog_changes), dict(transaction.rewritten)
-        transaction.definitions = (Definitions(text, names, rewritten, beside_rows=True),)
+    changes = transaction.catalog_changes
+    if changes.definitions:
+        text, names = f"-- as in version {old.version}", list(changes.definitions)
+        transaction.note_for_log(Definitions(text, names, dict(changes.rewritten)))
 
 
 class VersionRestore:

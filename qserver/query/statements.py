@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from qserver.durability.records import Definitions
 from qserver.engine.work import Step
 from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
@@ -54,7 +55,7 @@ from qserver.sql import (
     statement_inside,
     view_text,
 )
-from qserver.storage.transaction import Definitions, Journal, Transaction
+from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
@@ -165,16 +166,17 @@ class StatementRun:
     def _noted(self, text: str, steps: StatementSteps) -> StatementSteps:
         """Run the steps of a definition, and record its text if it changed anything."""
         transaction = self.transaction
-        before, moved = dict(transaction.catalog_changes), transaction.rewritten
+        before = transaction.catalog_changes
         affected = yield from steps
+        now = transaction.catalog_changes
         names = [
             name
-            for name, definition in transaction.catalog_changes.items()
-            if name not in before or before[name] is not definition
+            for name, definition in now.definitions.items()
+            if name not in before.definitions or before.definitions[name] is not definition
         ]
         if names:
-            rewritten = {new: old for new, old in transaction.rewritten.items() if new not in moved}
-            transaction.definitions += (Definitions(text, names, rewritten),)
+            moved = {new: old for new, old in now.rewritten.items() if new not in before.rewritten}
+            transaction.note_for_log(Definitions(text, names, moved))
         return affected
 
     def _depend_on(self, plan: CachedPlan) -> None:

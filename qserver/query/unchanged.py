@@ -68,7 +68,10 @@ def _touched(transaction: Transaction) -> list[Table]:
     catalog = transaction.snapshot.catalog
     trees = {*transaction.keys, *transaction.writes, *(each.tree for each in transaction.ranges)}
     ids = {catalog.table_of_tree(tree) for tree in trees}
-    named = [*transaction.names_seen.values(), *map(catalog.find, transaction.catalog_changes)]
+    named = [
+        *transaction.names_seen.values(),
+        *map(catalog.find, transaction.catalog_changes.definitions),
+    ]
     ids |= {each.id for each in named if isinstance(each, Table)}
     return [table for _, table in sorted(catalog.tables.items()) if table.id in ids]
 

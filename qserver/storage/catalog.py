@@ -104,6 +104,29 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         return _ENGINE_NAMES.get(number) or f"tree {number}"
 
 
+class CatalogChanges(msgspec.Struct, frozen=True):
+    """A transaction's changes of definitions, and what happens to the trees behind them."""
+
+    definitions: Mapping[str, Definition | None] = {}
+    dropped: tuple[int, ...] = ()
+    rewritten: Mapping[int, int] = {}
+    """Trees into which the rows of a table were moved, each with the tree where they were."""
+    notes: tuple[Any, ...] = ()
+    """What the log is to say about them: storage only carries that."""
+    all_rewritten_known: bool = True
+    """Whether `rewritten` has all such trees: logs of earlier releases do not tell."""
+
+    def then(self, later: CatalogChanges) -> CatalogChanges:
+        return CatalogChanges(
+            {**self.definitions, **later.definitions},
+            self.dropped + later.dropped,
+            {**self.rewritten, **later.rewritten},
+            self.notes + later.notes,
+        )
+
+
+NO_CHANGES: Final = CatalogChanges()
+
 _ENGINE_NAMES: Final = MappingProxyType(
     {SEQUENCES_TREE: "the sequences", ANSWERS_TREE: "the stored answers"}
 )

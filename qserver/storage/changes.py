@@ -12,7 +12,7 @@ apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from math import inf
 from typing import Literal, TypeAlias
@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from qserver.storage.page import Value
-from qserver.storage.transaction import Definitions, Transaction
+from qserver.storage.transaction import Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, sorted_keys
 from qserver.values.comparison import same_row
 from qserver.values.schema import Table, name_of_key
@@ -82,30 +82,25 @@ def _written_tables(transaction: Transaction) -> Iterator[tuple[Table, Table | N
     A table that was rewritten, and not changed otherwise, is left out.
     """
     before, writes = transaction.catalog_before, transaction.writes
-    if not transaction.catalog_changes:
+    changes = transaction.catalog_changes
+    if not changes.definitions:
         for _, table in sorted(before.tables.items()):
             if table.id in writes:
                 yield table, None
         return
-    stated = transaction.stated()
     known = {table.id: table for table in before.tables.values()}
-    beside_rows = any(each.beside_rows for each in stated)
-    all_noted = all(each.rewritten is not None for each in stated)
-    moved: dict[int, int] = {}
-    for each in stated:
-        moved |= each.rewritten or {}
     for key, table in sorted(transaction.catalog.tables.items()):
         tree = table.id
-        while tree in moved:
-            tree = moved[tree]
+        while tree in changes.rewritten:
+            tree = changes.rewritten[tree]
         origin = known.get(tree)
         if tree == table.id:
-            is_known = origin is not None or key not in before.tables or all_noted
-            if table.id in writes and is_known:
+            is_known = origin is not None or key not in before.tables
+            if table.id in writes and (is_known or changes.all_rewritten_known):
                 yield table, None
         elif origin is None and table.id in writes:
             yield table, None  # the transaction has made it, and rewritten it
-        elif origin is not None and beside_rows:
+        elif origin is not None and transaction.changes_rows:
             yield table, origin
 
 
@@ -154,26 +149,5 @@ def redefined(transaction: Transaction) -> list[str]:
     They are the first of its net changes, in this order.
     """
     before, after = transaction.catalog_before, transaction.catalog
-    return [
-        key for key in sorted(transaction.catalog_changes) if before.find(key) or after.find(key)
-    ]
-
-
-def with_statements(changes: Changes, definitions: Sequence[Definitions]) -> Changes:
-    """Attach to each change of schema the statements that made it, in order.
-
-    A statement that changes several definitions appears for each of them. One whose changes were
-    undone in the same transaction does not appear.
-    """
-    schemas = {each.table: each for each in changes if each.op == "schema"}
-    if not schemas or not definitions:
-        return changes
-    stated = [
-        Change(name_of_key(key), statement=each.statement)
-        for each in definitions
-        for key in each.names
-        if name_of_key(key) in schemas
-    ]
-    known = {each.table for each in stated}
-    unknown = [each for name, each in schemas.items() if name not in known]
-    return [*stated, *unknown, *changes[len(schemas) :]]
+    definitions = transaction.catalog_changes.definitions
+    return [key for key in sorted(definitions) if before.find(key) or after.find(key)]

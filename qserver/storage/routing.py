@@ -62,7 +62,7 @@ class Share:
 
 def parts_of(transaction: Transaction, position: int, newest: Snapshot) -> Steps[dict[int, Part]]:
     """Return the parts of a transaction, by shard."""
-    catalog, dropped = transaction.catalog, transaction.dropped
+    catalog, dropped = transaction.catalog, transaction.catalog_changes.dropped
     shares: dict[int, Share] = defaultdict(Share)
     for tree, seen in transaction.keys.items():
         routed = yield from spread(newest, catalog, tree, seen)

@@ -18,12 +18,11 @@ from itertools import islice
 from typing import Any, Final
 
 from qserver.errors import InvalidSavepoint
-from qserver.storage.catalog import Catalog
+from qserver.storage.catalog import NO_CHANGES, Catalog, CatalogChanges
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Definitions, Transaction
+from qserver.storage.transaction import Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, SEQUENCES_TREE, Writes
-from qserver.values.relations import Definition
 from qserver.values.sizes import size_of
 
 ABSENT: Final = object()
@@ -77,10 +76,8 @@ class SteppedTransaction:
             else:
                 whole.writes[tree] = changes
         whole.catalog = step.catalog
-        if step.catalog_changes:
-            whole.catalog_changes = {**whole.catalog_changes, **step.catalog_changes}
-        whole.dropped += step.dropped
-        whole.definitions += step.definitions
+        if step.catalog_changes is not NO_CHANGES:
+            whole.catalog_changes = whole.catalog_changes.then(step.catalog_changes)
         whole.changes_rows |= step.changes_rows
         self._bytes_written += size
         self.affected_rows += affected_rows
@@ -94,8 +91,6 @@ class SteppedTransaction:
                 name,
                 whole.catalog,
                 whole.catalog_changes,
-                whole.dropped,
-                whole.definitions,
                 self.affected_rows,
                 self._bytes_written,
                 len(whole.keys.get(SEQUENCES_TREE, ())),
@@ -133,8 +128,6 @@ class SteppedTransaction:
         whole = self.whole
         self._savepoints[at:] = [there.again()]
         whole.catalog, whole.catalog_changes = there.catalog, there.catalog_changes
-        whole.dropped = there.dropped
-        whole.definitions = there.definitions
         self._forget_sequences(there.sequences_read)
         self.affected_rows, self._bytes_written = there.affected_rows, there.bytes_written
         undoing = _undo_all(undone, whole.writes)
@@ -235,9 +228,7 @@ class Savepoint:
         self,
         name: str,
         catalog: Catalog,
-        catalog_changes: Mapping[str, Definition | None],
-        dropped: tuple[int, ...],
-        definitions: tuple[Definitions, ...],
+        catalog_changes: CatalogChanges,
         affected_rows: int,
         bytes_written: int,
         sequences_read: int,
@@ -245,8 +236,6 @@ class Savepoint:
         self.name = name
         self.catalog = catalog
         self.catalog_changes = catalog_changes
-        self.dropped = dropped
-        self.definitions = definitions
         self.affected_rows = affected_rows
         self.bytes_written = bytes_written
         self.sequences_read = sequences_read
@@ -262,8 +251,6 @@ class Savepoint:
             self.name,
             self.catalog,
             self.catalog_changes,
-            self.dropped,
-            self.definitions,
             self.affected_rows,
             self.bytes_written,
             self.sequences_read,

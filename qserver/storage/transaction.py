@@ -20,10 +20,11 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
-from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
+from qserver.errors import UndefinedTable, UniqueViolation
 from qserver.storage.btree import load_at, pages
-from qserver.storage.catalog import Catalog
+from qserver.storage.catalog import NO_CHANGES, Catalog
 from qserver.storage.columns import ScanPart, chunks, pieces
 from qserver.storage.key_order import KeyOrder
 from qserver.storage.page import Key, Value
@@ -31,25 +32,13 @@ from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition
-from qserver.values.schema import Index, Table
+from qserver.values.schema import Table
 from qserver.values.steps import at_once
 
 FEW_CHANGES: Final = 8
 """So many changes are looked through one by one; of more, the order is kept."""
 
 Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
-
-
-class Definitions(msgspec.Struct, frozen=True, array_like=True):
-    """A statement that has changed definitions, and their keys in the catalog."""
-
-    statement: str
-    names: list[str]
-    rewritten: dict[int, int] | None = None
-    """Trees into which it has moved the rows of tables, each with the tree where they were before.
-    Earlier releases did not write them."""
-    beside_rows: bool = False
-    """Whether the same transaction has changed rows by other statements, too."""
 
 
 class ScannedRange(msgspec.Struct):
@@ -82,14 +71,9 @@ class Transaction:
 
     # One is made for every attempt, so fields that most leave alone are class attributes.
     whole_catalog_seen = False
-    catalog_changes: Mapping[str, Definition | None] = {}
-    dropped: tuple[int, ...] = ()
-    definitions: tuple[Definitions, ...] = ()
-    """The statements that have changed definitions, for those who look at the log later."""
+    catalog_changes = NO_CHANGES
     own_version = False
     """Whether its version may hold no other transaction's writes."""
-    rewritten: Mapping[int, int] = {}
-    """Trees into which the rows of a table were moved, each with the tree where they were."""
     changes_rows = False
     """Whether a statement that is no definition may have changed rows."""
     retries = 0
@@ -115,15 +99,10 @@ class Transaction:
 
     def table(self, name: str) -> Table:
         """Return the table of that name; the transaction then depends on its definition."""
-        table = self.find_table(name)
-        if table is None:
+        table = self.find_definition(name)
+        if not isinstance(table, Table):
             raise UndefinedTable(f'relation "{name}" does not exist', table=name)
         return table
-
-    def find_table(self, name: str) -> Table | None:
-        """Return the table of that name, or None if there is none or the name is not a table's."""
-        definition = self.find_definition(name)
-        return definition if isinstance(definition, Table) else None
 
     def find_definition(self, name: str) -> Definition | None:
         """Return the definition under a name; the transaction then depends on it."""
@@ -133,10 +112,6 @@ class Transaction:
 
     def get(self, table: Table, key: Key) -> Value | None:
         return self.get_entry(table.id, key)
-
-    def find(self, index: Index, key: Key) -> Value | None:
-        """Return the primary key that a unique index holds for `key`, or None."""
-        return self.get_entry(index.id, key)
 
     def get_entry(self, tree: int, key: Key) -> Value | None:
         changes = self.writes.get(tree)
@@ -319,7 +294,7 @@ class Transaction:
         """Write a row, whatever is at its key. Blind, unless indexes or the journal need that."""
         key = table.key_of(row)
         if table.indexes or self.journal is not None:
-            old = self.get(table, key)
+            old = self.get_entry(table.id, key)
             self._change_indexes(table, old, row)
             if self.journal is not None:
                 self.journal.append((table, old, row))
@@ -382,7 +357,7 @@ class Transaction:
 
     def delete(self, table: Table, key: Key) -> Value | None:
         """Delete the row at a key and return it; None if there was none."""
-        row = self.get(table, key)
+        row = self.get_entry(table.id, key)
         if row is not None:
             if table.indexes:
                 self._change_indexes(table, row, None)
@@ -408,7 +383,7 @@ class Transaction:
                 self.put_entry(index.id, before[0], None)
             if after is not None:
                 key, primary_key = after
-                if index.unique and self.find(index, key) is not None:
+                if index.unique and self.get_entry(index.id, key) is not None:
                     assert new is not None
                     raise _unique_violation(table, index.name, index.columns, new)
                 self.put_entry(index.id, key, primary_key)
@@ -421,11 +396,6 @@ class Transaction:
         self.catalog = self.catalog.changed({}, self.catalog.trees_used + 1)
         return self.catalog.trees_used
 
-    def create_table(self, table: Table) -> None:
-        if self.find_definition(table.key) is not None:
-            raise DuplicateTable(f'relation "{table.name}" already exists', table=table.name)
-        self.define(table.key, table)
-
     def drop_table(self, name: str) -> None:
         table = self.table(name)
         self.define(name, None)
@@ -434,24 +404,26 @@ class Transaction:
     def define(self, name: str, definition: Definition | None) -> None:
         """Set or remove a definition; the caller fills or drops the trees behind it."""
         self.whole_catalog_seen = True
-        self.catalog_changes = {**self.catalog_changes, name: definition}
+        definitions = {**self.catalog_changes.definitions, name: definition}
+        self.catalog_changes = replace(self.catalog_changes, definitions=definitions)
         self.catalog = self.catalog.changed({name: definition}, self.catalog.trees_used)
 
     def drop_trees(self, *trees: int) -> None:
         """Drop trees with all their entries; no definition may still name them."""
-        self.dropped += trees
+        dropped = self.catalog_changes.dropped + trees
+        self.catalog_changes = replace(self.catalog_changes, dropped=dropped)
 
     def note_rewritten(self, old: int, new: int) -> None:
         """Record that the rows of a table moved to another tree, in another form."""
-        self.rewritten = {**self.rewritten, new: old}
+        rewritten = {**self.catalog_changes.rewritten, new: old}
+        self.catalog_changes = replace(self.catalog_changes, rewritten=rewritten)
+
+    def note_for_log(self, note: Any) -> None:
+        """Carry a note about the changes of definitions, which is undone with them."""
+        notes = (*self.catalog_changes.notes, note)
+        self.catalog_changes = replace(self.catalog_changes, notes=notes)
 
     # --- when the work is done ---
-
-    def stated(self) -> tuple[Definitions, ...]:
-        """Return the statements that have changed definitions, as the log stores them."""
-        if not self.changes_rows:
-            return self.definitions
-        return tuple(msgspec.structs.replace(each, beside_rows=True) for each in self.definitions)
 
     def mark(self) -> None:
         """Record where the footprint of the next statement begins."""
@@ -474,8 +446,7 @@ class Transaction:
         """Undo all changes; what was read stays in the footprint."""
         self.writes = {}
         self._orders = {}  # a savepoint may have taken earlier changes back
-        self.catalog, self.catalog_changes, self.dropped = self.catalog_before, {}, ()
-        self.definitions, self.rewritten = (), {}
+        self.catalog, self.catalog_changes = self.catalog_before, NO_CHANGES
 
     def load_written(self) -> Iterator[None]:
         """Load the pages that the writes will change, so that an unreadable page fails this

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from qserver.engine.catch_up import LogCatchUp
-from qserver.engine.feed import Feed, SharedCatchUp
+from qserver.engine.coordinator import Coordinator
+from qserver.engine.feed import Feed, SharedCatchUp, with_statements
 from qserver.engine.log_writer import LogWriter
 from qserver.storage import changes
-from qserver.storage.transaction import Transaction
 from qserver.web.streaming import feed
 from qserver.web.streaming.change_feed import ChangesCall
 from qserver.web.streaming.feed import EventBuffer, FeedParts
@@ -90,7 +90,7 @@ MUTANTS: Final = (
         FEED,
         (
             edited(
-                changes.with_statements,
+                with_statements,
                 "[*stated, *unknown, *changes[len(schemas) :]]",
                 "[*changes[len(schemas) :], *stated, *unknown]",
             ),
@@ -110,7 +110,7 @@ MUTANTS: Final = (
         "take_rewritten_for_told",
         "rows that change beside a definition that rewrites their table are not told",
         FEED,
-        (edited(Transaction.stated, "if not self.changes_rows:", "if self.definitions:"),),
+        (edited(Coordinator.next_round, "transaction.changes_rows", "False"),),
     ),
     Mutant(
         "read_the_log_to_its_end",

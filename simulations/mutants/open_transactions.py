@@ -33,8 +33,8 @@ MUTANTS: Final = (
         (
             edited(
                 SteppedTransaction.roll_back_to,
-                "whole.dropped = there.dropped",
-                "whole.dropped = there.dropped\n    whole.keys, whole.ranges = {}, []",
+                "there.catalog, there.catalog_changes",
+                "there.catalog, there.catalog_changes\n    whole.keys, whole.ranges = {}, []",
             ),
         ),
     ),

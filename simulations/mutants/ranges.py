@@ -123,7 +123,7 @@ def _drop_all_but_the_last(original: Any) -> Any:
         transaction: Transaction, position: int, newest: Snapshot
     ) -> Steps[dict[int, Part]]:
         parts: dict[int, Part] = yield from original(transaction, position, newest)
-        if transaction.dropped and len(parts) > 1:
+        if transaction.catalog_changes.dropped and len(parts) > 1:
             at = max(parts)
             parts[at] = replace(parts[at], dropped=())
         return parts

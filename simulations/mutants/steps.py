@@ -6,6 +6,7 @@ from typing import Final
 
 from qserver.query.open_transaction import OpenTransaction
 from qserver.storage import stepped
+from qserver.storage.catalog import CatalogChanges
 from qserver.storage.stepped import Savepoint, SteppedTransaction, StepTransaction
 from qserver.web.statements.open_transactions import CommitCall
 from simulations.mutants.mutant import Mutant, edited
@@ -17,7 +18,14 @@ MUTANTS: Final = (
         "drop_what_was_undone",
         "ROLLBACK TO brings a dropped table back, and its rows are gone at the commit",
         STEPS,
-        (edited(SteppedTransaction.roll_back_to, "whole.dropped = there.dropped", "pass"),),
+        (
+            edited(
+                SteppedTransaction.roll_back_to,
+                "there.catalog, there.catalog_changes",
+                "there.catalog, CatalogChanges(\n        there.catalog_changes.definitions,"
+                " whole.catalog_changes.dropped\n    )",
+            ),
+        ),
     ),
     Mutant(
         "drop_what_the_last_step_dropped",
@@ -25,9 +33,9 @@ MUTANTS: Final = (
         STEPS,
         (
             edited(
-                SteppedTransaction.keep,
-                "whole.dropped += step.dropped",
-                "whole.dropped = step.dropped or whole.dropped",
+                CatalogChanges.then,
+                "self.dropped + later.dropped",
+                "later.dropped or self.dropped",
             ),
         ),
     ),
@@ -37,9 +45,9 @@ MUTANTS: Final = (
         STEPS,
         (
             edited(
-                SteppedTransaction.keep,
-                "{**whole.catalog_changes, **step.catalog_changes}",
-                "{**step.catalog_changes, **whole.catalog_changes}",
+                CatalogChanges.then,
+                "{**self.definitions, **later.definitions}",
+                "{**later.definitions, **self.definitions}",
             ),
         ),
     ),
@@ -50,8 +58,9 @@ MUTANTS: Final = (
         (
             edited(
                 SteppedTransaction.roll_back_to,
-                "whole.catalog, whole.catalog_changes = there.catalog, there.catalog_changes",
-                "whole.catalog = there.catalog",
+                "there.catalog, there.catalog_changes",
+                "there.catalog, CatalogChanges(\n        whole.catalog_changes.definitions,"
+                " there.catalog_changes.dropped\n    )",
             ),
         ),
     ),

@@ -145,5 +145,5 @@ def create_table(
         (0,),
         indexes,
     )
-    transaction.create_table(table)
+    transaction.define(table.key, table)
     return table

@@ -43,7 +43,7 @@ class History:
     def commit(self, transaction: Transaction) -> None:
         before = self.snapshot
         version, time = before.version + 1, 10.0 * (before.version + 1)
-        writes, dropped = transaction.writes, transaction.dropped
+        writes, dropped = transaction.writes, transaction.catalog_changes.dropped
         trees = at_once(written(before, transaction.catalog, writes, dropped))
         self.snapshot = Snapshot(version, time, transaction.catalog, trees, before.shards)
         data = stored(
@@ -52,7 +52,7 @@ class History:
             transaction.catalog.trees_used,
             writes,
             dropped,
-            changes_to_plain(transaction.catalog_changes),
+            changes_to_plain(transaction.catalog_changes.definitions),
         )
         self.records.append((version, data))
 
@@ -74,13 +74,13 @@ def create(transaction: Transaction, name: str) -> None:
         number = transaction.next_tree()
         index = define_index(number, f"{name}_{index_name}", table, indexed, unique, descending)
         table = table.with_index(index)
-    transaction.create_table(table)
+    transaction.define(table.key, table)
 
 
 def run_step(history: History, step: tuple[Any, ...]) -> None:
     transaction = Transaction(history.snapshot)
     name, rows, gone = step
-    table = transaction.find_table(name)
+    table = transaction.find_definition(name)
     if gone == "table" and table is not None:
         transaction.drop_table(name)
     else:

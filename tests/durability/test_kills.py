@@ -33,15 +33,14 @@ from qserver.values.types import INTEGER
 from tests.values.making import define_index
 
 def create(transaction):
-    if transaction.find_table("accounts") is None:
+    if transaction.find_definition("accounts") is None:
         columns = [Column("id", INTEGER), Column("balance", INTEGER)]
         accounts = define_table(transaction.next_tree(), "accounts", columns, ["id"])
         index = define_index(transaction.next_tree(), "by_balance", accounts, ["balance"], False)
-        transaction.create_table(accounts.with_index(index))
+        transaction.define("accounts", accounts.with_index(index))
         columns = [Column("id", INTEGER)]
-        transaction.create_table(
-            define_table(transaction.next_tree(), "transfers", columns, ["id"])
-        )
+        transfers = define_table(transaction.next_tree(), "transfers", columns, ["id"])
+        transaction.define("transfers", transfers)
         for number in range(100):
             transaction.put(transaction.table("accounts"), (number, 100))
 

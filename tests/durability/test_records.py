@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from qserver.durability.records import (
     FORMAT,
     FORMAT_CUT,
+    Definitions,
     LogRecord,
     decode_record,
     encode_record,
@@ -24,7 +25,6 @@ from qserver.durability.records import (
 from qserver.durability.seal import PIECE_BYTES, sealed
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain, changes_to_plain
-from qserver.storage.transaction import Definitions
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
 from qserver.values.schema import Column, Table, define_table

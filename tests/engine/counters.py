@@ -29,7 +29,7 @@ def create(count: int = 0, name: str = NAME) -> Work:
 
     def work(transaction: Transaction) -> None:
         table = definition(transaction.next_tree(), name)
-        transaction.create_table(table)
+        transaction.define(table.key, table)
         for number in range(count):
             transaction.put(table, (number, 0))
 

@@ -106,7 +106,7 @@ async def test_a_transaction_may_be_cancelled_at_each_wait(
     autojump_clock: MockClock, work: Work, increments: int, waits_least: int
 ) -> None:
     def drop_other(transaction: Transaction) -> None:
-        if transaction.find_table("other") is not None:
+        if transaction.find_definition("other") is not None:
             transaction.drop_table("other")
 
     async def call() -> None:

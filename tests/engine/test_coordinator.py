@@ -373,7 +373,7 @@ def drop_and_create(transaction: Transaction) -> None:
 
 def look_for_other(transaction: Transaction) -> None:
     """Writes, and depends on there being no table `other`."""
-    assert transaction.find_table("other") is None
+    assert transaction.find_definition("other") is None
     counters.put(transaction, 1, 1)
 
 

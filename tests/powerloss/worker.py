@@ -58,7 +58,7 @@ def promise(text: str) -> None:
 def create(transaction: Transaction) -> None:
     for name in ("left", "right", "total"):
         columns = [Column("id", INTEGER), Column("text", TEXT)]
-        transaction.create_table(define_table(transaction.next_tree(), name, columns, ["id"]))
+        transaction.define(name, define_table(transaction.next_tree(), name, columns, ["id"]))
     transaction.put(transaction.table("total"), (0, "0"))
     for number in range(-FILLING, 0):
         transaction.put(transaction.table("left"), (number, "filling"))
@@ -74,12 +74,13 @@ def write(number: int, transaction: Transaction) -> None:
 
 def numbers(transaction: Transaction) -> list[int]:
     """The transactions that are there."""
-    table = transaction.find_table("right")
-    return [] if table is None else [row[0] for row in transaction.rows(table)]
+    if transaction.find_definition("right") is None:
+        return []
+    return [row[0] for row in transaction.rows(transaction.table("right"))]
 
 
 def has_tables(transaction: Transaction) -> bool:
-    return transaction.find_table("total") is not None
+    return transaction.find_definition("total") is not None
 
 
 class Life:

@@ -216,7 +216,7 @@ def _create(transaction: Transaction) -> None:
         Column("customer", TEXT),
         Column("note", TEXT),
     ]
-    transaction.create_table(define_table(transaction.next_tree(), "orders", columns, ["id"]))
+    transaction.define("orders", define_table(transaction.next_tree(), "orders", columns, ["id"]))
 
 
 def _put(rows: list[tuple[int, int, str, str]], transaction: Transaction) -> None:

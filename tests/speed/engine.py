@@ -96,7 +96,7 @@ class Counters:
         columns = (Column("id", INTEGER, nullable=False), Column("value", INTEGER, nullable=False))
         for number in range(SHARDS_DEFAULT):
             table = Table(transaction.next_tree(), table_of(number), columns, (0,))
-            transaction.create_table(table)
+            transaction.define(table.key, table)
             for key in range(number, self.keys, SHARDS_DEFAULT):
                 transaction.put(table, (key, 0))
 

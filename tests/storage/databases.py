@@ -61,9 +61,10 @@ def view_with(entries: Mapping[Key, Value], shards: int, tree: int = 1) -> Snaps
 def commit(transaction: Transaction) -> Snapshot:
     """The next snapshot, as if nobody else had committed anything."""
     snapshot, catalog = transaction.snapshot, transaction.snapshot.catalog
+    changes = transaction.catalog_changes
     if transaction.changes_catalog:
-        catalog = catalog.changed(transaction.catalog_changes, transaction.catalog.trees_used)
-    trees = at_once(written(snapshot, catalog, transaction.writes, transaction.dropped))
+        catalog = catalog.changed(changes.definitions, transaction.catalog.trees_used)
+    trees = at_once(written(snapshot, catalog, transaction.writes, changes.dropped))
     return Snapshot(snapshot.version + 1, 0.0, catalog, trees, snapshot.shards)
 
 

@@ -164,7 +164,7 @@ def test_a_table_that_the_transaction_makes_is_on_the_shard_where_others_will_lo
     table = define_table(transaction.next_tree(), "new", [Column("a", INTEGER)], ["a"])
     index = define_index(transaction.next_tree(), "new_a", table, ["a"])
     table = table.with_index(index)
-    transaction.create_table(table)
+    transaction.define(table.key, table)
     transaction.insert(table, (1,))
     ((shard, _),) = at_once(parts_of(transaction, 0, transaction.snapshot)).items()
     newest = commit(transaction)
@@ -191,7 +191,7 @@ def test_a_dropped_table_concerns_all_shards_that_have_or_may_get_a_range_of_it(
 
 def test_what_touched_no_shard_has_no_parts() -> None:
     transaction = Transaction(database(4))
-    transaction.create_table(define_table(transaction.next_tree(), "new", [Column("a", INTEGER)]))
+    transaction.define("new", define_table(transaction.next_tree(), "new", [Column("a", INTEGER)]))
     assert at_once(parts_of(transaction, 0, transaction.snapshot)) == {}
     assert transaction.changes_anything
 

@@ -39,7 +39,7 @@ def test_a_read_is_noted_with_what_was_seen_there() -> None:
     transaction = Transaction(snapshot)
     assert transaction.get(PEOPLE, (1,)) is ADA
     assert transaction.get(PEOPLE, (8,)) is None
-    assert transaction.find(EMAIL, ("bob@x",)) == (2,)
+    assert transaction.get_entry(EMAIL.id, ("bob@x",)) == (2,)
     assert transaction.keys == {2: {(1,): ADA, (8,): None}, 3: {("bob@x",): (2,)}}
     assert not transaction.changes_anything
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.errors import DuplicateTable, UndefinedTable
+from qserver.errors import UndefinedTable
 from qserver.storage.transaction import Transaction
 from qserver.values.enumeration import enumeration_of
 from qserver.values.schema import Column, Table, define_table
@@ -28,7 +28,7 @@ def new_table(transaction: Transaction, name: str = "new") -> Table:
 def test_looking_up_a_table_makes_the_transaction_depend_on_it() -> None:
     transaction = Transaction(database(2))
     assert transaction.table("people") is PEOPLE
-    assert transaction.find_table("nobody") is None
+    assert transaction.find_definition("nobody") is None
     assert transaction.names_seen == {"people": PEOPLE, "nobody": None}
     assert not transaction.whole_catalog_seen
 
@@ -46,7 +46,7 @@ def test_a_created_table_can_be_used_at_once() -> None:
     snapshot = database(2)
     transaction = Transaction(snapshot)
     table = new_table(transaction)
-    transaction.create_table(table)
+    transaction.define(table.key, table)
     assert transaction.table("new") is table
     transaction.insert(table, (5,))
     assert transaction.rows(table) == [(5,)]
@@ -56,23 +56,18 @@ def test_a_created_table_can_be_used_at_once() -> None:
     assert tree_entries(after, table.id) == {(5,): (5,)}
 
 
-def test_a_name_that_is_taken_is_refused() -> None:
-    transaction = Transaction(database(2))
-    table = new_table(transaction, "people")
-    with pytest.raises(DuplicateTable, match=r'^relation "people" already exists$') as caught:
-        transaction.create_table(table)
-    assert caught.value.table == "people"
-    assert transaction.table("people") is PEOPLE
-
-
 def test_a_dropped_table_takes_its_rows_and_indexes_along() -> None:
     transaction = Transaction(database_with((1, "ada@x", None, None)))
     transaction.drop_table("people")
-    assert transaction.find_table("people") is None
-    assert transaction.dropped == (PEOPLE.id, EMAIL.id, PLACE.id)
+    assert transaction.find_definition("people") is None
+    assert transaction.catalog_changes.dropped == (PEOPLE.id, EMAIL.id, PLACE.id)
     after = commit(transaction)
     assert set(after.catalog.tables) == {"plain"}
-    assert [tree_entries(after, tree) for tree in transaction.dropped] == [{}, {}, {}]
+    assert [tree_entries(after, tree) for tree in transaction.catalog_changes.dropped] == [
+        {},
+        {},
+        {},
+    ]
 
 
 def test_a_table_made_anew_has_other_trees() -> None:
@@ -80,7 +75,7 @@ def test_a_table_made_anew_has_other_trees() -> None:
     transaction = Transaction(snapshot)
     transaction.drop_table("plain")
     table = new_table(transaction, "plain")
-    transaction.create_table(table)
+    transaction.define(table.key, table)
     assert table.id > snapshot.catalog.trees_used
     transaction.insert(table, (1,))
     after = commit(transaction)
@@ -94,7 +89,7 @@ def test_a_table_that_was_created_and_dropped_leaves_nothing_but_its_number() ->
     snapshot = database(2)
     transaction = Transaction(snapshot)
     table = new_table(transaction)
-    transaction.create_table(table)
+    transaction.define(table.key, table)
     transaction.insert(table, (1,))
     transaction.drop_table("new")
     after = commit(transaction)
@@ -128,9 +123,8 @@ def test_any_kind_of_definition_takes_a_name_and_is_seen_under_it() -> None:
     mood = enumeration_of("mood", ("sad", "glad"))
     transaction.define("mood", mood)
     assert transaction.find_definition("mood") is mood
-    assert transaction.find_table("mood") is None
-    with pytest.raises(DuplicateTable):
-        transaction.create_table(new_table(transaction, "mood"))
+    with pytest.raises(UndefinedTable):
+        transaction.table("mood")
     after = commit(transaction)
     assert after.catalog.find("mood") is mood
     assert Transaction(after).find_definition("mood") is mood

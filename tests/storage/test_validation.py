@@ -57,7 +57,7 @@ def _run_step(transaction: Transaction, name: str, row: Value) -> object:
         case "get":
             return transaction.get(PEOPLE, key)
         case "find":
-            return transaction.find(EMAIL, (row[1] or "a@x",))
+            return transaction.get_entry(EMAIL.id, (row[1] or "a@x",))
         case "scan":
             return transaction.rows(PEOPLE, None, key, predicate)
         case "first" | "last":
