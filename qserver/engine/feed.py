@@ -77,6 +77,12 @@ RUN_VERSIONS, RUN_BYTES, RUNS_KEPT_MAX = 500, 256 * 1024, 8
 bytes each at most."""
 
 
+class StatedChange(Change, frozen=True, kw_only=True):
+    """A change of schema, with the statement that made it."""
+
+    statement: str
+
+
 class FeedVersion:
     """One version: its changes since the previous one, and their encodings."""
 
@@ -504,11 +510,11 @@ def with_statements(changes: Changes, definitions: Sequence[Definitions]) -> Cha
     if not schemas or not definitions:
         return changes
     stated = [
-        Change(name_of_key(key), statement=each.statement)
+        StatedChange(name_of_key(key), statement=each.statement)
         for each in definitions
         for key in each.names
         if name_of_key(key) in schemas
     ]
     known = {each.table for each in stated}
-    unknown = [each for name, each in schemas.items() if name not in known]
+    unknown: Changes = [each for name, each in schemas.items() if name not in known]
     return [*stated, *unknown, *changes[len(schemas) :]]

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import aclosing
 from typing import Final
 
+from qserver.engine.feed import StatedChange
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives
 from qserver.sql import Rows
@@ -126,7 +127,7 @@ async def _follow(run: Run, since: int) -> None:
             told.extend(await version.changes())
     expected = list(range(since + 1, newest + 1))
     run.check("Versions of the feed", versions == expected, f"{versions}")
-    stated = [each.statement for each in told if each.op == "schema"]
+    stated = [each.statement for each in told if isinstance(each, StatedChange)]
     run.check("Its definitions", stated == [TABLE[0].sql], f"{stated}")
     found = [each.op for each in told[1:]]
     expected_ops = ["insert"] * ROWS + ["update"]

@@ -35,8 +35,6 @@ class Change(msgspec.Struct, frozen=True):
     """Of a change of schema, the name."""
     before: Value | None = None
     after: Value | None = None
-    statement: str | None = None
-    """Of a change of schema, what made it, where that is known."""
     table_before: Table | None = None
     """The definition of the row before, if the table was rewritten."""
 

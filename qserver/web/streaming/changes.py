@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from qserver.engine.feed import StatedChange
 from qserver.limits import ANSWER_PART_BYTES
 from qserver.query.definition_texts import statements_of
 from qserver.query.results import Diff, Redefinition
@@ -39,7 +40,7 @@ class ChangeEncoder:
     def encoded(self, change: Change, redefined: Redefinition | None = None) -> RowChange:
         table = change.table
         if isinstance(table, str):
-            statement = UNSET if change.statement is None else change.statement
+            statement = change.statement if isinstance(change, StatedChange) else UNSET
             definition = UNSET if redefined is None else _definition(redefined)
             return RowChange(table, change.op, None, None, None, statement, definition)
         form = self._form_of(table)
