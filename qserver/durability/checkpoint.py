@@ -173,8 +173,9 @@ def roots_of(checkpoint: AnyCheckpoint) -> set[int]:
 
 def catalog_of(checkpoint: AnyCheckpoint) -> Catalog:
     """Return the catalog. Definitions of which nothing else is known changed just before."""
-    catalog = Catalog().changed(changes_from_plain(checkpoint.definitions), checkpoint.trees_used)
-    catalog = catalog.dated(checkpoint.definitions, (checkpoint.version, checkpoint.time))
+    definitions = changes_from_plain(checkpoint.definitions)
+    catalog = Catalog().changed(definitions, checkpoint.trees_used)
+    catalog = catalog.dated(definitions, (checkpoint.version, checkpoint.time))
     if isinstance(checkpoint, Checkpoint) and checkpoint.last_definition is not None:
         moments = catalog.moments.update(checkpoint.moments)
         return msgspec.structs.replace(

@@ -288,11 +288,10 @@ class Replay:
                 hint="A part of the log is missing. Restore a backup.",
             )
         at = record.version, record.time
-        self._catalog = self._catalog.changed(
-            changes_from_plain(record.catalog_changes), record.trees_used
-        )
-        if record.catalog_changes:
-            self._catalog = self._catalog.dated(record.catalog_changes, at)
+        changes = changes_from_plain(record.catalog_changes, self._catalog)
+        self._catalog = self._catalog.changed(changes, record.trees_used)
+        if changes:
+            self._catalog = self._catalog.dated(changes, at)
         writes = yield from writes_of(record)
         yield from merge_writes(self._writes, writes)
         self._moments.update(dict.fromkeys(writes, at))

@@ -86,6 +86,6 @@ def _next_version(before: Snapshot, stored: StoredRecord) -> Steps[tuple[FeedVer
     replay = Replay(before)
     record, writes = yield from replay.apply(stored)
     after = yield from replay.in_pieces()
-    changes = changes_from_plain(record.catalog_changes)
+    changes = changes_from_plain(record.catalog_changes, before.catalog)
     fed = FeedVersion(before, after, writes, changes, record.definitions, len(stored[1]))
     return fed, after

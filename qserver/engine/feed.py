@@ -44,8 +44,8 @@ from qserver.storage.page import Value
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import TreeWrites, Writes, count_changes
+from qserver.values.identifiers import name_of_key
 from qserver.values.relations import Definition
-from qserver.values.schema import name_of_key
 from qserver.values.sizes import size_of
 from qserver.values.steps import at_once
 

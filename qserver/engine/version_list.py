@@ -7,6 +7,7 @@ not read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -18,7 +19,7 @@ from qserver.durability.port import Log
 from qserver.durability.records import LogRecord, decode_record
 from qserver.storage.catalog import Catalog, changes_from_plain
 from qserver.values.encoding import count_entries
-from qserver.values.schema import name_of_key
+from qserver.values.identifiers import name_of_key
 
 RECORDS_READ_AT_ONCE: Final = 64
 
@@ -51,18 +52,20 @@ async def list_versions(
         for version, data in records:
             record = decode_record(data)
             before = catalog
-            if record.catalog_changes:
-                changes = changes_from_plain(record.catalog_changes)
+            changes = changes_from_plain(record.catalog_changes, catalog)
+            if changes:
                 catalog = catalog.changed(changes, record.trees_used)
             if version > after:
-                entries.append(_entry(record, before, catalog))
+                entries.append(_entry(record, changes, before, catalog))
             await trio.lowlevel.checkpoint()
     return entries
 
 
-def _entry(record: LogRecord, before: Catalog, catalog: Catalog) -> VersionEntry:
+def _entry(
+    record: LogRecord, changes: Iterable[str], before: Catalog, catalog: Catalog
+) -> VersionEntry:
     names = {table.id: name for each in (before, catalog) for name, table in each.tables.items()}
-    touched = {name for name in record.catalog_changes if before.find(name) or catalog.find(name)}
+    touched = {name for name in changes if before.find(name) or catalog.find(name)}
     rows = 0
     for tree, entries in record.trees:
         if tree in names:

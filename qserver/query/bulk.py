@@ -34,16 +34,16 @@ from qserver.errors import (
     WithCheckOptionViolation,
     WrongObjectType,
 )
-from qserver.functions.text.quoting import quoted
 from qserver.lexing.fingerprint import Parameterized, parameterize
 from qserver.query.bulk_values import column_of
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.catalog import Catalog
+from qserver.values.identifiers import key_of_name, quoted
 from qserver.values.keys import Row
 from qserver.values.relations import Definition
-from qserver.values.schema import Table, catalog_key
+from qserver.values.schema import Table
 
 OnConflict: TypeAlias = Literal["error", "ignore", "update"]
 
@@ -217,12 +217,11 @@ _STATEMENTS_KEPT: Final = 64
 
 
 def find_relation(catalog: Catalog, name: str) -> Definition | None:
-    """The definition under a name, with its schema and a dot before it if that is not public."""
-    if "\0" in name:
-        return None
-    schema, dot, rest = name.partition(".")
-    found = catalog.find(name)
-    return catalog.find(catalog_key(schema, rest)) if found is None and dot else found
+    """The definition under a name, with its schema and a dot before it if that is not public.
+
+    A dot may also be part of the name, unless a relation of the schema is meant.
+    """
+    return None if "\0" in name else catalog.find(key_of_name(name)) or catalog.find(name)
 
 
 def _find(transaction: OpenTransaction, name: str) -> Table:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.errors import UndefinedObject
+from qserver.errors import UndefinedSchema
 from qserver.query.system_tables import SCHEMAS, find_system_table
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
+from qserver.values.identifiers import PUBLIC, catalog_key
 from qserver.values.relations import Definition, View
-from qserver.values.schema import PUBLIC, Table, catalog_key
+from qserver.values.schema import Table
 from qserver.values.types import BIGINT, TEXT, Kind, SqlType
 
 STANDING_FOR_OTHERS: Final = {
@@ -61,18 +62,17 @@ class CatalogNames:
         definition = self.find(name)
         return definition if isinstance(definition, View) else None
 
-    def find_type(self, name: str) -> SqlType | None:
+    def find_type(self, name: tuple[str, ...]) -> SqlType | None:
         """Return an ENUM, or a type that stands for PostgreSQL's own oids and names.
 
-        Raise for a type that is not in its schema; the caller knows that a schema is not there.
+        Raise if the schema does not exist.
         """
-        definition = self.find((name,))
+        definition = self.find(name)
         if isinstance(definition, Enumeration):
             return SqlType(Kind.ENUM, enum=definition)
-        schema = name.rpartition(".")[0]
-        if schema and self.find((schema, "")) is not None:
-            raise UndefinedObject(f'type "{name}" does not exist')
-        return STANDING_FOR_OTHERS.get(name)
+        if len(name) > 1 and not self.has_schema(name[-2]):
+            raise UndefinedSchema(f'schema "{name[-2]}" does not exist')
+        return STANDING_FOR_OTHERS.get(name[-1]) if name[:-1] in ((), ("pg_catalog",)) else None
 
     def has_schema(self, name: str) -> bool:
         return name == PUBLIC or name in SCHEMAS or self.find((name, "")) is not None

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, Final
 
 from qserver.engine.sequence_states import state_of
-from qserver.functions.text.quoting import quote_identifier, quote_literal
+from qserver.functions.text.quoting import quote_literal
 from qserver.query.system_rows import (
     SystemTable,
     index_parts,
@@ -31,9 +31,10 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.enumeration import Enumeration
+from qserver.values.identifiers import qualified, quote_identifier
 from qserver.values.relations import Definition, Schema, Sequence, View
-from qserver.values.schema import PUBLIC, Column, Index, Table
-from qserver.values.types import BOOLEAN, INTEGER, SqlType
+from qserver.values.schema import Column, Index, Table
+from qserver.values.types import BOOLEAN, INTEGER
 
 Statements = Iterator[tuple[str, str]]
 
@@ -48,7 +49,7 @@ def statements_of(catalog: Catalog, key: str) -> list[str] | None:
         case Schema():
             return [f"CREATE SCHEMA {quote_identifier(definition.name)}"]
         case Enumeration():
-            return [_create_type(catalog, definition)]
+            return [_create_type(definition)]
         case Sequence():
             return [_create_sequence(definition), *comments]
         case View():
@@ -71,7 +72,7 @@ def _before(catalog: Catalog) -> Statements:
             yield "schema", f"CREATE SCHEMA {quote_identifier(each.name)}"
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
-            yield "type", _create_type(catalog, each)
+            yield "type", _create_type(each)
     of_identities = _identity_sequences(catalog)
     for sequence in sequences_of(catalog):
         if sequence.key not in of_identities:
@@ -104,35 +105,11 @@ def _after(catalog: Catalog, snapshot: Snapshot) -> Statements:
 
 
 def _name(definition: Table | View | Sequence) -> str:
-    return _qualified(definition.schema, definition.name)
-
-
-def _qualified(schema: str, name: str) -> str:
-    if schema == PUBLIC:
-        return quote_identifier(name)
-    return f"{quote_identifier(schema)}.{quote_identifier(name)}"
+    return qualified(definition.schema, definition.name)
 
 
 def _columns(names: Iterator[str] | tuple[str, ...]) -> str:
     return ", ".join(map(quote_identifier, names))
-
-
-def _enum_name(catalog: Catalog, enum: Enumeration) -> str:
-    """Return an enum's name, which has its schema in it if that is not public."""
-    schema, dot, name = enum.name.partition(".")
-    if dot and any(each.name == schema for each in _schemas(catalog)):
-        return _qualified(schema, name)
-    return quote_identifier(enum.name)
-
-
-def _schemas(catalog: Catalog) -> Iterator[Schema]:
-    return (each for each in catalog.definitions() if isinstance(each, Schema))
-
-
-def _type(catalog: Catalog, sql_type: SqlType) -> str:
-    if sql_type.element is not None:
-        return f"{_type(catalog, sql_type.element)}[]"
-    return str(sql_type) if sql_type.enum is None else _enum_name(catalog, sql_type.enum)
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -175,7 +152,7 @@ def _check(check: Check) -> str:
 
 
 def _column(catalog: Catalog, column: Column) -> str:
-    text = f"{quote_identifier(column.name)} {_type(catalog, column.type)}"
+    text = f"{quote_identifier(column.name)} {column.type}"
     if column.identity is not None:
         text += f" GENERATED {column.identity.upper()} AS IDENTITY"
         sequence = catalog.find(column.sequence or "")
@@ -236,9 +213,9 @@ def _create_sequence(sequence: Sequence) -> str:
     return f"CREATE SEQUENCE {_name(sequence)} AS {sequence.type} {_sequence_options(sequence)}"
 
 
-def _create_type(catalog: Catalog, enum: Enumeration) -> str:
+def _create_type(enum: Enumeration) -> str:
     labels = ", ".join(quote_literal(str(label)) for label in enum.labels)
-    return f"CREATE TYPE {_enum_name(catalog, enum)} AS ENUM ({labels})"
+    return f"CREATE TYPE {enum} AS ENUM ({labels})"
 
 
 def _create_view(query: View) -> str:
@@ -260,7 +237,7 @@ def _owner(
         table, column = identity
         usual = f"{table.name}_{column.name}_seq"
         if sequence.name != usual:  # the table or the column was renamed
-            place = _qualified(table.schema, usual)
+            place = qualified(table.schema, usual)
             yield "sequence", f"ALTER SEQUENCE {place} RENAME TO {quote_identifier(sequence.name)}"
     elif sequence.owner is not None:
         owner, column_name = catalog.tables[sequence.owner[0]], sequence.owner[1]
@@ -294,7 +271,7 @@ def _comments_on(definition: Definition) -> Statements:
             "": f"{kind} {_name(definition)}",
             "column": f"COLUMN {_name(definition)}.{quote_identifier(name)}",
             "constraint": f"CONSTRAINT {quote_identifier(name)} ON {_name(definition)}",
-            "index": f"INDEX {_qualified(definition.schema, name)}",
+            "index": f"INDEX {qualified(definition.schema, name)}",
         }[what]
         yield "comment", f"COMMENT ON {place} IS {quote_literal(text)}"
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 from zlib import crc32
 
-from qserver.functions.text.quoting import quote_identifier
 from qserver.query.system_rows import (
     DATABASE,
     OWNER,
@@ -26,7 +25,8 @@ from qserver.query.system_rows import (
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Schema, Sequence, View, key_of
+from qserver.values.identifiers import quote_identifier
+from qserver.values.relations import Schema, Sequence, View
 from qserver.values.schema import Table
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL
 
@@ -40,7 +40,7 @@ def number_of(definition: Table | View | Sequence | Enumeration) -> int:
     """Return an object id: the tree's number, or a hash of the name if there is no tree."""
     if isinstance(definition, Table | Sequence):
         return definition.id
-    return 2**31 + crc32(key_of(definition).encode())
+    return 2**31 + crc32(definition.key.encode())
 
 
 def schema_number(name: str) -> int:
@@ -136,7 +136,7 @@ def _pg_attribute(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
 def _pg_type(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
-            yield number_of(each), each.name, PUBLIC_NUMBER, "e"
+            yield number_of(each), each.name, schema_number(each.schema), "e"
 
 
 def _pg_enum(catalog: Catalog, snapshot: Snapshot) -> RowIterator:

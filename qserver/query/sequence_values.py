@@ -42,8 +42,8 @@ from qserver.limits import SEQUENCE_BLOCK
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.values.identifiers import PUBLIC, catalog_key, identifiers
 from qserver.values.relations import Sequence
-from qserver.values.schema import PUBLIC, catalog_key
 
 if TYPE_CHECKING:
     from qserver.query.request import Request
@@ -287,34 +287,14 @@ class SequenceValues:
 
 
 def find_sequence(transaction: Transaction | Snapshot, name: str) -> Sequence:
-    """Return the sequence that a text names: as it is, or folded as an identifier would be."""
-    exactly = transaction.find_definition(name)
-    if isinstance(exactly, Sequence):
-        return exactly
-    parts = _identifier(name)
+    """Return the sequence that a text names: as an identifier, or else as it is."""
+    parts = identifiers(name)
     key = catalog_key(parts[-2] if len(parts) > 1 else PUBLIC, parts[-1])
-    definition = transaction.find_definition(key)
-    if "\0" in key and transaction.find_definition(catalog_key(parts[-2], "")) is None:
-        raise UndefinedSchema(f'schema "{parts[-2]}" does not exist')
+    definition = transaction.find_definition(key) or transaction.find_definition(name)
     if definition is None:
+        if "\0" in key and transaction.find_definition(catalog_key(parts[-2], "")) is None:
+            raise UndefinedSchema(f'schema "{parts[-2]}" does not exist')
         raise UndefinedTable(f'relation "{name}" does not exist', table=parts[-1])
     if not isinstance(definition, Sequence):
         raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
     return definition
-
-
-def _identifier(text: str) -> list[str]:
-    parts: list[str] = []
-    rest = text.strip()
-    while rest:
-        if rest.startswith('"'):
-            part, _, rest = rest[1:].partition('"')
-            while rest.startswith('"'):
-                more, _, rest = rest[1:].partition('"')
-                part += '"' + more
-            rest = rest.strip().removeprefix(".")
-        else:
-            part, _, rest = rest.partition(".")
-            part = part.strip().lower()
-        parts.append(part)
-    return parts or [""]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from qserver.functions.text.quoting import quote_identifier
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
+from qserver.values.identifiers import quote_identifier
 from qserver.values.relations import Definition, Sequence, View
 from qserver.values.schema import (
     Column,

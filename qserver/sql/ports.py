@@ -20,7 +20,7 @@ class CatalogPort(Protocol):
 
     def find_view(self, name: tuple[str, ...]) -> View | None: ...
 
-    def find_type(self, name: str) -> SqlType | None:
+    def find_type(self, name: tuple[str, ...]) -> SqlType | None:
         """Return a user-defined type; built-in types never get here."""
         ...
 

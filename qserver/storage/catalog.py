@@ -18,8 +18,10 @@ import msgspec
 from pyrsistent import PMap, pmap
 
 from qserver.storage.writes import ANSWERS_TREE, NEVER, SEQUENCES_TREE, Moment
+from qserver.values.enumeration import Enumeration
+from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
-from qserver.values.schema import Table, catalog_key
+from qserver.values.schema import Table
 
 
 class Catalog(msgspec.Struct, frozen=True, eq=False):
@@ -152,8 +154,20 @@ def changes_to_plain(changes: Mapping[str, Definition | None]) -> dict[str, Any]
     }
 
 
-def changes_from_plain(plain: Mapping[str, Any]) -> dict[str, Definition | None]:
-    return {
-        name: None if definition is None else definition_from_plain(definition)
-        for name, definition in plain.items()
-    }
+def changes_from_plain(
+    plain: Mapping[str, Any], before: Catalog | None = None
+) -> dict[str, Definition | None]:
+    """Return changes that the log holds, of the catalog before them.
+
+    In logs of earlier releases the key of a type has a dot behind its schema.
+    """
+    changes: dict[str, Definition | None] = {}
+    for name, content in plain.items():
+        definition = None if content is None else definition_from_plain(content)
+        if isinstance(definition, Enumeration):
+            name = definition.key
+        elif definition is None and before is not None and before.find(name) is None:
+            schema, dot, rest = name.rpartition(".")
+            name = catalog_key(schema, rest) if dot else name
+        changes[name] = definition
+    return changes

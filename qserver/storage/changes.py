@@ -23,7 +23,8 @@ from qserver.storage.page import Value
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, sorted_keys
 from qserver.values.comparison import same_row
-from qserver.values.schema import Table, name_of_key
+from qserver.values.identifiers import name_of_key
+from qserver.values.schema import Table
 
 Operation: TypeAlias = Literal["insert", "update", "delete", "schema"]
 

@@ -25,9 +25,10 @@ from qserver.storage.page import Key
 from qserver.storage.ranges import NOTHING
 from qserver.storage.snapshot import Snapshot
 from qserver.values.comparison import same_row
+from qserver.values.identifiers import name_of_key
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition, without_ids
-from qserver.values.schema import Table, name_of_key
+from qserver.values.schema import Table
 
 
 def snapshot_changes(

@@ -120,7 +120,7 @@ def context_between(source: SqlType, target: SqlType) -> Context | None:
     if source.element is not None and target.element is not None:
         return context_between(source.element, target.element)
     if source.enum is not None and target.enum is not None:
-        return Context.IMPLICIT if source.enum.name == target.enum.name else None
+        return Context.IMPLICIT if source.enum.key == target.enum.key else None
     return context_of(source.kind, target.kind)
 
 

@@ -9,10 +9,11 @@ theirs, and no stored value changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
+from qserver.values.identifiers import PUBLIC, catalog_key, qualified
 
 LABEL_BYTES_MAX: Final = 63
 
@@ -53,17 +54,25 @@ class Label(str):
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """An ENUM type: its name and its labels in order."""
+    """An ENUM type: its name, its labels in order, and its schema."""
 
     name: str
     labels: tuple[Label, ...]
+    schema: str = PUBLIC
+
+    @property
+    def key(self) -> str:
+        return catalog_key(self.schema, self.name)
+
+    def __str__(self) -> str:
+        return qualified(self.schema, self.name)
 
     def label(self, text: str) -> Label:
         """The label with this text."""
         for label in self.labels:
             if label == text:
                 return label
-        raise InvalidTextRepresentation(f'invalid input value for enum {self.name}: "{text}"')
+        raise InvalidTextRepresentation(f'invalid input value for enum {self}: "{text}"')
 
     def with_label(self, text: str, before: str | None = None, after: str | None = None) -> Any:
         """The type with one more label, at the end unless a neighbour is named."""
@@ -75,7 +84,7 @@ class Enumeration:
             if neighbour is not None:
                 at = self._index(neighbour) + step
         label = Label(text, self._position_at(at))
-        return Enumeration(self.name, (*self.labels[:at], label, *self.labels[at:]))
+        return replace(self, labels=(*self.labels[:at], label, *self.labels[at:]))
 
     def _index(self, text: str) -> int:
         if text not in self.labels:
@@ -91,19 +100,25 @@ class Enumeration:
         return positions[-1] + 1.0 if at == len(positions) else sum(positions[at - 1 : at + 1]) / 2
 
     def to_plain(self) -> list[Any]:
-        return [self.name, [[str(label), label.position] for label in self.labels]]
+        return [self.name, [[str(label), label.position] for label in self.labels], self.schema]
 
     @staticmethod
     def from_plain(plain: Any) -> Enumeration:
-        name, labels = plain
-        return Enumeration(name, tuple(Label(text, position) for text, position in labels))
+        """Earlier releases wrote the schema and a dot before the name, and had no name with one."""
+        name, texts, *rest = plain
+        labels = tuple(Label(text, position) for text, position in texts)
+        if rest:
+            return Enumeration(name, labels, *rest)
+        schema, _, name = name.rpartition(".")
+        return Enumeration(name, labels, schema or PUBLIC)
 
 
-def enumeration_of(name: str, texts: tuple[str, ...]) -> Enumeration:
+def enumeration_of(name: str, texts: tuple[str, ...], schema: str = PUBLIC) -> Enumeration:
     """A new type from its labels, in order."""
     for text in texts:
         check_label(text)
-    return Enumeration(name, tuple(Label(text, float(at)) for at, text in enumerate(texts)))
+    labels = tuple(Label(text, float(at)) for at, text in enumerate(texts))
+    return Enumeration(name, labels, schema)
 
 
 def check_label(text: str) -> None:

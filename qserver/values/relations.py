@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from qserver.values.enumeration import Enumeration
-from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
+from qserver.values.identifiers import PUBLIC, catalog_key
+from qserver.values.schema import Table, check_name
 from qserver.values.types import BIGINT, SqlType
 
 
@@ -201,11 +202,6 @@ def kind_of(definition: Definition) -> str:
         if type(definition) is of_kind:
             return kind
     raise AssertionError("a definition of no kind")
-
-
-def key_of(definition: Definition) -> str:
-    """The catalog's key of a definition. An enum's name includes its schema."""
-    return definition.name if isinstance(definition, Enumeration) else definition.key
 
 
 def definition_to_plain(definition: Definition) -> list[Any]:

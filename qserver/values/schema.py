@@ -38,12 +38,12 @@ from qserver.errors import (
 from qserver.limits import COLUMNS_MAX, IDENTIFIER_BYTES_MAX, INDEX_COLUMNS_MAX
 from qserver.values.admission import Admitter, admitter
 from qserver.values.constraints import Check, ForeignKey
+from qserver.values.identifiers import PUBLIC, catalog_key
 from qserver.values.keys import Key, KeyFunction, KeysFunction, Row, make_key, make_keys
 from qserver.values.text_output import shown
 from qserver.values.types import BIGINT, CAREFUL_KINDS, PLAIN_KINDS, SqlType, type_of_value
 
 ROW_ID = "row_id"
-PUBLIC = "public"
 
 EntryFunction = Callable[[Row], tuple[Key, Row]]
 
@@ -360,19 +360,6 @@ def define_table(
         for at, column in enumerate(columns)
     ]
     return Table(id, name, tuple(defined), key)
-
-
-def catalog_key(schema: str, name: str) -> str:
-    """The catalog's key: the name, after its schema if that is not public.
-
-    No name holds a NUL, so keys are unambiguous.
-    """
-    return name if schema == PUBLIC else f"{schema}\0{name}"
-
-
-def name_of_key(key: str) -> str:
-    """The name that a key stands for: after its schema and a dot; of a schema, its own."""
-    return key.removesuffix("\0").replace("\0", ".")
 
 
 def predicate_of(text: str) -> str:

@@ -118,7 +118,7 @@ class SqlType:
         if self.element is not None:
             return f"{self.element}[]"
         if self.enum is not None:
-            return self.enum.name
+            return str(self.enum)
         name = self.kind.value
         if self.fields is not None:
             name = f"{name} {self.fields}"

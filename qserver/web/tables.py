@@ -6,7 +6,8 @@ from typing import Final
 
 from qserver.engine.yielding import yield_to_others
 from qserver.storage.snapshot import Snapshot
-from qserver.values.schema import PUBLIC, Table
+from qserver.values.identifiers import name_of_key
+from qserver.values.schema import Table
 from qserver.web.description import shapes
 
 TABLES_AT_ONCE: Final = 64
@@ -45,7 +46,7 @@ def _describe(table: Table, snapshot: Snapshot) -> shapes.TableDescription:
             shapes.TableForeignKey(
                 each.name,
                 list(each.columns),
-                each.table,
+                name_of_key(each.table),
                 list(each.referenced),
                 each.on_delete,
                 each.on_update,
@@ -57,4 +58,4 @@ def _describe(table: Table, snapshot: Snapshot) -> shapes.TableDescription:
 
 
 def _name(table: Table) -> str:
-    return table.name if table.schema == PUBLIC else f"{table.schema}.{table.name}"
+    return name_of_key(table.key)

@@ -82,6 +82,6 @@ MUTANTS: Final = (
         "date_no_definition_in_replay",
         "replay does not note when definitions were changed",
         ("definitions", "sql_definitions"),
-        (edited(Replay.apply, "if record.catalog_changes:", "if False:"),),
+        (edited(Replay.apply, "if changes:", "if False:"),),
     ),
 )

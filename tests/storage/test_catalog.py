@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
 from qserver.values.encoding import decode, encode
-from qserver.values.enumeration import enumeration_of
+from qserver.values.enumeration import Enumeration, enumeration_of
 from qserver.values.relations import Definition, Sequence, View
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, NUMERIC, TEXT
@@ -101,3 +101,19 @@ def test_changes_come_back_from_the_log_as_they_were() -> None:
     }
     stored = encode(changes_to_plain(changes))
     assert changes_from_plain(decode(stored)) == changes
+
+
+def test_types_of_earlier_releases_are_read_and_dropped() -> None:
+    """Their names and keys had the schema and a dot before them."""
+    plain = {"s.mood": ["type", ["s.mood", [["sad", 0.0]]]], "mood": ["type", ["mood", []]]}
+    found = changes_from_plain(plain)
+    assert found == {
+        "s\0mood": enumeration_of("mood", ("sad",), "s"),
+        "mood": Enumeration("mood", ()),
+    }
+    catalog = Catalog().changed({**found, "s.t": PLAIN}, trees_used=1)
+    renamed = {"s.mood": None, "s.feeling": ["type", ["s.feeling", []]], "s.t": None}
+    changes = changes_from_plain(renamed, catalog)
+    feeling = Enumeration("feeling", (), "s")
+    assert changes == {"s\0mood": None, "s\0feeling": feeling, "s.t": None}
+    assert set(catalog.changed(changes, trees_used=1).others) == {"mood", "s\0feeling"}

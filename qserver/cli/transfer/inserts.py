@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from qserver.cli.transfer.snapshot import TableShape, Texts
-from qserver.functions.text.quoting import quote_identifier
+from qserver.values.identifiers import quote_identifier
 
 ROWS_MAX: Final = 500
 BYTES_MAX: Final = 256 * 1024

@@ -21,8 +21,7 @@ from typing import Any, Final
 from qserver.client import Client
 from qserver.client.synchronous import Stream
 from qserver.errors import TooManyRequests, UndefinedColumn, UndefinedObject, UndefinedTable
-from qserver.functions.text.quoting import quote_identifier
-from qserver.values.schema import PUBLIC
+from qserver.values.identifiers import PUBLIC, quote_identifier
 
 Texts = Sequence[str | None]
 

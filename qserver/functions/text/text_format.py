@@ -15,10 +15,11 @@ from qserver.errors import InvalidParameterValue, NullValueNotAllowed, NumericVa
 from qserver.functions.costs import template_cost
 from qserver.functions.registry import Function
 from qserver.functions.signatures import Generic
-from qserver.functions.text.quoting import quote_identifier, quote_literal
+from qserver.functions.text.quoting import quote_literal
 from qserver.functions.text.strings import checked_length
 from qserver.values.casts import cast_function
 from qserver.values.digits import clipped_integer
+from qserver.values.identifiers import quote_identifier
 from qserver.values.text_output import shown_function
 from qserver.values.types import ANY, INTEGER, TEXT, SqlType
 

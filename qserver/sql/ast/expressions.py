@@ -167,6 +167,12 @@ class TypeName(Node):
     name: str
     arguments: tuple[Literal, ...] = ()
     array_dimensions: int = 0
+    schemas: tuple[str, ...] = ()
+    """What is written before the name, without the dots."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (*self.schemas, self.name)
 
 
 @dataclass(frozen=True, slots=True)

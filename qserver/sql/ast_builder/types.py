@@ -31,7 +31,7 @@ class Types:
 
     def generic_type(self, children: Children) -> TypeName:
         name, arguments = children
-        return TypeName(".".join(parts(name)), arguments or (), position=name[0].start)
+        return _named(parts(name), arguments or (), name[0].start)
 
     def two_word_type(self, children: Children) -> TypeName:
         first, second, arguments = children
@@ -74,7 +74,7 @@ class Types:
     def typed_literal(self, children: Children) -> Cast:
         name, string = children
         if not isinstance(name, TypeName):
-            name = TypeName(".".join(parts(name)), position=name[0].start)
+            name = _named(parts(name), (), name[0].start)
         return Cast(string.value, name, position=name.position)
 
     def typed_literal_call(self, children: Children) -> Cast:
@@ -92,7 +92,7 @@ class Types:
                     raise unexpected(string)
         if not arguments or call.order_by or call.distinct or call.variadic:
             raise unexpected(string)
-        name = TypeName(".".join(call.name), tuple(arguments), position=call.position)
+        name = _named(call.name, tuple(arguments), call.position)
         return Cast(string.value, name, position=call.position)
 
     def interval_literal(self, children: Children) -> Cast:
@@ -103,6 +103,10 @@ class Types:
         word, arguments, string = children
         name = TypeName("interval", arguments, position=word.start)
         return Cast(string.value, name, position=word.start)
+
+
+def _named(name: tuple[str, ...], arguments: tuple[Literal, ...], position: int) -> TypeName:
+    return TypeName(name[-1], arguments, schemas=name[:-1], position=position)
 
 
 def _interval(word: Terminal, fields: Any) -> TypeName:

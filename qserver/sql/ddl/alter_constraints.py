@@ -28,7 +28,8 @@ from qserver.sql.ddl.rewrite import (
     with_new_trees,
 )
 from qserver.values.constraints import ForeignKey
-from qserver.values.schema import Index, Table, catalog_key
+from qserver.values.identifiers import catalog_key
+from qserver.values.schema import Index, Table
 
 
 def add_constraint(

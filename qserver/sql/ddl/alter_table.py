@@ -43,7 +43,6 @@ from qserver.sql.ddl.names import (
     missing,
     new_place,
     require_free,
-    type_key,
 )
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.sequences import alter_sequence
@@ -51,15 +50,16 @@ from qserver.sql.ddl.view_texts import follow_column, follow_relation, views_usi
 from qserver.sql.ddl.views import rename_view_column, set_view_default, set_view_options
 from qserver.sql.ddl.words import check_table_options
 from qserver.values.enumeration import Enumeration
+from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
-from qserver.values.schema import Table, catalog_key
+from qserver.values.schema import Table
 
 Action = Callable[[DdlPort, Table, ast.AlterAction], DdlSteps]
 
 
 def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     if node.what == "type":
-        return (yield from _alter_type(work, node, work.find(type_key(node.name))))
+        return (yield from _alter_type(work, node, work.find(known_key(node.name))))
     if node.what == "schema":
         raise FeatureNotSupported("ALTER SCHEMA is not supported")
     key = known_key(node.name)

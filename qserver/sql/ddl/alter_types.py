@@ -15,11 +15,10 @@ from qserver.sql import ast
 from qserver.sql.ddl.dependencies import is_of
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import count_written
-from qserver.sql.ddl.types_and_schemas import check_type_name
 from qserver.values.enumeration import Enumeration, Label
 from qserver.values.keys import Row
 from qserver.values.relations import View
-from qserver.values.schema import Table
+from qserver.values.schema import Table, check_name
 from qserver.values.types import SqlType
 
 
@@ -30,7 +29,7 @@ def alter_type(work: DdlPort, enumeration: Enumeration, action: ast.AlterAction)
         case "rename value":
             yield from _rename_value(work, enumeration, action)
         case "rename":
-            check_type_name(action.new_name)
+            check_name(action.new_name)
             _rename(work, enumeration, action.new_name)
         case "owner":
             pass
@@ -66,7 +65,7 @@ def _rename_value(work: DdlPort, old: Enumeration, action: ast.AlterAction) -> D
         Label(new_text, label.position) if label == text else label for label in old.labels
     )
     tables = [each for each in _tables(work) if any(is_of(c.type, old) for c in each.columns)]
-    _replace(work, old, Enumeration(old.name, labels))
+    _replace(work, old, replace(old, labels=labels))
     by_position = {label.position: label for label in labels}
     for table in tables:
         yield from _relabel(work, table, old, by_position)
@@ -101,13 +100,12 @@ def _relabel(
 
 
 def _rename(work: DdlPort, old: Enumeration, new_name: str) -> None:
-    """Rename the type within its schema, which its name contains."""
-    schema, dot, _ = old.name.rpartition(".")
-    name = f"{schema}{dot}{new_name}"
-    if work.find(name) is not None:
-        raise DuplicateObject(f'type "{name}" already exists')
-    work.transaction.define(old.name, None)
-    _replace(work, old, Enumeration(name, old.labels))
+    """Rename the type within its schema."""
+    new = replace(old, name=new_name)
+    if work.find(new.key) is not None:
+        raise DuplicateObject(f'type "{new_name}" already exists')
+    work.transaction.define(old.key, None)
+    _replace(work, old, new)
 
 
 def _tables(work: DdlPort) -> list[Table]:
@@ -124,7 +122,7 @@ def _replace(work: DdlPort, old: Enumeration, new: Enumeration) -> None:
             return replace(sql_type, element=changed(sql_type.element))
         return sql_type
 
-    work.transaction.define(new.name, new)
+    work.transaction.define(new.key, new)
     for other in list(work.transaction.catalog.definitions()):
         if isinstance(other, Table | View):
             found = _with_types(other, changed)

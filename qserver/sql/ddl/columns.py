@@ -20,12 +20,13 @@ from qserver.errors import (
 )
 from qserver.sql import ast
 from qserver.sql.ddl.immutable import is_immutable
-from qserver.sql.ddl.names import as_written, choose_relation_name, known_key
+from qserver.sql.ddl.names import choose_relation_name, known_key
 from qserver.sql.ddl.port import DdlPort
 from qserver.sql.ddl.sequences import SequenceOptions, make_sequence
 from qserver.sql.plan import OutputColumn
+from qserver.values.identifiers import catalog_key, identifiers, qualified
 from qserver.values.relations import Sequence
-from qserver.values.schema import PUBLIC, Column, catalog_key
+from qserver.values.schema import Column
 from qserver.values.types import BIGINT, INTEGER, INTEGER_BITS, SMALLINT, TEXT, Kind, SqlType
 
 SERIAL_TYPES: Final = {
@@ -65,7 +66,7 @@ def define_column(
         raise InvalidTableDefinition(
             f'column name "{node.name}" conflicts with a system column name', table=table
         )
-    serial = SERIAL_TYPES.get(node.type.name)
+    serial = None if node.type.schemas else SERIAL_TYPES.get(node.type.name)
     column = Column(node.name, serial or work.type(node.type))
     sequence = None
     if serial is not None:
@@ -121,7 +122,7 @@ def with_default(
             if isinstance(argument, ast.Cast) and argument.type.name == "regclass":
                 argument = argument.operand
             if isinstance(argument, ast.Literal):
-                found = work.find(known_key(tuple(str(work.value(argument)).split("."))))
+                found = work.find(known_key(tuple(identifiers(str(work.value(argument))))))
                 sequence = found.key if isinstance(found, Sequence) else None
     return replace(column, default=text, sequence=sequence)
 
@@ -178,9 +179,8 @@ def sequence_for(
 
 def next_of(sequence: Sequence) -> str:
     """Return the text of a default that takes the next value of a sequence."""
-    parts = (sequence.name,) if sequence.schema == PUBLIC else (sequence.schema, sequence.name)
-    quoted = ".".join(map(as_written, parts)).replace("'", "''")
-    return f"nextval('{quoted}'::regclass)"
+    name = qualified(sequence.schema, sequence.name).replace("'", "''")
+    return f"nextval('{name}'::regclass)"
 
 
 def names_in(node: object) -> list[str]:

@@ -33,7 +33,8 @@ from qserver.sql.ddl.names import (
 from qserver.sql.ddl.port import DdlPort
 from qserver.values.casts import Context, context_of
 from qserver.values.constraints import Check, ForeignKey
-from qserver.values.schema import Column, Index, Table, catalog_key
+from qserver.values.identifiers import catalog_key
+from qserver.values.schema import Column, Index, Table
 from qserver.values.types import (
     DATETIME_KINDS,
     FLOAT_KINDS,

@@ -46,7 +46,8 @@ from qserver.sql.ddl.rewrite import count_written, row_id_column
 from qserver.sql.ddl.table_like import Likeness, likeness, with_likeness
 from qserver.sql.execution import Rows
 from qserver.sql.plan import OutputColumn
-from qserver.values.schema import Column, Table, catalog_key
+from qserver.values.identifiers import catalog_key
+from qserver.values.schema import Column, Table
 
 
 def create_table(work: DdlPort, node: ast.CreateTable) -> DdlSteps:

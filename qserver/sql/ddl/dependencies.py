@@ -13,7 +13,7 @@ from qserver.errors import DependentObjectsStillExist
 from qserver.sql.ddl.names import described
 from qserver.sql.ddl.port import DdlPort
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, Sequence, View, key_of
+from qserver.values.relations import Definition, Sequence, View
 from qserver.values.schema import Column, Table
 from qserver.values.types import SqlType
 
@@ -40,12 +40,12 @@ def dependents(
     among: Iterable[Definition] | None = None,
 ) -> list[Dependent]:
     """Return the dependents of a definition, recursively, without those in `going`."""
-    what, key = described(definition), key_of(definition)
+    what, key = described(definition), definition.key
     found = [
         replace(dependent, on=what)
         for other in (work.transaction.catalog.definitions() if among is None else among)
         for dependent in _dependents_in(other, definition)
-        if key_of(other) != key and key_of(other) not in going
+        if other.key != key and other.key not in going
     ]
     return with_hanging(work, found, going)
 
@@ -84,7 +84,7 @@ def require_no_dependents(
 
 def _dependents_in(other: Definition, definition: Definition) -> Iterator[Dependent]:
     if isinstance(other, View):
-        if key_of(definition) in other.uses or _has_type(other, definition):
+        if definition.key in other.uses or _has_type(other, definition):
             yield view_dependent(other)
         for name, _, sequence in other.defaults:
             if isinstance(definition, Sequence) and sequence == definition.key:

@@ -16,12 +16,10 @@ from qserver.sql.ddl.dependencies import (
     owned_sequences,
 )
 from qserver.sql.ddl.names import (
-    as_written,
     described,
     find_table,
     known_key,
     missing,
-    type_key,
     wrong_kind,
 )
 from qserver.sql.ddl.port import DdlPort, DdlSteps
@@ -33,15 +31,14 @@ from qserver.sql.ddl.removal import (
 from qserver.sql.ddl.rewrite import with_new_trees
 from qserver.sql.ddl.sequences import restart_sequence
 from qserver.values.enumeration import Enumeration
+from qserver.values.identifiers import PUBLIC, catalog_key, quote_identifier
 from qserver.values.relations import (
     Definition,
     Schema,
     Sequence,
-    View,
-    key_of,
     kind_of,
 )
-from qserver.values.schema import PUBLIC, Table, catalog_key
+from qserver.values.schema import Table
 
 
 def drop(work: DdlPort, node: ast.Drop) -> DdlSteps:
@@ -61,7 +58,7 @@ def _drop_definitions(work: DdlPort, node: ast.Drop) -> DdlSteps:
     for name in node.names:
         definition = _find(work, node, name)
         if definition is not None:
-            going[key_of(definition)] = None
+            going[definition.key] = None
     for last in going:
         definition = work.find(last)
         if definition is None:
@@ -85,7 +82,7 @@ def _drop_columns_of(work: DdlPort, enumeration: Enumeration) -> DdlSteps:
 
 
 def _find(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> Definition | None:
-    key = known_key(name) if node.kind != "type" else type_key(name)
+    key = known_key(name)
     definition = work.find(key)
     if definition is None:
         owner = work.transaction.catalog.index_owner(key)
@@ -94,6 +91,8 @@ def _find(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> Definition | 
                 f'"{name[-1]}" is not a {node.kind}', hint="Use DROP INDEX to remove an index."
             )
         if not node.if_exists:
+            if len(name) > 1 and not work.statements.names.has_schema(name[-2]):
+                raise UndefinedSchema(f'schema "{name[-2]}" does not exist')
             raise missing(node.kind, name)
         return None
     if kind_of(definition) != node.kind:
@@ -151,23 +150,23 @@ def _drop_schemas(work: DdlPort, node: ast.Drop) -> DdlSteps:
         inside = [
             each
             for each in work.transaction.catalog.definitions()
-            if isinstance(each, Table | View | Sequence) and each.schema == schema.name
+            if not isinstance(each, Schema) and each.schema == schema.name
         ]
         loose = [each for each in inside if not isinstance(each, Sequence) or each.owner is None]
         if loose and not node.cascade:
+            what = f"schema {quote_identifier(schema.name)}"
             raise DependentObjectsStillExist(
-                f"cannot drop schema {as_written(schema.name)} because other objects depend on it",
-                detail="\n".join(
-                    f"{described(each)} depends on schema {as_written(schema.name)}"
-                    for each in loose
-                ),
+                f"cannot drop {what} because other objects depend on it",
+                detail="\n".join(f"{described(each)} depends on {what}" for each in loose),
                 hint=USE_CASCADE,
             )
         for each in inside:
-            drop_definition(work, each.key)
+            if isinstance(each, Enumeration):
+                yield from _drop_columns_of(work, each)
+            drop_definition(work, each.key, cascade=True)
         work.transaction.define(schema.key, None)
+        yield
     return 0
-    yield
 
 
 # --- TRUNCATE ------------------------------------------------------------------------------------

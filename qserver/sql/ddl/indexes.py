@@ -39,7 +39,8 @@ from qserver.sql.ddl.rewrite import (
     rewrite,
     with_new_trees,
 )
-from qserver.values.schema import Column, Index, Table, catalog_key, predicate_of
+from qserver.values.identifiers import catalog_key
+from qserver.values.schema import Column, Index, Table, predicate_of
 from qserver.values.types import BOOLEAN, SqlType
 
 METHODS = ("btree", "hash", "gist", "gin", "spgist", "brin")

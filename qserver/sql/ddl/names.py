@@ -7,7 +7,6 @@ with a number if it is taken.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 
@@ -23,10 +22,9 @@ from qserver.errors import (
 from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.sql.ddl.port import DdlPort
 from qserver.values.enumeration import Enumeration
+from qserver.values.identifiers import PUBLIC, catalog_key, qualified
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
-from qserver.values.schema import PUBLIC, Table, catalog_key
-
-_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+from qserver.values.schema import Table
 
 
 def new_place(work: DdlPort, name: tuple[str, ...]) -> tuple[str, str]:
@@ -41,11 +39,6 @@ def known_key(name: tuple[str, ...]) -> str:
     """Return the catalog key of a name in a statement."""
     _refuse_other_database(name)
     return catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
-
-
-def type_key(name: tuple[str, ...]) -> str:
-    """Return the catalog key of a type, which contains its schema."""
-    return name[-1] if len(name) == 1 or name[-2] == PUBLIC else ".".join(name)
 
 
 def _refuse_other_database(name: tuple[str, ...]) -> None:
@@ -117,15 +110,7 @@ def wrong_kind(kind: str, definition: Definition) -> WrongObjectType:
 def described(definition: Definition) -> str:
     """Return the description in error details: `table t`, `view v`."""
     schema = getattr(definition, "schema", PUBLIC)
-    parts = (definition.name,) if schema == PUBLIC else (schema, definition.name)
-    return f"{kind_of(definition)} {'.'.join(map(as_written, parts))}"
-
-
-def as_written(name: str) -> str:
-    """Return the name as SQL, in quotes if it needs them."""
-    if _PLAIN_NAME.fullmatch(name):
-        return name
-    return '"' + name.replace('"', '""') + '"'
+    return f"{kind_of(definition)} {qualified(schema, definition.name)}"
 
 
 # --- new names -----------------------------------------------------------------------------------

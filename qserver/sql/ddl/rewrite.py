@@ -21,8 +21,9 @@ from qserver.errors import (
 from qserver.sql import ast
 from qserver.sql.ddl.names import choose, is_taken
 from qserver.sql.ddl.port import DdlPort, DdlSteps
+from qserver.values.identifiers import PUBLIC
 from qserver.values.keys import Key, Row
-from qserver.values.schema import PUBLIC, ROW_ID, Column, Index, Table
+from qserver.values.schema import ROW_ID, Column, Index, Table
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import BIGINT
 

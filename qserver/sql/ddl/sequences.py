@@ -15,8 +15,8 @@ from qserver.sql import ast
 from qserver.sql.ddl.names import find_table, is_taken, new_place, require_free
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.values.admission import admitter
+from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Sequence
-from qserver.values.schema import catalog_key
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
 
 SequenceOptions = Many[tuple[str, Any]]

@@ -8,7 +8,6 @@ from dataclasses import replace
 from qserver.errors import (
     DuplicateObject,
     DuplicateSchema,
-    FeatureNotSupported,
     ReservedName,
     UndefinedColumn,
     UndefinedObject,
@@ -23,20 +22,19 @@ from qserver.sql.ddl.names import (
     known_key,
     missing,
     new_place,
-    type_key,
     wrong_kind,
 )
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.values.enumeration import Enumeration, enumeration_of
+from qserver.values.identifiers import PUBLIC, catalog_key
 from qserver.values.relations import Schema, Sequence, View, kind_of
-from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
+from qserver.values.schema import Table, check_name
 
 
 def create_enum(work: DdlPort, node: ast.CreateEnum) -> DdlSteps:
-    schema, last = new_place(work, node.name)
-    check_type_name(last)
-    name = last if schema == PUBLIC else f"{schema}.{last}"
-    if work.find(name) is not None:
+    schema, name = new_place(work, node.name)
+    check_name(name)
+    if work.find(catalog_key(schema, name)) is not None:
         raise DuplicateObject(f'type "{name}" already exists')
     labels = tuple(str(work.value(label)) for label in node.labels)
     seen: set[str] = set()
@@ -47,16 +45,10 @@ def create_enum(work: DdlPort, node: ast.CreateEnum) -> DdlSteps:
                 detail=f"Key (enumlabel)=({label}) already exists.",
             )
         seen.add(label)
-    work.transaction.define(name, enumeration_of(name, labels))
+    enumeration = enumeration_of(name, labels, schema)
+    work.transaction.define(enumeration.key, enumeration)
     return 0
     yield
-
-
-def check_type_name(name: str) -> None:
-    """Refuse a dot in the name of a type: definitions have it between schema and name."""
-    check_name(name)
-    if "." in name:
-        raise FeatureNotSupported("the name of a type cannot contain a dot")
 
 
 def create_schema(work: DdlPort, node: ast.CreateSchema) -> DdlSteps:
@@ -93,7 +85,7 @@ def comment_on(work: DdlPort, node: ast.CommentOn) -> DdlSteps:
             if node.kind == "schema" and node.name[-1] != PUBLIC and work.find(key) is None:
                 raise UndefinedSchema(f'schema "{node.name[-1]}" does not exist')
         case "type":
-            if not isinstance(work.find(type_key(node.name)), Enumeration):
+            if not isinstance(work.find(known_key(node.name)), Enumeration):
                 raise UndefinedObject(f'type "{".".join(node.name)}" does not exist')
         case _:
             _comment_on_relation(work, node, text)

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Final
 
-from qserver.functions.text.quoting import quoted
 from qserver.sql import ast
 from qserver.sql.binder.names.column_names import column_name
 from qserver.sql.binder.tables.updatable_views import why_not_updatable
 from qserver.sql.ddl.names import known_key
+from qserver.values.identifiers import quoted
 
 PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'
 _LAST: Final = re.compile(rf"(?:{PART}\s*\.\s*)*(?P<last>{PART})")

@@ -20,7 +20,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, StatementError
-from qserver.functions.text.quoting import quoted
 from qserver.sql import ast
 from qserver.sql.ddl.names import known_key
 from qserver.sql.ddl.port import DdlPort
@@ -32,6 +31,7 @@ from qserver.sql.ddl.view_columns import (
     rewritten,
     unquoted,
 )
+from qserver.values.identifiers import quoted
 from qserver.values.relations import View
 from qserver.values.schema import Table
 

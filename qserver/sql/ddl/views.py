@@ -24,8 +24,9 @@ from qserver.sql.ddl.rewrite import row_id_column
 from qserver.sql.ddl.view_texts import follow_added
 from qserver.sql.ddl.words import check_view_options
 from qserver.sql.plan import OutputColumn
+from qserver.values.identifiers import catalog_key
 from qserver.values.relations import View
-from qserver.values.schema import Column, Table, catalog_key
+from qserver.values.schema import Column, Table
 from qserver.values.types import SqlType
 
 
@@ -97,7 +98,7 @@ def _names_in(node: object) -> set[str]:
     if isinstance(node, ast.TableRef):
         return {known_key(node.name)}
     if isinstance(node, ast.TypeName):
-        return {node.name}
+        return {known_key(node.parts)}
     names: set[str] = set()
     if isinstance(node, tuple):
         names.update(*map(_names_in, node))

@@ -15,11 +15,11 @@ import msgspec
 
 from qserver.control.records import Grant
 from qserver.errors import InvalidRequest, QserverError
-from qserver.functions.text.quoting import quoted
 from qserver.query.bulk import find_relation
 from qserver.query.sql_database import Statement
 from qserver.sql import parse_expression
 from qserver.storage.catalog import Catalog
+from qserver.values.identifiers import quoted
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.web.bulk.bulk import names_of

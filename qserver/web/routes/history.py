@@ -26,7 +26,7 @@ from qserver.storage.page import Key
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.snapshot_changes import snapshot_changes
 from qserver.values.encoding import decode_columns, encode_columns
-from qserver.values.schema import PUBLIC, catalog_key
+from qserver.values.identifiers import key_of_name
 from qserver.values.sizes import size_of
 from qserver.web.admission import Admission
 from qserver.web.description import shapes
@@ -150,8 +150,7 @@ def _tables(given: str | None, first: Snapshot, last: Snapshot) -> set[str] | No
         return None
     keys = set()
     for name in given.split(","):
-        schema, _, table = name.strip().rpartition(".")
-        key = catalog_key(schema or PUBLIC, table)
+        key = key_of_name(name.strip())
         if first.catalog.find(key) is None and last.catalog.find(key) is None:
             raise UndefinedTable(f'relation "{name}" does not exist', table=name)
         keys.add(key)

@@ -32,6 +32,7 @@ from qserver.limits import (
     FEED_WAIT_MS_MAX,
 )
 from qserver.storage.snapshot import Snapshot
+from qserver.values.identifiers import name_of_key
 from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.route import Route
@@ -253,7 +254,7 @@ async def _check_tables(
 
 
 def _tables_of(snapshot: Snapshot) -> set[str]:
-    return {".".join(table.path) for table in snapshot.catalog.tables.values()}
+    return {name_of_key(table.key) for table in snapshot.catalog.tables.values()}
 
 
 def _table(name: str) -> str:

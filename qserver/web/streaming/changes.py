@@ -19,6 +19,7 @@ from qserver.limits import ANSWER_PART_BYTES
 from qserver.query.definition_texts import statements_of
 from qserver.query.results import Diff, Redefinition
 from qserver.storage.changes import Change, Changes
+from qserver.values.identifiers import name_of_key
 from qserver.values.keys import Row
 from qserver.values.schema import Table
 from qserver.web.description.shapes import DefinitionChange, RowChange
@@ -76,7 +77,7 @@ def _definition(redefined: Redefinition) -> DefinitionChange:
 
 class _TableForm:
     def __init__(self, table: Table) -> None:
-        self.name = ".".join(table.path)
+        self.name = name_of_key(table.key)
         visible = [at for at, column in enumerate(table.columns) if not column.hidden]
         self._columns = [_field(table, at) for at in visible]
         self._has_key = not table.has_row_id

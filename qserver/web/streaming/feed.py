@@ -40,6 +40,7 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.storage.changes import Change, Changes
+from qserver.values.identifiers import name_of_key
 from qserver.web.statements.json_values import encode_json
 from qserver.web.streaming.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
 from qserver.web.streaming.readers import Reader
@@ -143,7 +144,7 @@ def _head_of(version: FeedVersion) -> bytes:
 
 
 def _table_of(change: Change) -> str:
-    return change.table if isinstance(change.table, str) else ".".join(change.table.path)
+    return change.table if isinstance(change.table, str) else name_of_key(change.table.key)
 
 
 def version_event(version: int) -> bytes:

@@ -36,8 +36,8 @@ class TestCatalog:
     def find_view(self, name: tuple[str, ...]) -> View | None:
         return self.views.get(name[-1]) if self._visible(name) else None
 
-    def find_type(self, name: str) -> SqlType | None:
-        return self.types.get(name)
+    def find_type(self, name: tuple[str, ...]) -> SqlType | None:
+        return self.types.get(name[-1])
 
     def has_schema(self, name: str) -> bool:
         return name == "public"

@@ -94,6 +94,18 @@ def test_a_schema_comes_before_the_name(shop: Client) -> None:
     assert shop.value("select a from s.t") == 1
 
 
+def test_a_dot_may_be_part_of_a_name(shop: Client) -> None:
+    shop.query('create table "s.t" (a int)')
+    load(shop, lines({"a": 1}), NDJSON, "s.t")
+    shop.transaction("create schema s", "create table s.t (a int)")
+    load(shop, lines({"a": 2}), NDJSON, "s.t")
+    load(shop, lines({"a": 3}), NDJSON, "%22s.t%22")
+    assert shop.rows("select a from s.t") == [[2]]
+    assert shop.rows('select a from "s.t" order by a') == [[1], [3]]
+    named = [each["name"] for each in shop.get("/tables").json()["tables"]]
+    assert {'"s.t"', "s.t"} <= set(named)
+
+
 BAD = [
     (lines({"id": 5}, {"id": 6, "price": -1}, {"id": "x"}), NDJSON, "23514", 2),
     (lines({"id": 5}, {"id": 6}, {"id": 5}), NDJSON, "23505", 3),

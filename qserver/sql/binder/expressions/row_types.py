@@ -19,9 +19,9 @@ def row_type(scope: Scope, node: ast.TypeName) -> SqlType | None:
     """Return the row type of a name that is no other type's."""
     if node.array_dimensions or node.arguments:
         return None
-    if node.name in ("record", "pg_catalog.record"):
+    if node.parts in (("record",), ("pg_catalog", "record")):
         return RECORD
-    table = scope.binding.catalog.find_table(tuple(node.name.split(".")))
+    table = scope.binding.catalog.find_table(node.parts)
     if table is None:
         return None
     scope.binding.use_table(table)

@@ -32,7 +32,7 @@ def _name(node: ast.Expression) -> tuple[str, int]:
         case ast.Cast():
             name, strength = _name(node.operand)
             if strength < _STRONG:
-                return internal_name(node.type.name).rpartition(".")[2], _WEAK
+                return internal_name(node.type.name), _WEAK
             return name, strength
         case ast.Case():
             name, strength = (NAMELESS, _NONE)

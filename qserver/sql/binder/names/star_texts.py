@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qserver.functions.text.quoting import quoted
 from qserver.sql.binder.names.relations import AnyRelation, JoinedRelation, Relation
 from qserver.sql.binder.names.scope import Scope
 from qserver.sql.expressions import Column
+from qserver.values.identifiers import quoted
 
 
 def written_out(scope: Scope, relations: Sequence[AnyRelation]) -> str:

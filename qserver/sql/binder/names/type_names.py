@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from qserver.errors import (
+    FeatureNotSupported,
     InvalidParameterValue,
     QserverError,
     SqlSyntaxError,
     UndefinedObject,
-    UndefinedSchema,
 )
 from qserver.sql import ast
 from qserver.sql.binder.expressions.literals import Literals
@@ -46,7 +46,7 @@ from qserver.values.types import (
     with_second_digits,
 )
 
-FindType = Callable[[str], SqlType | None]
+FindType = Callable[[tuple[str, ...]], SqlType | None]
 
 INTERNAL_NAMES: Final = {
     "int": "int4",
@@ -119,33 +119,38 @@ def bind_type(node: ast.TypeName, literals: Literals, find_type: FindType) -> Sq
         ]
     )
     try:
-        sql_type = _scalar(node.name, arguments, find_type)
+        sql_type = _scalar(node, arguments, find_type)
     except QserverError as error:
         raise located(error, node.position) from None
     return array_of(sql_type) if node.array_dimensions else sql_type
 
 
-def _scalar(name: str, arguments: tuple[object, ...], find_type: FindType) -> SqlType:
-    schema, _, last = name.rpartition(".")
-    internal = INTERNAL_NAMES.get(name, last if schema == "pg_catalog" else name)
+def _scalar(node: ast.TypeName, arguments: tuple[object, ...], find_type: FindType) -> SqlType:
+    """PostgreSQL's schema has its own names only; another schema has none of its types."""
+    name, shown = node.name, ".".join(node.parts)
+    if len(node.schemas) > 1:
+        raise FeatureNotSupported(f"cross-database references are not implemented: {shown}")
+    if node.schemas and node.schemas != ("pg_catalog",):
+        found = find_type(node.parts)
+        if found is None:
+            raise UndefinedObject(f'type "{shown}" does not exist')
+        return found
+    word = "" if node.schemas else name
+    internal = INTERNAL_NAMES.get(word, name)
     if not all(type(each) is int for each in arguments):
         raise SqlSyntaxError(f'invalid type modifier for type "{name}"')
     numbers = [int(str(each)) for each in arguments]
-    if name == "float" and numbers:
+    if word == "float" and numbers:
         return _float(numbers[0])
-    if name in ("char", "character") and not numbers:
+    if word in ("char", "character") and not numbers:
         return char(1)
-    if name.startswith("interval "):
-        fields = name.removeprefix("interval ")
+    if word.startswith("interval "):
+        fields = word.removeprefix("interval ")
         if fields in INTERVAL_FIELDS:
             return interval(fields, *numbers)
-    found = _SIMPLE.get(internal) or _ARRAYS.get(internal)
+    found = _SIMPLE.get(internal) or _ARRAYS.get(internal) or find_type(node.parts)
     if found is None:
-        found = find_type(last if schema in ("", "public") else name)
-    if found is None:
-        if schema not in ("", "public", "pg_catalog", "information_schema"):
-            raise UndefinedSchema(f'schema "{schema}" does not exist')
-        raise UndefinedObject(f'type "{name}" does not exist')
+        raise UndefinedObject(f'type "{shown}" does not exist')
     return _sized(found, internal, numbers) if numbers else found
 
 
