@@ -38,6 +38,13 @@ QuotedLiteral = tuple[int, int, Callable[[str], Any]]
 """Its index, its position in the text, and its reader."""
 
 
+class RowsNeedMarks(Exception):
+    """A whole row of a query may be missing: the statement is bound again, with `marks_rows`.
+
+    Few statements ask for such a row, and a column more would stand in the way of plans.
+    """
+
+
 class Binding:
     """The state of one call of `bind`.
 
@@ -56,6 +63,7 @@ class Binding:
         "depth",
         "expression_binders",
         "inferred",
+        "marks_rows",
         "prepare_query",
         "quoted",
         "sources",
@@ -79,6 +87,7 @@ class Binding:
         suggested: Callable[[int | str], SqlType | None],
         budget: StepBudget | None = None,
         stars: dict[int, str] | None = None,
+        marks_rows: bool = False,
     ) -> None:
         self.catalog = catalog
         self.declared = parameters
@@ -105,6 +114,8 @@ class Binding:
         self.stars = stars
         """If given, gets the text of the columns that each star of the statement stands for, by the
         star's position."""
+        self.marks_rows = marks_rows
+        """Whether rows of queries in FROM get a column that tells them from missing rows."""
         self.depth = 0
         self.budget = budget or StepBudget.boundless()
         self._positions: dict[int, tuple[Column, int]] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from qserver.errors import StatementError
 from qserver.sql import ast
-from qserver.sql.binder.binding import Binding, too_deep
+from qserver.sql.binder.binding import Binding, RowsNeedMarks, too_deep
 from qserver.sql.binder.changes.insert import bind_insert
 from qserver.sql.binder.changes.merge import bind_merge
 from qserver.sql.binder.changes.update import bind_delete, bind_update
@@ -61,6 +61,7 @@ def bind(
     suggested: Callable[[int | str], SqlType | None] = _nothing_suggested,
     budget: StepBudget | None = None,
     stars: dict[int, str] | None = None,
+    marks_rows: bool = False,
 ) -> Bound:
     """Bind a statement. Without `parameters` their types are inferred; with them, a type of None is
     inferred, and a missing one is an error. `suggested` tells the types of given values, for
@@ -75,10 +76,15 @@ def bind(
         suggested,
         budget,
         stars,
+        marks_rows=marks_rows,
     )
     scope = outermost(binding, literals)
     try:
         bound = _bind_statement(scope, statement)
+    except RowsNeedMarks:
+        return bind(
+            statement, literals, catalog, parameters, suggested, budget, stars, marks_rows=True
+        )
     except RecursionError:
         raise too_deep() from None
     except StatementError as error:

@@ -26,7 +26,7 @@ from qserver.functions.costs import BYTES_SMALL
 from qserver.functions.datetime.moments import MomentReader, is_moment_type, is_moment_word
 from qserver.functions.registry import Function
 from qserver.functions.resolve import common_type
-from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.binding import Binding, RowsNeedMarks
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown, located
 from qserver.sql.expressions import (
@@ -215,6 +215,8 @@ def _record(binding: Binding, row: RowValue) -> Expression:
     record = Apply(_row_function(columns), items, record_of(columns), nullable=False)
     if not row.may_be_missing or not items:
         return record
+    if row.present is None and row.relation is not None and not binding.marks_rows:
+        raise RowsNeedMarks
     if row.present is not None:
         missing: Expression = IsNull(row.present)
     elif len(items) > 1:

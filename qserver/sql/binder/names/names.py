@@ -24,9 +24,9 @@ from qserver.sql.binder.expressions.operands import Operand, RowValue
 from qserver.sql.binder.names.relations import (
     AMBIGUOUS,
     AnyRelation,
-    JoinedRelation,
     Path,
     Relation,
+    key_of_row,
 )
 from qserver.sql.binder.names.scope import Level, Scope
 from qserver.sql.expressions import Column, Expression
@@ -131,19 +131,10 @@ def whole_row(scope: Scope, relation: AnyRelation, position: int) -> Operand:
     items = tuple(
         [named(scope, _as_part_of_row(relation, at), position) for at in range(len(relation.names))]
     )
-    key = _key_of_row(relation) if relation.nullable else None
+    key = key_of_row(relation) if relation.nullable else None
     present = None if key is None else named(scope, key, position)
     names = tuple(relation.row_names)
     return RowValue(items, position, names, relation.nullable, relation, present)
-
-
-def _key_of_row(relation: AnyRelation) -> Expression | None:
-    """Return a column of a table that no row has NULL in: one that is there can be told."""
-    table = relation.table
-    if table is None or isinstance(relation, JoinedRelation):
-        return None
-    at = table.primary_key[0]
-    return Column(relation.source, at, table.columns[at].type, True, f"{relation.name}.*")
 
 
 def _as_part_of_row(relation: AnyRelation, at: int) -> Expression:

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from qserver.sql.expressions import Cast, Coalesce, Column, Expression
 from qserver.sql.walk import sources_named
 from qserver.values.schema import Table
-from qserver.values.types import SqlType
+from qserver.values.types import BOOLEAN, SqlType
 
 AMBIGUOUS = -1
 
@@ -51,6 +51,8 @@ class Relation:
     table: Table | None = None
     path: Path | None = None
     aliased: bool = False
+    marked: bool = False
+    """Whether a last column, which is not visible, is true in each row that is there."""
     scalar: bool = False
     """Whether its row is the value of its only column: a function that returns such values."""
 
@@ -87,6 +89,8 @@ class JoinedRelation:
     path: Path | None = None
     aliased: bool = False
     nullable: bool = False
+    key: Expression | None = None
+    """What is not NULL in a row that is there."""
 
     @property
     def row_names(self) -> Sequence[str]:
@@ -140,6 +144,20 @@ def positions_of(names: Sequence[str]) -> dict[str, int]:
     for at, name in enumerate(names):
         positions[name] = AMBIGUOUS if name in positions else at
     return positions
+
+
+def key_of_row(relation: AnyRelation) -> Expression | None:
+    """Return a column that no row has NULL in: one that is there can be told."""
+    if isinstance(relation, JoinedRelation):
+        return None if relation.key is None else _copied(relation.key, True)
+    if relation.table is not None:
+        at = relation.table.primary_key[0]
+        sql_type = relation.table.columns[at].type
+    elif relation.marked:
+        at, sql_type = len(relation.fields), BOOLEAN
+    else:
+        return None
+    return Column(relation.source, at, sql_type, True, f"{relation.name}.*")
 
 
 def relation_of_table(name: str, source: int, table: Table) -> Relation:

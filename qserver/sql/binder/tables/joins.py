@@ -26,7 +26,13 @@ from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.expressions.coercion import condition, implicit, shared_type
 from qserver.sql.binder.expressions.operands import located
 from qserver.sql.binder.expressions.rows import compare, conjunction
-from qserver.sql.binder.names.relations import AMBIGUOUS, AnyRelation, JoinedRelation, positions_of
+from qserver.sql.binder.names.relations import (
+    AMBIGUOUS,
+    AnyRelation,
+    JoinedRelation,
+    key_of_row,
+    positions_of,
+)
 from qserver.sql.binder.names.scope import Scope, leftmost
 from qserver.sql.binder.tables.sources import Sources, bind_item, check_names
 from qserver.sql.expressions import Coalesce, Expression
@@ -221,7 +227,11 @@ def _visible(
                 position=join.position + 1,
             )
         names = [*given, *names[len(given) :]]
-        return (JoinedRelation(join.alias, names, expressions, positions_of(names), by_name=True),)
+        kept = {"inner": (*left, *right), "left": left, "right": right}.get(kind, ())
+        keys = [key_of_row(each) for each in kept]
+        key = next((each for each in keys if each is not None), None)
+        relation = JoinedRelation(join.alias, names, expressions, positions_of(names), key=key)
+        return (relation.seen(True, True),)
     visible: list[AnyRelation] = [each.seen(each.by_name, False) for each in (*left, *right)]
     visible.append(JoinedRelation("", names, expressions, positions_of(names)))
     if join.using_alias is not None:

@@ -43,7 +43,7 @@ from qserver.sql.binder.tables.views import bind_view
 from qserver.sql.expressions import Column, Constant, Expression
 from qserver.sql.plan import Filter, FunctionScan, OneRow, OutputColumn, Plan, Project, Scan
 from qserver.values.schema import Table
-from qserver.values.types import BIGINT, DOUBLE
+from qserver.values.types import BIGINT, BOOLEAN, DOUBLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,22 @@ def bind_item(scope: Scope, item: ast.FromItem) -> Sources:
             plan, relation = _bind_rows_from(scope, item)
         case _:
             raise AssertionError("joins are bound by `joins`")
+    if scope.binding.marks_rows and relation.table is None and not relation.scalar:
+        plan, relation = _marked(scope, plan, relation)
     level.clause = outer
     level.sources.add(relation.source)
     level.entries.append(relation)
     return Sources(plan, (relation,))
+
+
+def _marked(scope: Scope, plan: Plan, relation: Relation) -> tuple[Plan, Relation]:
+    """Add a column that is true, so that a row of NULLs can be told from a missing one."""
+    marked = replace(relation, source=scope.binding.new_source(), marked=True)
+    values = [relation.expression(at) for at in range(len(relation.fields))]
+    columns = [OutputColumn(each.name, each.type, each.nullable) for each in relation.fields]
+    mark = OutputColumn("", BOOLEAN, nullable=False)
+    outputs = (*values, Constant(True, BOOLEAN)), (*columns, mark)
+    return Project(plan, marked.source, *outputs), marked
 
 
 def check_names(left: Sequence[AnyRelation], right: Sequence[AnyRelation], position: int) -> None:
