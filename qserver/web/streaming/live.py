@@ -113,11 +113,13 @@ class LiveParts(RowParts):
             async with aclosing(self.rows(still_allowed)) as rows:
                 async for part in rows:
                     yield part
+                    part = b""
             self._live.begin()
             yield form.done(self._stream, self.count, 0, 0)
             async with aclosing(self._changes(still_allowed)) as changes:
                 async for part in changes:
                     yield part
+                    part = b""
         except Exception as error:
             yield self.failure(error)
 
@@ -142,10 +144,12 @@ class LiveParts(RowParts):
                         for part in events.add(deleted, inserted):
                             with self._pool.holding(len(part)):
                                 yield part
+                            part = b""
                 last = events.end(live.version)
                 if last:
                     with self._pool.holding(len(last)):
                         yield last
+                    last = b""
                     reader.sent_at = trio.current_time()
             elif reader.is_silent:
                 yield self._form.keep_alive

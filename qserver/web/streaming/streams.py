@@ -237,6 +237,7 @@ class RowParts:
             async with aclosing(self.rows(still_allowed)) as rows:
                 async for part in rows:
                     yield part
+                    part = b""  # what was sent is let go before the next is made
         except Exception as error:
             yield self.failure(error)
         else:
@@ -265,6 +266,7 @@ class RowParts:
                 asked = trio.current_time()
                 with self._pool.holding(len(data), anyway=stream.committed):
                     yield data
+                data, part = b"", []
                 sent = self._sent(asked)
             if not page and trio.current_time() - sent > KEEP_ALIVE_SECONDS:
                 asked = trio.current_time()

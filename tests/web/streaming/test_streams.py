@@ -159,3 +159,35 @@ async def test_time_that_the_reader_takes_is_not_the_statement_s(autojump_clock:
     async for _ in rows.parts(trio.lowlevel.checkpoint):
         await trio.sleep(5)
     assert away == [5.0, 5.0, 5.0], "the head and two pages"
+
+
+class Counted(bytes):
+    """Counts those that are in memory."""
+
+    alive = 0
+
+    def __init__(self, *_: object) -> None:
+        Counted.alive += 1
+
+    def __del__(self) -> None:
+        Counted.alive -= 1
+
+
+class CountedEvents(EventStream):
+    def rows(self, stream: RowStream, first: int, rows: Any) -> bytes:
+        return Counted(super().rows(stream, first, rows))
+
+
+async def test_what_was_sent_is_let_go_before_the_next_is_waited_for() -> None:
+    class Watching(FakeStream):
+        async def step(self) -> Any:
+            alive.append(Counted.alive)
+            return await super().step()
+
+    alive: list[int] = []
+    form = CountedEvents(RowEncoder(COLUMNS, TYPES))
+    stream = Watching([[(1,)], [(2,)]])
+    rows = RowParts(stream, form, "id", lambda: 0, _known, MemoryPool())
+    async for _ in rows.parts(trio.lowlevel.checkpoint):
+        _ = b""
+    assert alive == [0, 0, 0]
