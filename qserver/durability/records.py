@@ -9,6 +9,9 @@ releases that would read only the last of them refuse.
 
 Entries are keys with their rows, as `values.encoding` writes them. A record does not mention
 shards: keys find their ranges when it is read, so the number of shards may change in between.
+
+Not done: one way to encode short rounds and long ones. Pieces put together take 9 µs for a round of
+one row, one call of the encoder 3, and every commit pays that.
 """
 
 from __future__ import annotations
