@@ -7,7 +7,7 @@ quotes. JSON and JSONB differ only in blanks, in the order of keys and in duplic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -123,7 +123,7 @@ def _write_record(sql_type: SqlType, canonical: bool, line: str, record: tuple[A
     return f"{{{f',{line}'.join(f'{quoted(key)}:{part}' for key, part in members)}}}"
 
 
-def canonical_object(members: Iterable[tuple[str, str]]) -> str:
+def canonical_object(members: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
     """Return the text of a JSONB object from canonical texts; the last of equal keys wins."""
     parts = dict(members)
     if MEMBER_STEPS * len(parts) > STEPS_AT_ONCE_MAX:
@@ -296,21 +296,33 @@ def _object_aggregate(name: str, canonical: bool) -> Callable[[tuple[SqlType, ..
     def make(types: tuple[SqlType, ...]) -> Aggregate:
         write_key, write = _key_writer(types[0]), json_writer(types[1], canonical)
 
-        def add(members: list[tuple[str, str]] | None, key: Any, value: Any) -> Any:
+        def member(key: Any, value: Any) -> tuple[str, str]:
             if key is None:
                 raise InvalidParameterValue("field name must not be null")
+            return write_key(key), "null" if value is None else write(value)
+
+        def add(members: list[tuple[str, str]] | None, key: Any, value: Any) -> Any:
             members = [] if members is None else members
-            members.append((write_key(key), "null" if value is None else write(value)))
+            members.append(member(key, value))
+            return members
+
+        def put(members: dict[str, str] | None, key: Any, value: Any) -> Any:
+            members = {} if members is None else members
+            members.update((member(key, value),))  # once: a window asks for the object at each row
             return members
 
         def finish(members: list[tuple[str, str]]) -> Any:
-            if canonical:
-                return Jsonb(canonical_object(members))
             return f"{{ {_spaced_object(members)[1:-1]} }}"
 
-        return _aggregate(name, types, canonical, add, finish, "{s0}, {0}, {1}")
+        if canonical:
+            return _aggregate(name, types, True, put, _finished_object, "{s0}, {0}, {1}")
+        return _aggregate(name, types, False, add, finish, "{s0}, {0}, {1}")
 
     return make
+
+
+def _finished_object(members: dict[str, str]) -> Jsonb:
+    return Jsonb(canonical_object(members))
 
 
 def _aggregate(
