@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
+import sys
 from qserver.sql import parser
+sys.pycache_prefix = sys.argv[1]  # only now: the program itself has its bytecode
 parser.load_grammar()
 print(parser.parse("SELECT 1").statement)
 print("made" if made else "read")
@@ -24,10 +26,9 @@ analysis.LALR_Analyzer.compute_lalr = noted
 
 
 def parse_in_a_new_process(bytecode: Path) -> str:
-    """Parse a statement where no bytecode is written, and tell whether the tables were made."""
-    environment = {"PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-c", COUNTED + PROGRAM]
-    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    """Parse a statement with tables kept in that folder, and tell whether they were made."""
+    command = [sys.executable, "-c", COUNTED + PROGRAM, str(bytecode)]
+    run = subprocess.run(command, env={}, check=True, capture_output=True, text=True)
     statement, tables = run.stdout.splitlines()
     assert statement.startswith("Query(")
     return tables
