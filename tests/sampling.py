@@ -4,6 +4,7 @@
 
     @pytest.mark.nightly                                            a test only for the night
     @pytest.mark.parametrize("mutant", sampled(MUTANTS, 30), …)     30 by day, all at night
+    @settings(max_examples=examples(150))                           50 by day, 150 at night
 
 A run ends with its seed; QSERVER_TEST_SEED repeats the sample. The seed is put into the
 environment, so that all processes of a run draw the same.
@@ -45,6 +46,11 @@ def sampled(
         pytest.param(thing, marks=() if thing in by_day else pytest.mark.nightly)
         for thing in things
     ]
+
+
+def examples(at_night: int) -> int:
+    """How many Hypothesis tries: by day a third."""
+    return at_night if NIGHTLY else -(-at_night // 3)
 
 
 def left_for_the_night(item: pytest.Item) -> bool:

@@ -18,6 +18,7 @@ from qserver.client.result_cache import ResultCache
 from qserver.errors import UndefinedTable
 from qserver.web.statements.cached_reads import PARAMETERS
 from tests.client.fake_server import KEY, Answer, FakeServer, Received, error, result
+from tests.sampling import examples
 
 
 class Tagged:
@@ -126,7 +127,7 @@ PATHS = st.sampled_from([f"/v1/query?{name}" for name in "abcdef"])
 
 
 @given(st.integers(0, 6000), st.lists(st.tuples(PATHS, st.integers(0, 3000))))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_the_cache_holds_what_was_asked_for_last_in_its_bytes(
     most: int, steps: list[tuple[str, int]]
 ) -> None:

@@ -97,7 +97,7 @@ async def live(opened: Opened) -> None:
     await plane.records.delete(grant, "two")
 
 
-BY_DAY = 15
+BY_DAY = 7
 """Writes after which a crash is tried. At night all are."""
 
 

@@ -15,8 +15,9 @@ from qserver.durability.branch_log import read_base
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.kept import decode_outline
 from tests.control.planes import opened_plane
+from tests.sampling import NIGHTLY
 
-KILLS = 3
+KILLS = 3 if NIGHTLY else 2
 ROWS = 300
 
 PROGRAM = """

@@ -14,6 +14,7 @@ from qserver.durability.branch_log import read_base
 from qserver.durability.kept import decode_outline
 from qserver.durability.page_cache import PageCache
 from tests.control.planes import Opened, opened_plane, started_logs
+from tests.sampling import examples
 
 which = st.integers(0, 5)
 steps = st.one_of(
@@ -107,7 +108,7 @@ def check_pins(logs: MemoryLogs) -> None:
     assert pins == {(base.parent, branch) for branch, base in bases.items()}
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(steps, min_size=4, max_size=25))
 def test_a_family_of_branches_is_what_dicts_are(waiting: list[tuple[Any, ...]]) -> None:
     async def run() -> None:

@@ -59,7 +59,7 @@ async def live(opened: Opened) -> None:
     await plane.records.delete(grant, "main")
 
 
-BY_DAY = 8
+BY_DAY = 5
 """Commits after which a crash is tried. At night all are."""
 
 

@@ -21,6 +21,7 @@ from qserver.errors import DataCorrupted, DataUnknown
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from tests.durability.histories import History, entries_of, run_step, same, save
+from tests.sampling import examples
 
 words = st.sampled_from([None, "ada", "bob", "cleo", ""])
 steps = st.tuples(
@@ -83,7 +84,7 @@ class Machine:
             self.history.snapshot, self.saved = recovered.snapshot, recovered.saved
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(program=st.lists(events, max_size=20), shards=st.integers(1, 3))
 async def test_whatever_is_saved_or_fails_or_crashes_recovery_tells_the_same_history(
     program: list[tuple[str, Any]], shards: int

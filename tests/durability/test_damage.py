@@ -15,6 +15,7 @@ from qserver.durability.write_ahead_log import FRAME, HEAD, is_damaged
 from qserver.errors import DataCorrupted, QserverError
 from qserver.storage.snapshot import Snapshot
 from tests.durability.histories import History, run_step, same, save
+from tests.sampling import NIGHTLY, drawn
 
 VERSIONS = 6
 STEP = 509
@@ -52,14 +53,15 @@ class Crashed:
         return self
 
     def interesting(self, data: bytes) -> list[int]:
-        """Every byte of the last records and of heads, and of all others some."""
+        """Every byte of the last records and of heads, and of all others some; by day a third."""
         positions = set(range(0, len(data), STEP)) | set(range(HEAD.size))
         for start in range(HEAD.size, len(data), FRAME.size + 4096):
             positions |= set(range(start, start + FRAME.size))
         for version in (VERSIONS - 1, VERSIONS):
             start = data.rindex(self.records[version])
             positions |= set(range(start, start + len(self.records[version])))
-        return sorted(position for position in positions if position < len(data))
+        there = sorted(position for position in positions if position < len(data))
+        return there if NIGHTLY else drawn(there, len(there) // 3)
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ from qserver.storage.btree import children_of
 from qserver.storage.page import Tree
 from qserver.storage.snapshot import Snapshot
 from tests.durability.histories import History, entries_of, run_step
+from tests.sampling import examples
 
 words = st.sampled_from([None, "ada", "bob"])
 rows = st.lists(st.tuples(st.integers(0, 200), words), max_size=60)
@@ -198,7 +199,7 @@ class Machine:
         assert entries_of(snapshot) == self.entries[snapshot.version]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(program=st.lists(events, max_size=30))
 async def test_kept_checkpoints_lack_no_page_and_nothing_else_stays(
     program: list[tuple[str, Any]],

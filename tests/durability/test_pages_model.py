@@ -18,6 +18,7 @@ from qserver.storage.page import Leaf, Tree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from tests.durability.histories import History, entries_of, run_step, save
+from tests.sampling import examples
 
 words = st.sampled_from([None, "ada", "bob", "cleo"])
 rows = st.lists(st.tuples(st.integers(0, 300), words), max_size=120)
@@ -118,7 +119,7 @@ class Machine:
         assert {key[0]: row[1] for key, row in found.items()} == model
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(program=st.lists(events, max_size=25))
 async def test_whatever_comes_and_goes_every_reader_sees_its_own_snapshot(
     program: list[tuple[str, Any]],

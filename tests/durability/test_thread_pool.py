@@ -18,6 +18,7 @@ from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.thread_pool import THREADS_MAX, THREADS_USUAL, ThreadPool
 from qserver.errors import LogFailed
+from tests.sampling import examples
 
 PATIENCE_SECONDS = 240
 QUEUES = 4
@@ -63,7 +64,7 @@ class Noted:
             gate.set()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(STEPS, max_size=40), st.integers(1, 3))
 def test_each_queue_does_each_job_once_in_order_and_one_at_a_time(
     steps: list[Step], usual: int

@@ -34,6 +34,7 @@ from qserver.storage.snapshot_changes import snapshot_changes
 from tests.durability.histories import entries_of
 from tests.engine import counters, fakes
 from tests.engine.fakes import Laboratory, until_restarted
+from tests.sampling import examples
 
 OFTEN = CheckpointPolicy(log_bytes=200, seconds=1e9, history=3600.0)
 
@@ -199,7 +200,7 @@ class Machine:
         assert (snapshot.time if snapshot.version else 0.0, contents(snapshot)) == (time, entries)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(program=st.lists(events, max_size=25))
 async def test_every_version_that_is_kept_reads_as_it_was(program: list[tuple[str, Any]]) -> None:
     await Machine().run(program)

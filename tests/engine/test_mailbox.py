@@ -12,6 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from qserver.engine.mailbox import Mailbox, MailboxStatistics, Reply
 from qserver.errors import Applied, TooManyRequests
+from tests.sampling import examples
 
 
 async def test_a_reader_takes_all_that_waits_in_order() -> None:
@@ -134,7 +135,7 @@ STEPS: Final = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=STEPS, capacity=st.integers(1, 3))
 async def test_whatever_is_put_and_taken_nothing_is_lost_or_doubled(
     steps: list[tuple[str, int]], capacity: int

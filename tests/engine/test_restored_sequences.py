@@ -23,6 +23,7 @@ from simulations.mutants import Mutant, planted
 from simulations.mutants.mutant import edited
 from tests.engine.fakes import Laboratory
 from tests.engine.test_history import newest, opened
+from tests.sampling import examples
 
 names = st.sampled_from(["a", "b", "c"])
 events = st.one_of(
@@ -90,7 +91,7 @@ def ids_of(snapshot: Snapshot) -> dict[str, int]:
     return {name: each.id for name, each in others if isinstance(each, Sequence)}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(program=st.lists(events, max_size=25))
 async def test_a_sequence_only_goes_on(program: list[tuple[str, Any, Any]]) -> None:
     world = Laboratory()

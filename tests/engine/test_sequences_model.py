@@ -21,6 +21,7 @@ from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 from qserver.values.steps import at_once
+from tests.sampling import examples
 
 Step = tuple[str, int]
 
@@ -177,7 +178,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_numbers_come_once_each_and_upward(steps: list[Step]) -> None:
     async def run() -> None:
         model = Model()

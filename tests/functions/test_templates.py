@@ -17,6 +17,7 @@ from qserver.functions.costs import BYTES_SMALL
 from qserver.functions.registry import Function
 from qserver.values.floats import round_to_real
 from qserver.values.types import INTEGER_BITS, Kind, SqlType
+from tests.sampling import examples
 
 TEXTS = st.text(alphabet="aAbß %_\\.*+é0", max_size=6)
 DOUBLES = st.one_of(st.floats(), st.floats(-10, 10), st.sampled_from((0.0, -0.0, 1.0, -1.0)))
@@ -96,7 +97,7 @@ def test_most_operators_have_a_template() -> None:
 def test_a_template_agrees_with_the_call(name: str) -> None:
     functions = [each for each in FUNCTIONS if each.name == name]
 
-    @settings(max_examples=12 + 6 * len(functions), deadline=None, database=None)
+    @settings(max_examples=examples(12 + 6 * len(functions)), deadline=None, database=None)
     @given(st.data())
     def agrees(data: st.DataObject) -> None:
         function = data.draw(st.sampled_from(functions))

@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.sampling import NIGHTLY, SEED
 from tests.sql.databases import opened_sql
 
-BY_DAY, AT_NIGHT = 25, 600
+BY_DAY, AT_NIGHT = 10, 600
 TIMEOUT_MS = 1000 * PATIENCE_SECONDS
 
 

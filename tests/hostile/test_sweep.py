@@ -19,7 +19,7 @@ from tests.known_work import step as known_step
 from tests.known_work import step_seconds
 from tests.sampling import NIGHTLY, SEED
 
-CALLS = 1500 if NIGHTLY else 500
+CALLS = 1500 if NIGHTLY else 250
 SIZES = (20, 1100, 60_000, 1_000_000)
 
 STEPS_MOST = 40.0
@@ -29,7 +29,7 @@ STEPS_MOST = 40.0
 TRIES = 5
 """How often a call that seems slow is measured again; the least counts."""
 
-COSTS_BY_DAY = 150
+COSTS_BY_DAY = 75
 LONG = 400_000
 INSTRUCTIONS_LEAST, INSTRUCTIONS_OF_STEP = 2000, 16
 """What computing a cost may take: a step is about fifty instructions."""

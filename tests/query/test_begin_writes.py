@@ -42,6 +42,7 @@ from tests.query.begun import (
     plan_of,
     send,
 )
+from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 
 ROUNDS = 8
@@ -110,7 +111,7 @@ def let_all_be_tried(database: SqlDatabase) -> None:
             plan.may_yield = True
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("name", sampled(tuple(STATEMENTS), 10))
 async def test_a_statement_comes_to_the_same_tried_or_run_by_the_coordinator(name: str) -> None:
     sql, given_in = STATEMENTS[name]
     async with opened_sql() as database, opened_sql() as twin:

@@ -127,7 +127,7 @@ async def everything(database: SqlDatabase) -> list[Any]:
     return [sorted((await database.execute(each)).rows, key=repr) for each in texts]
 
 
-@pytest.mark.parametrize("sql", sampled(tuple(TOUCHED), 20))
+@pytest.mark.parametrize("sql", sampled(tuple(TOUCHED), 10))
 async def test_a_statement_runs_if_no_table_that_it_touches_has_changed(sql: str) -> None:
     touched = TOUCHED[sql]
     statement = [Statement(sql)]
@@ -166,7 +166,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("sql", sampled(tuple(CONCURRENT), 8))
+@pytest.mark.parametrize("sql", sampled(tuple(CONCURRENT), 4))
 async def test_a_change_while_the_request_runs_comes_before_it_and_stops_it_or_comes_later(
     sql: str, other: str
 ) -> None:

@@ -125,7 +125,7 @@ def test_all_nodes_are_here() -> None:
     assert names == (names & set(PLACES)) | KEEPS_NOTHING
 
 
-@pytest.mark.parametrize("place", sampled(tuple(PLACES), 5))
+@pytest.mark.parametrize("place", sampled(tuple(PLACES), 3))
 async def test_long_values_are_counted(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RequestContext, "memory_bytes_most", MEMORY_BYTES)
     monkeypatch.setattr(RequestContext, "transaction_bytes_most", MEMORY_BYTES)

@@ -10,9 +10,10 @@ import pytest
 from qserver.errors import QserverError
 from qserver.functions.all_functions import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
 from qserver.query.sql_database import SqlDatabase
+from tests.sampling import NIGHTLY
 from tests.sql.databases import opened_sql
 
-CALLS = 1500
+CALLS = 1500 if NIGHTLY else 600
 TRIES = 6
 
 _FLOATS = [

@@ -65,7 +65,7 @@ PATTERNS = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(tuple(PATTERNS), 4))
+@pytest.mark.parametrize("name", sampled(tuple(PATTERNS), 2))
 async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(name: str) -> None:
     pattern = PATTERNS[name]
     async with opened_sql() as database:
@@ -130,7 +130,7 @@ LONG = {
 CLEAN = {"54000", "54001", "54011", "57014", "42601"}
 
 
-@pytest.mark.parametrize("name", sampled(tuple(LONG), 3))
+@pytest.mark.parametrize("name", sampled(tuple(LONG), 2))
 async def test_a_statement_that_takes_long_to_plan_holds_nobody_up(name: str) -> None:
     pattern, count = LONG[name]
     sql = text_of(pattern, count)

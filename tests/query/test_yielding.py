@@ -7,6 +7,7 @@ import pytest
 from qserver.errors import QueryCanceled
 from qserver.query.sql_database import SqlDatabase, Statement
 from tests.engine.passes import counted_passes
+from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 
 ENDLESS = {
@@ -36,14 +37,14 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("statement", ENDLESS.values(), ids=ENDLESS)
-async def test_an_endless_statement_gives_way_and_ends_in_time(statement: str) -> None:
+@pytest.mark.parametrize("name", sampled(tuple(ENDLESS), 6))
+async def test_an_endless_statement_gives_way_and_ends_in_time(name: str) -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
         await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 2000)")
         async with counted_passes() as passes:
             with pytest.raises(QueryCanceled):
-                await database.execute(statement, timeout_ms=500)
+                await database.execute(ENDLESS[name], timeout_ms=500)
     assert passes.count > 2
 
 

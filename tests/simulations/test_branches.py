@@ -27,9 +27,9 @@ from simulations.mutants.borrowed import BORROWED_MUTANTS
 from simulations.mutants.branches import BRANCH_MUTANTS, hunt_in_families
 from simulations.mutants.mutant import Mutant, edited
 from simulations.mutants.shapes import TRIMMED_UNDER_BRANCHES, TRIMMED_WHILE_READ
-from tests.sampling import sampled
+from tests.sampling import NIGHTLY, sampled
 
-SEEDS = 24
+SEEDS = 24 if NIGHTLY else 12
 SEEDS_UNTIL_CAUGHT = 150
 CAUGHT_NEAR = {"borrow_from_the_parent_alone": 33}
 """Where a bug of borrowed pages was caught the last time, if not near seed 15."""

@@ -20,7 +20,7 @@ EARLY = BY_NAME["acknowledge_before_sync"]
 UNSEEN = BY_NAME["skip_read_validation"]
 """It needs no fault to fail."""
 
-KEPT_BY_DAY = 5
+KEPT_BY_DAY = 3
 """Of the runs that once failed. At night all are replayed."""
 
 

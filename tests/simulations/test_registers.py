@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from simulations.checkers.anomaly import Anomaly
 from simulations.checkers.registers import check_versions
 from simulations.history import Attempt, Get, Key, Operation, Status, Value, Write
+from tests.sampling import examples
 
 # How fast examples are made and judged depends on what else the machine does.
 ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -151,13 +152,13 @@ def _wrote(attempt: Attempt) -> bool:
     return any(isinstance(operation, Write) for operation in attempt.operations)
 
 
-@settings(ANY_SPEED, max_examples=60)
+@settings(ANY_SPEED, max_examples=examples(60))
 @given(runs(groups=True, tampered=False))
 def test_a_serial_run_in_groups_is_clean(attempts: list[Attempt]) -> None:
     assert check_versions(attempts) == []
 
 
-@settings(ANY_SPEED, max_examples=150)
+@settings(ANY_SPEED, max_examples=examples(150))
 @given(runs(groups=True, tampered=True))
 def test_nothing_that_an_order_inside_the_groups_explains_is_reported(
     attempts: list[Attempt],
@@ -166,7 +167,7 @@ def test_nothing_that_an_order_inside_the_groups_explains_is_reported(
         assert check_versions(attempts) == []
 
 
-@settings(ANY_SPEED, max_examples=150)
+@settings(ANY_SPEED, max_examples=examples(150))
 @given(runs(groups=False, tampered=True))
 def test_without_groups_everything_that_no_order_explains_is_reported(
     attempts: list[Attempt],

@@ -23,8 +23,8 @@ from tests.sampling import NIGHTLY, drawn
 
 ROOT = Path(__file__).parents[2]
 ALL = range(1, 1 + SEEDS_TO_REACH_ALL)
-SEEDS = ALL if NIGHTLY else drawn(ALL, 14)
-REPEATED = SEEDS if NIGHTLY else drawn(SEEDS, 4)
+SEEDS = ALL if NIGHTLY else drawn(ALL, 8)
+REPEATED = SEEDS if NIGHTLY else drawn(SEEDS, 2)
 
 HASH_SEEDS = ("0", "4242")
 

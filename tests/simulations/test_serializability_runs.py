@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from simulations.checkers.serializability import check
 from simulations.history import Append, Attempt, Operation, Read, Status, Value
+from tests.sampling import examples
 from tests.simulations.list_histories import State, explained, kinds
 
 ROOT = Path(__file__).parent.parent.parent
@@ -59,7 +60,7 @@ def serial_runs(
     return attempts, state
 
 
-@settings(ANY_SPEED, max_examples=60)
+@settings(ANY_SPEED, max_examples=examples(60))
 @given(serial_runs(attempts_max=20))
 def test_a_serial_run_is_clean(run: tuple[list[Attempt], State]) -> None:
     attempts, state = run
@@ -113,7 +114,7 @@ def _other_answers(draw: st.DrawFn, attempts: list[Attempt], read: Read) -> tupl
     return tuple(values)
 
 
-@settings(ANY_SPEED, max_examples=250)
+@settings(ANY_SPEED, max_examples=examples(250))
 @given(tampered_runs(), st.booleans())
 def test_something_is_found_exactly_where_no_order_explains_the_run(
     run: tuple[list[Attempt], State], with_end: bool
@@ -123,7 +124,7 @@ def test_something_is_found_exactly_where_no_order_explains_the_run(
     assert (check(attempts, final) == []) == explained(attempts, final)
 
 
-@settings(ANY_SPEED, max_examples=150)
+@settings(ANY_SPEED, max_examples=examples(150))
 @given(tampered_runs())
 def test_a_circle_is_named_after_its_edges_and_real_time_only_where_it_is_needed(
     run: tuple[list[Attempt], State],
@@ -150,7 +151,7 @@ def _name_of(edges: list[str]) -> str:
     return f"{plain}-realtime" if "realtime" in edges else plain
 
 
-@settings(ANY_SPEED, max_examples=60)
+@settings(ANY_SPEED, max_examples=examples(60))
 @given(serial_runs(), st.data())
 def test_an_answer_that_hides_a_completed_append_is_found(
     run: tuple[list[Attempt], State], data: st.DataObject

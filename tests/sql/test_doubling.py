@@ -24,7 +24,7 @@ GROWTH_MOST = 3.0
 CALLS_MOST = 6_000_000
 """Calls of functions that a statement is refused within: some seconds of a planning thread."""
 
-BY_DAY = 1 / 5
+BY_DAY = 1 / 8
 """The share of expressions and of shapes that is tried. At night all are."""
 
 REFUSED = (StatementTooComplex, ProgramLimitExceeded)

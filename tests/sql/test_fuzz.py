@@ -8,6 +8,7 @@ import pytest
 
 from qserver.errors import QserverError
 from qserver.query.sql_database import SqlDatabase
+from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 
 STATEMENTS = (
@@ -55,7 +56,7 @@ def mutated(chance: Random, tokens: list[str]) -> list[str]:
     return tokens
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sampled(range(4), 2))
 async def test_changed_statements_end_in_a_result_or_an_error(seed: int) -> None:
     chance = Random(seed)
     async with opened_sql() as database:
@@ -104,7 +105,7 @@ DEEP_OR_LONG = {
 }
 
 
-@pytest.mark.parametrize("name", DEEP_OR_LONG)
+@pytest.mark.parametrize("name", sampled(tuple(DEEP_OR_LONG), 8))
 async def test_deep_and_broken_texts_end_in_a_result_or_an_error(name: str) -> None:
     async with opened_sql() as database:
         await with_table(database)

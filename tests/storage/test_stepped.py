@@ -18,6 +18,7 @@ from qserver.errors import InvalidSavepoint
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
+from tests.sampling import examples
 from tests.steps import taken
 from tests.storage.test_changes import TABLES, snapshot_of
 
@@ -178,7 +179,7 @@ TestSteps = Machine.TestCase
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_long_runs_agree_with_the_model(seed: int) -> None:
     chance = Random(seed)
 

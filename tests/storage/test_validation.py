@@ -17,6 +17,7 @@ from qserver.errors import UniqueViolation
 from qserver.storage.page import Value
 from qserver.storage.snapshot import Predicate, Snapshot
 from qserver.storage.transaction import Transaction
+from tests.sampling import examples
 from tests.storage.databases import EMAIL, PEOPLE, commit, database_with, overlaps, stale_reads
 
 pytestmark = pytest.mark.usefixtures("tiny_pages", "tiny_ranges")
@@ -80,7 +81,7 @@ def _first(transaction: Transaction, predicate: Predicate, backward: bool) -> Va
     return None
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(stored=unique_rows, first=works, second=works, shards=st.integers(1, 3))
 def test_what_passes_the_conflict_test_would_do_the_same_again_now(
     stored: list[Value], first: list[Step], second: list[Step], shards: int

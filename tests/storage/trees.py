@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from qserver.storage import btree
 from qserver.storage.page import EMPTY, Branch, Key, Leaf, Tree, Value
+from tests.sampling import examples
 
 Model: TypeAlias = dict[Key, Value]
 Changes: TypeAlias = dict[Key, Value | None]
 
-unhurried = settings(deadline=None, max_examples=60)
+unhurried = settings(deadline=None, max_examples=examples(60))
 """A busy machine is no failure, and most tests run with two sizes of pages."""
 
 

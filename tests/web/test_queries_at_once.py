@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from qserver.control.plane import CONTROL
 from tests.http1.serving import Answer, Client
+from tests.sampling import examples
 from tests.web.served import (
     POINT,
     ROWS,
@@ -150,7 +151,7 @@ async def test_the_same_request_gets_the_same_answer_at_once_and_in_a_task() -> 
             st.one_of(NO_HEADERS, NO_HEADERS, HEADERS),
         )
         @settings(
-            max_examples=200,
+            max_examples=examples(200),
             deadline=None,
             database=None,
             suppress_health_check=[HealthCheck.too_slow],

@@ -158,7 +158,7 @@ HOSTILE = (
 @pytest.mark.parametrize(
     "text", ["ab" * 6, "a" * 40, "ab" * 500, "a" * 1_000_000, "aдb" * 300_000], ids=len
 )
-@pytest.mark.parametrize("pattern", sampled(HOSTILE, 6))
+@pytest.mark.parametrize("pattern", sampled(HOSTILE, 3))
 def test_no_call_takes_long_whatever_the_pattern_and_the_text(pattern: str, text: str) -> None:
     def survived(call: Callable[[], object]) -> None:
         try:

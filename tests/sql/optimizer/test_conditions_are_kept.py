@@ -101,7 +101,7 @@ def lost(rule: Rule, before: Any, after: Any) -> Counter[str]:
     return missing if rule in MAY_ADD else missing + (has - had)
 
 
-@pytest.mark.parametrize("path", sampled(SCRIPTS, 24), ids=NAMES)
+@pytest.mark.parametrize("path", sampled(SCRIPTS, 12), ids=NAMES)
 async def test_every_condition_before_a_rule_is_there_after_it(
     path: Path, scripts: Scripts
 ) -> None:
@@ -112,7 +112,7 @@ async def test_every_condition_before_a_rule_is_there_after_it(
             statement = improved
 
 
-@pytest.mark.parametrize("path", sampled(SCRIPTS, 24), ids=NAMES)
+@pytest.mark.parametrize("path", sampled(SCRIPTS, 12), ids=NAMES)
 async def test_a_rule_does_nothing_to_what_it_has_made(path: Path, scripts: Scripts) -> None:
     for sql, statement, row_count in await bound_statements(path, scripts):
         for rule in RULES:
@@ -120,7 +120,7 @@ async def test_a_rule_does_nothing_to_what_it_has_made(path: Path, scripts: Scri
             assert optimize(statement, row_count, (rule,)) == statement, f"{rule.__name__}: {sql}"
 
 
-@pytest.mark.parametrize("path", sampled(SCRIPTS, 24), ids=NAMES)
+@pytest.mark.parametrize("path", sampled(SCRIPTS, 12), ids=NAMES)
 async def test_all_rules_do_nothing_to_what_they_have_made(path: Path, scripts: Scripts) -> None:
     for sql, statement, row_count in await bound_statements(path, scripts):
         once = optimize(statement, row_count)

@@ -14,7 +14,7 @@ from tests.sql.vectors.vectors import tiny_chunks
 SCRIPTS = sorted((Path(__file__).parent.parent / "scripts").rglob("*.script"))
 
 
-@pytest.mark.parametrize("path", sampled(SCRIPTS, 24), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sampled(SCRIPTS, 12), ids=lambda path: path.stem)
 async def test_a_script_answers_as_it_says(path: Path) -> None:
     cases, _ = parse_script(path.read_text())  # noqa: ASYNC240  # a small file, in a test
     with tiny_chunks():

@@ -27,7 +27,7 @@ SETTINGS = {
 BUSY = "trio.BusyResourceError: another task is currently sending data on this SocketStream"
 """How a trace of hypercorn ends that closes a connection, without a lock, while it sends to it."""
 
-OTHER_SERVER_SHARE = 0.1
+OTHER_SERVER_SHARE = 0.06
 """Of the tests that take a server, those that are run by day against hypercorn, too."""
 
 _numbers = count(1)

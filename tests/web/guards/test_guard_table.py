@@ -25,7 +25,7 @@ from tests.web.guards.ways import WAYS, Sender, Told, told
 from tests.web.served import serving
 
 Thing = TypeVar("Thing")
-CELLS_BY_DAY = 60
+CELLS_BY_DAY = 30
 NAMED_WAYS = ("query", "transaction", "stream", "lines", "live", "get")
 
 
