@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from qserver.http1.addresses import network_of
 from qserver.http1.application import (
+    PATH,
     PENDING,
     Answer,
     Application,
@@ -33,6 +34,7 @@ from qserver.http1.application import (
     Request,
     Respond,
     Response,
+    Values,
     Varying,
     hold_anything,
     request_id_of,
@@ -44,6 +46,7 @@ from qserver.http1.options import ServerOptions
 from qserver.http1.server import serve
 
 __all__ = [
+    "PATH",
     "PENDING",
     "Answer",
     "AnswerCut",
@@ -63,6 +66,7 @@ __all__ = [
     "Response",
     "ServerOptions",
     "ServerStatistics",
+    "Values",
     "Varying",
     "hold_anything",
     "network_of",

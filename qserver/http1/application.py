@@ -1,10 +1,11 @@
 """The interface between a server and its application.
 
-    application.endpoint(request)            a pure function of the head, cached with the head
-    endpoint.handle(body, client, respond)   ─┬─ Response    the answer, now
-                                              ├─ PENDING     the endpoint calls `respond` later
-                                              └─ coroutine   the connection's task awaits it;
-                                                             its result is one of the three
+    application.endpoint(request)       a pure function of the head, cached with the head
+    endpoint.handle(body, client, respond, values)
+                                        ─┬─ Response    the answer, now
+                                         ├─ PENDING     the endpoint calls `respond` later
+                                         └─ coroutine   the connection's task awaits it;
+                                                        its result is one of the three
 
 A request that needs no waiting needs no task, no coroutine and no callback. A request that waits
 takes the same steps, some of them later. If the connection ends first, it closes the coroutine or
@@ -14,7 +15,7 @@ the parts, even if nobody has started them.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -36,14 +37,38 @@ class Request(msgspec.Struct, frozen=True):
     headers: tuple[tuple[bytes, bytes], ...]
     scheme: str = "http"
 
-    @property
-    def own_id(self) -> str | None:
-        """The client's `X-Request-Id`, if it is safe in headers, logs and pages."""
-        given = [value for name, value in self.headers if name == b"x-request-id"]
-        return request_id_of(given[0]) if len(given) == 1 else None
+
+Values: TypeAlias = Mapping[bytes, bytes]
+"""The values of a head that vary, see `Varying`."""
+
+PATH: Final = b":path"
 
 
-def request_id_of(value: bytes) -> str | None:
+class Varying(msgspec.Struct, frozen=True):
+    """Which parts of heads are others in each request. None of them may say where a body ends."""
+
+    headers: tuple[bytes, ...] = (b"x-request-id",)
+    """Names, in lower case."""
+    path: bytes = rb"()(?!)"
+    """A regular expression for whole paths, with one group: what varies, which may be empty."""
+
+    def values(self, path: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Values:
+        """The headers that vary, by name, and a path that varies, as `PATH`.
+
+        To choose among several headers with one name would be a guess: they have no value.
+        """
+        given = [pair for pair in headers if pair[0] in self.headers]
+        names = [name for name, _ in given]
+        values = {name: value for name, value in given if names.count(name) == 1}
+        return values if re.fullmatch(self.path, path) is None else {**values, PATH: path}
+
+
+ONLY_ID: Final = Varying()
+
+
+def request_id_of(values: Values) -> str | None:
+    """The client's `X-Request-Id`, if it is safe in headers, logs and pages."""
+    value = values.get(b"x-request-id", b"")
     return None if REQUEST_ID.fullmatch(value) is None else value.decode()
 
 
@@ -109,29 +134,17 @@ class Endpoint(Protocol):
     """Serves all requests with the same head.
 
     If it has an attribute `body_bytes_max`, bodies may be so large, whatever the server's options
-    say: it reads them in parts.
+    say: it reads them in parts. If it has a true attribute `takes_values`, it serves all heads that
+    differ only in what varies, and reads that in `values` alone, not in the request.
     """
 
-    def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer: ...
-
-
-class Varying(msgspec.Struct, frozen=True):
-    """Values in heads that are others in each request."""
-
-    headers: tuple[bytes, ...]
-    """Names, in lower case."""
-    path: bytes
-    """A regular expression for whole paths, with one group: the value."""
-
-    def is_in(self, request: Request) -> bool:
-        named = any(name in self.headers for name, _ in request.headers)
-        return named or re.fullmatch(self.path, request.path.encode()) is not None
+    def handle(
+        self, body: bytes | IncomingBody, client: Client, respond: Respond, values: Values
+    ) -> Answer: ...
 
 
 class Application(Protocol):
-    """If it has an attribute `varying`, its endpoints have a method `with_values`, which returns
-    the endpoint of a head with these values, by the names of headers and `path`; or None, if the
-    head has to be parsed."""
+    """It may have an attribute `varying`, a `Varying`."""
 
     def running(self) -> AbstractAsyncContextManager[object]:
         """The server passes requests only while this block runs."""

@@ -294,7 +294,7 @@ class Connection:
                 if body.complete:
                     body = body.arrived
             context.counters.requests += 1
-            self._take(endpoint.handle(body, self._client, self.respond))
+            self._take(endpoint.handle(body, self._client, self.respond, head.values))
         except Refusal as refusal:
             self._refuse(refusal)
         except Exception as error:

@@ -5,7 +5,8 @@
     ...
     CRLF
 
-Parsing is a pure function of the bytes, so a repeated head (the common case) is parsed once.
+Parsing is a pure function of the bytes, so a repeated head (the common case) is parsed once
+(`heads`). `Cutter` lets that be so for heads with a value that is another in each request.
 
 Two readers of one request must never disagree about its end: an attacker could make a proxy pass on
 a second, hidden request. So a head that any other server reads differently is refused, not
@@ -27,7 +28,7 @@ from urllib.parse import unquote_to_bytes
 import httptools
 import msgspec
 
-from qserver.http1.application import Request
+from qserver.http1.application import ONLY_ID, PATH, Request, Values, Varying, request_id_of
 from qserver.http1.headers import TOKEN
 from qserver.http1.options import ServerOptions
 from qserver.http1.refusal import Refusal
@@ -58,10 +59,50 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     """The length exceeds the limit. The application sees the request before it is refused."""
     body_bytes_max: int
     expects_continue: bool
-    request_id: str | None
-    """The client's own, if it is safe to repeat."""
-    logged: str
-    """Method and path, for the access log: no query string."""
+    path: bytes
+    """As it was sent."""
+    values: Values
+    """What varies, of this request."""
+
+    @property
+    def request_id(self) -> str | None:
+        """The client's own, if it is safe to repeat."""
+        return request_id_of(self.values)
+
+    @property
+    def logged(self) -> str:
+        """Method and path, for the access log: no query string."""
+        return f"{self.request.method} {self.values.get(PATH, self.path).decode()}"
+
+
+class Cutter:
+    """Cuts values that vary out of a head, so that heads which differ in them become the same.
+
+        cut(raw) = bytes, values    parse_head(raw) = parse_head(bytes), with these values
+
+    That holds because what is cut out is printable ASCII inside one line, between the name of a
+    header that means nothing here (or the fixed parts of a path) and the line's end: all lines
+    begin and end as before. The parser reads what is left, and also says which values there are. If
+    it does not name one that was cut (a header is there twice), the whole head is parsed.
+    """
+
+    def __init__(self, varying: Varying) -> None:
+        assert not MEANINGFUL & {*varying.headers}, "the server itself reads these"
+        names = b"|".join(map(re.escape, varying.headers))
+        value = rb"([!-~](?:[ -~]{0,253}[!-~])?)(?=[ \t]*\r\n[^ \t])"
+        self._header = re.compile(rb"(\r\n(?i:(%b)):[ \t]*)" % names + value)
+        self._path = re.compile(rb"[A-Z]+ (%b)(?= HTTP/)" % varying.path)
+
+    def cut(self, raw: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+        parts = self._header.split(raw)  # text, then start, name, value, text for each header
+        values = dict(zip(map(bytes.lower, parts[2::4]), parts[3::4], strict=True))
+        del parts[3::4], parts[2::3]
+        raw = b"".join(parts)
+        line = self._path.match(raw)
+        if line is not None:
+            values[PATH] = line[1]
+            raw = raw[: line.start(2)] + raw[line.end(2) :]
+        return raw, values
 
 
 class _Fields:
@@ -76,7 +117,7 @@ class _Fields:
         self.headers.append((name.lower(), value.rstrip(b" \t")))
 
 
-def parse_head(raw: bytes, options: ServerOptions) -> Head:
+def parse_head(raw: bytes, options: ServerOptions, varying: Varying = ONLY_ID) -> Head:
     """Check a whole head, from the request line to the empty line."""
     line_end = raw.index(b"\r\n")
     method, target, modern = _request_line(raw[:line_end], options)
@@ -102,12 +143,13 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
         too_large=too_large,
         body_bytes_max=options.body_bytes_max,
         expects_continue=_expects_continue(named.get(b"expect"), modern),
-        request_id=request.own_id,
-        logged=f"{method.decode()} {path.decode()}",
+        path=path,
+        values=varying.values(path, headers),
     )
 
 
 ONLY_ONCE = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
+MEANINGFUL = ONLY_ONCE | {b"connection", b"upgrade"}
 
 
 def named_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

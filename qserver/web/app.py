@@ -56,7 +56,7 @@ _ONCE: Final = (
 class Application:
     varying = Varying(
         (b"idempotency-key", b"x-transaction", b"x-request-id"),
-        rb"/v1/transaction/(txn_\w{1,100})(?:/commit)?",
+        rb"/v1/transaction/txn_(\w{0,100})(?:/commit)?",
     )
 
     def __init__(
@@ -99,7 +99,6 @@ class Application:
             request,
             headers,
             every_answer,
-            request.own_id,
             compression,
         )
         repeated = _repeated(request, headers)

@@ -31,7 +31,9 @@ from qserver.http1 import (
     Parts,
     Request,
     Response,
+    Values,
     hold_anything,
+    request_id_of,
 )
 from qserver.http1.head import body_length, named_headers
 from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
@@ -65,6 +67,7 @@ class Head:
     endpoint: Endpoint
     declared: int
     """The length of its body, which the server has checked; 0 if the head does not say."""
+    values: Values
     is_small: bool
     """Whether to read the body first: some servers cannot continue after an unread one."""
 
@@ -101,7 +104,8 @@ class AsgiApplication:
             await ReceivedBody(receive).discard(
                 LINGER_SECONDS_MAX
             )  # while it comes, hypercorn fails
-            await _refuse(error, request, is_http_1, send)
+            request_id = request_id_of(self._values(request)) or new_request_id()
+            await _refuse(error, request_id, is_http_1, send)
             return
         endpoint = head.endpoint
         body = ReceivedBody(receive, head.declared)
@@ -109,16 +113,16 @@ class AsgiApplication:
         try:
             whole = await body.read() if is_http_1 and head.is_small else None
             body.most = endpoint.body_bytes_max or body.most
-            answer = endpoint.handle(
-                body if whole is None else whole, scope.get("client"), waiting.respond
-            )
+            given = body if whole is None else whole
+            answer = endpoint.handle(given, scope.get("client"), waiting.respond, head.values)
             if isinstance(answer, Coroutine) and body.has_ended:
                 response = await _unless_gone(waiting.response(answer), receive)
             else:
                 response = await waiting.response(answer)
         except BodyRefused as refused:
             refusal = Refusal(refused.status, str(refused))
-            response, _ = refusal_response(refusal, request.own_id or new_request_id(), 0)
+            request_id = request_id_of(head.values) or new_request_id()
+            response, _ = refusal_response(refusal, request_id, 0)
         except ClientGone:
             return
         if not body.has_ended:
@@ -148,18 +152,21 @@ class AsgiApplication:
         named = named_headers(request.headers)
         length = body_length(named, modern)
         is_small = length is not None and length <= BODY_UNREAD_BYTES_MAX and b"expect" not in named
-        head = Head(self.application.endpoint(request), length or 0, is_small)
+        values = self._values(request)
+        head = Head(self.application.endpoint(request), length or 0, values, is_small)
         is_kept = length is not None and _size(request) <= HEAD_KEPT_BYTES_MAX
-        if is_kept and not self.application.varying.is_in(request):
+        if is_kept and not values:
             if len(self._heads) >= HEADS_KEPT_MAX:
                 self._heads.clear()
             self._heads[request] = head
         return head
 
+    def _values(self, request: Request) -> Values:
+        return self.application.varying.values(request.path.encode(), request.headers)
 
-async def _refuse(refusal: Refusal, request: Request, is_http_1: bool, send: Send) -> None:
+
+async def _refuse(refusal: Refusal, request_id: str, is_http_1: bool, send: Send) -> None:
     """Refuse a request, and have the server read nothing behind it on this connection."""
-    request_id = request.own_id or new_request_id()
     response, body = refusal_response(refusal, request_id, 0)
     pairs = [
         *response.headers.pairs,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from sys import maxsize
 from time import perf_counter
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from qserver.control.records import Grant
 from qserver.control.shares import Share
@@ -35,6 +35,7 @@ from qserver.http1 import (
     Request,
     Respond,
     Response,
+    Values,
     request_id_of,
 )
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
@@ -51,12 +52,6 @@ ONLY_JSON: Final = (JSON,)
 CLIENT_LEFT: Final = 0
 """The status in metrics for a request without an answer."""
 
-READ_VALUES: Final[Mapping[bytes, Callable[[bytes], object]]] = {
-    b"idempotency-key": bytes,
-    b"x-request-id": request_id_of,
-}
-"""How values of heads are read; all others are text."""
-
 STARTING: Final = ServiceState.STARTING  # a global, for fast lookup
 
 
@@ -71,8 +66,6 @@ class Facts:
     """By name; of several with one name, the last."""
     every_answer: Pairs
     """CORS, Via, Vary."""
-    given_id: str | None
-    """The caller's own X-Request-Id, if it is safe."""
     compression: Compression | None
     """How the client wants its answers compressed."""
 
@@ -88,8 +81,7 @@ class Endpoint:
         self.request = facts.request
         self.headers = facts.headers
         self.every_answer = facts.every_answer
-        self.given_id = facts.given_id
-        self.idempotency_key = facts.headers.get(b"idempotency-key")
+        self.has_idempotency_key = b"idempotency-key" in facts.headers
         self.metrics = facts.service.metrics.of_route(name)
         self.cost = 1
         """How many requests a call counts for in the organization's rate limit."""
@@ -102,22 +94,13 @@ class Endpoint:
         self.plain_bytes_max = maxsize if self.compression is None else self.compression.bytes_min
         """The length of the longest body that is sent as it is."""
 
-    varying: ClassVar[Mapping[bytes, str]] = {}
-    """Values of a head that another head of this endpoint may have, and their attributes."""
+    takes_values = False
+    """Whether it reads what varies in heads only in the values of a call."""
 
-    def with_values(self, values: Mapping[bytes, bytes]) -> Endpoint | None:
-        """The same endpoint, for a head with these values; None if it depends on others."""
-        varying = self.varying
-        own: Endpoint = object.__new__(type(self))
-        own.__dict__ = self.__dict__.copy()
-        for name, value in values.items():
-            if name not in varying:
-                return None
-            setattr(own, varying[name], READ_VALUES.get(name, bytes.decode)(value))
-        return own
-
-    def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
-        return self.kind(self, body, client).start(respond)
+    def handle(
+        self, body: bytes | IncomingBody, client: Client, respond: Respond, values: Values
+    ) -> Answer:
+        return self.kind(self, body, client, values).start(respond)
 
 
 Serving: TypeAlias = Generator[Step, Any, Response]
@@ -136,13 +119,16 @@ class Call(ABC):
     response: Response
     """The answer, when there is one."""
 
-    def __init__(self, endpoint: Endpoint, body: bytes | IncomingBody, client: Client) -> None:
+    def __init__(
+        self, endpoint: Endpoint, body: bytes | IncomingBody, client: Client, values: Values
+    ) -> None:
         self.started = perf_counter()
         """When the last byte of the request arrived."""
         self.endpoint = endpoint
         self.body = body
         self.client = client
-        self.request_id: str = endpoint.given_id or endpoint.next_id()
+        self.values = values
+        self.request_id: str = (values and request_id_of(values)) or endpoint.next_id()
 
     def start(self, respond: Respond) -> Answer:
         """Serve the request as far as that goes without waiting."""

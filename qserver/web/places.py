@@ -8,8 +8,9 @@ from qserver.control.records import Grant
 from qserver.errors import InvalidRequest
 
 
-def named_transaction(by_header: str | None, by_field: str | None) -> str:
+def named_transaction(header: bytes | None, by_field: str | None) -> str:
     """The open transaction that a request names, by X-Transaction or in its body."""
+    by_header = None if header is None else header.decode("latin-1")
     name = by_header if by_field is None else by_field
     assert name is not None, "it is part of one"
     if by_header is not None and by_header != name:

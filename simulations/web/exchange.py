@@ -184,7 +184,7 @@ class Exchange:
         if world.arrivals.random() < world.batching:
             answer = await self._begin_with_others()
         else:
-            answer = self._front.endpoint(self._request).handle(self._body, None, self.respond)
+            answer = self._handle()
         if isinstance(answer, Response):
             world.reach("a request was answered at once")
         while not isinstance(answer, Response):
@@ -218,7 +218,7 @@ class Exchange:
 
         def begin() -> None:
             if self._state is not State.LEFT:
-                answer = self._front.endpoint(self._request).handle(self._body, None, self.respond)
+                answer = self._handle()
                 if answer is PENDING:
                     self._be_pending()
                 answers.append(answer)
@@ -233,6 +233,12 @@ class Exchange:
                     owed.close()  # gives back what it holds
             raise
         return answers[0]
+
+    def _handle(self) -> Answer:
+        front, request = self._front, self._request
+        values = front.application.varying.values(request.path.encode(), request.headers)
+        answer: Answer = front.endpoint(request).handle(self._body, None, self.respond, values)
+        return answer
 
     def respond(self, answer: Answer) -> bool:
         """Take the answer that was pending."""

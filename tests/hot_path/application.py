@@ -54,7 +54,7 @@ class HotPath:
             return True
 
         self._batch.open()
-        answer: Any = self._endpoints[path].handle(body, None, respond)
+        answer: Any = self._endpoints[path].handle(body, None, respond, {})
         self._batch.end()
         while not isinstance(answer, Response):
             if answer is PENDING:

@@ -23,6 +23,7 @@ from qserver.http1 import (
     Respond,
     Response,
     ServerOptions,
+    Values,
     serve,
 )
 from qserver.http1 import Client as Caller
@@ -210,7 +211,9 @@ class Served:
     function: Callable[[Asked], Answered]
     request: Request
 
-    def handle(self, body: bytes | IncomingBody, client: Caller, respond: Respond) -> Answered:
+    def handle(
+        self, body: bytes | IncomingBody, client: Caller, respond: Respond, values: Values
+    ) -> Answered:
         return self.function(Asked(self.request, body, client, respond))
 
 

@@ -169,7 +169,7 @@ def answered_by(handle: Callable[[Respond], Answer]) -> list[str]:
     """The problems of a request that is handled so."""
 
     async def work(service: Service, front: Front) -> None:
-        endpoint = SimpleNamespace(handle=lambda body, client, respond: handle(respond))
+        endpoint = SimpleNamespace(handle=lambda body, client, respond, values: handle(respond))
         front.endpoint = lambda request: endpoint  # type: ignore[method-assign]
         request = head("/query", {b"x-request-id": b"T1"})
         with trio.move_on_after(1.0):

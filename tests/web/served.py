@@ -27,6 +27,7 @@ from qserver.http1 import (
     Respond,
     Response,
     ServerOptions,
+    Values,
     serve,
 )
 from qserver.http1 import Answer as Answered
@@ -61,12 +62,12 @@ class Watched:
         self.endpoint = endpoint
         self.ways = ways
 
-    def with_values(self, values: Mapping[bytes, bytes]) -> Watched | None:
-        own = self.endpoint.with_values(values)
-        return None if own is None else Watched(own, self.ways)
+        self.takes_values = endpoint.takes_values
 
-    def handle(self, body: bytes | IncomingBody, client: Caller, respond: Respond) -> Answered:
-        answer = self.endpoint.handle(body, client, respond)
+    def handle(
+        self, body: bytes | IncomingBody, client: Caller, respond: Respond, values: Values
+    ) -> Answered:
+        answer = self.endpoint.handle(body, client, respond, values)
         if answer is PENDING:
             self.ways.append(Way.PENDING)
         else:

@@ -19,6 +19,7 @@ from qserver.sql import parser
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.service.create import create_application
+from qserver.web.statements.query_calls import QueryCall
 from tests.web.contract.servers import error_of
 
 KEY = "svc_k_0123456789abcdef"
@@ -68,8 +69,12 @@ async def running(app: Application) -> AsyncIterator[httpx.AsyncClient]:
 def test_server_and_application_repeat_the_same_request_ids(
     lines: bytes, repeated: str | None
 ) -> None:
-    head = parse_head(b"GET / HTTP/1.1\r\nHost: a\r\n%b\r\n" % lines, ServerOptions())
-    assert head.request_id == new_app().endpoint(head.request).given_id == repeated
+    raw = b"POST /v1/query HTTP/1.1\r\nHost: a\r\nAuthorization: none\r\n%b\r\n" % lines
+    app = new_app()
+    head = parse_head(raw, ServerOptions(), app.varying)
+    assert head.request_id == repeated
+    call = QueryCall(app.endpoint(head.request), b"", None, head.values)
+    assert (call.request_id == repeated) is (repeated is not None)
 
 
 def fail(*arguments: object) -> object:

@@ -281,7 +281,7 @@ def holding_call() -> tuple[QueryCall, list[str]]:
 
     headers = ((b"authorization", f"Bearer {KEY}".encode()),)
     endpoint = new_app().endpoint(Request("POST", "/v1/query", b"", headers))
-    call = QueryCall(endpoint, b"", None)
+    call = QueryCall(endpoint, b"", None, {})
     call._opened = Opened()  # type: ignore[assignment]
     return call, released
 

@@ -379,7 +379,7 @@ async def test_a_request_that_is_closed_before_it_was_begun_lets_its_database_go
         head, _, body = query("select count(*) from generate_series(1, 10000000)").partition(END)
         request = parse_head(head + END, ServerOptions()).request
         endpoint = Application(served.service, served.service.running, "x-").endpoint(request)
-        answer = endpoint.handle(body, None, lambda answer: True)
+        answer = endpoint.handle(body, None, lambda answer: True, {})
         assert isinstance(answer, Coroutine) and users_of(served) == {"main": 1}
         answer.close()
         assert users_of(served) == {"main": 0}

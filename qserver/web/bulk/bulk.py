@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
-from typing import ClassVar, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import trio
 
@@ -57,7 +57,7 @@ _KINDS: Final[Mapping[bytes, type[JsonLinesDecoder | CsvDecoder]]] = {
 
 
 class BulkEndpoint(Endpoint):
-    varying: ClassVar = {b"idempotency-key": "idempotency_key", b"x-request-id": "given_id"}
+    takes_values = True
 
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
@@ -94,7 +94,7 @@ class BulkCall(KeyedCall):
         bulk, endpoint, grant = self._bulk_options(), self.endpoint, self.grant
         self._began = perf_counter()
         with await endpoint.service.plane.database(grant, bulk.database) as opened:
-            key = endpoint.idempotency_key
+            key = self.values.get(b"idempotency-key")
             place = b"%b?%b\0" % (endpoint.request.path.encode(), endpoint.request.query)
             pieces = BodyPieces(body, None if key is None else place)
             try:

@@ -53,9 +53,9 @@ class ReadCall(QueryCall):
         return super().run(_encode(_fields(self.endpoint.request.query)))
 
     def check_head(self) -> None:
-        if self.endpoint.idempotency_key is not None:
+        if self.endpoint.has_idempotency_key:
             raise InvalidRequest("a request that only reads takes no Idempotency-Key")
-        if self.endpoint.transaction is not None:
+        if self.endpoint.is_inside:
             raise InvalidRequest("in an open transaction, send queries with POST")
 
     def perform(self) -> Generator[Step, Any, TransactionResult | None]:

@@ -41,8 +41,8 @@ class IdempotentCall(StatementCall):
         return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
 
     def perform(self) -> Generator[Step, Any, Any]:
-        key, opened = self.endpoint.idempotency_key, self._opened
-        assert key is not None and opened is not None
+        key, opened = self.values[b"idempotency-key"], self._opened
+        assert opened is not None
         if self._options.dry_run:
             raise InvalidRequest("a dry run takes no Idempotency-Key: it changes nothing")
         name = name_of_answer(opened.id, self.grant, key)

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held, database_of, not_found
@@ -40,7 +40,7 @@ from qserver.errors import (
     SerializationFailure,
     TransactionNotFound,
 )
-from qserver.http1 import Response
+from qserver.http1 import PATH, Response
 from qserver.limits import (
     COMMIT_ANSWER_SECONDS,
     CONTROL_SECONDS_MAX,
@@ -70,9 +70,9 @@ _open_decoder: Final = decoder_of(shapes.OpenRequest)
 
 
 class OpenTransactionEndpoint(Endpoint):
-    """One of the routes; `name` is the transaction in the path."""
+    """One of the routes."""
 
-    varying: ClassVar = {b"path": "name", b"x-request-id": "given_id"}
+    takes_values = True
 
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
@@ -81,13 +81,17 @@ class OpenTransactionEndpoint(Endpoint):
         self.bodiless = route.method == "GET"
         named = facts.headers.get(b"x-database")
         self.database = None if named is None else named.decode("latin-1")
-        path = facts.request.path.split("/")
-        self.name = path[3] if len(path) > 3 else ""
 
 
 class TransactionRouteCall(KeyedCall):
     endpoint: OpenTransactionEndpoint
     _is_limited = False
+
+    @property
+    def name(self) -> str:
+        """The transaction in the path."""
+        path = self.values.get(PATH)
+        return (self.endpoint.request.path if path is None else path.decode()).split("/")[3]
 
     @property
     def reads_body(self) -> bool:  # type: ignore[override]
@@ -109,7 +113,7 @@ class TransactionRouteCall(KeyedCall):
     def found(self) -> Held:
         """The caller's transaction that the path names."""
         self.need_no_query()
-        held = self.endpoint.service.plane.open_transactions.find(self.grant, self.endpoint.name)
+        held = self.endpoint.service.plane.open_transactions.find(self.grant, self.name)
         check_place(held, self.grant, self.endpoint.database)
         return held
 
@@ -296,11 +300,11 @@ class CommitCall(TransactionRouteCall):
     # --- the answer, once more ---
 
     def _name(self, database_id: str) -> bytes:
-        return name_of_commit(self.endpoint.name, database_id, self.grant)
+        return name_of_commit(self.name, database_id, self.grant)
 
     async def _answered_before(self) -> bytes:
         """The stored answer of the commit; raises TransactionNotFound if there is none."""
-        name = self.endpoint.name
+        name = self.name
         database_id = database_of(name)
         if database_id is None:
             raise not_found(name)

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import trio
@@ -48,11 +48,7 @@ from qserver.web.streaming.streams import cut_off, form_of
 class StatementEndpoint(Endpoint):
     """The options that the head of a request to a hot route gives."""
 
-    varying: ClassVar = {
-        b"idempotency-key": "idempotency_key",
-        b"x-transaction": "transaction",
-        b"x-request-id": "given_id",
-    }
+    takes_values = True
     idempotent_kind: type[KeyedCall]
     """The kind of calls with an Idempotency-Key."""
 
@@ -65,19 +61,18 @@ class StatementEndpoint(Endpoint):
         self.database = None if named is None else named.decode("latin-1")
         self.form = form_of(headers.get(b"accept", b""))
         """How rows are streamed, if the client wants that."""
-        inside = headers.get(b"x-transaction")
-        self.transaction = None if inside is None else inside.decode("latin-1")
-        """The open transaction that the request is a step of."""
-        if self.idempotency_key is not None:
+        self.is_inside = b"x-transaction" in headers
+        """The request is a step of an open transaction."""
+        if self.has_idempotency_key:
             self.kind = self.idempotent_kind
-        self.options: list[Any] = [None, None]
-        """The last grant, and the default options of statements for it; copies share them."""
+        self.options: tuple[Any, Any] = None, None
+        """The last grant, and the default options of statements for it."""
 
     def options_of(self, grant: Grant) -> RunOptions:
         allowed = allowed_of(grant)
         timeout_ms = grant.limits.statement_timeout_ms
         options = RunOptions(RETRIES_DEFAULT, timeout_ms, ANSWER_ROWS_MAX, None, allowed)
-        self.options[:] = grant, options
+        self.options = grant, options
         return options
 
 
@@ -123,7 +118,7 @@ class StatementCall(KeyedCall):
         known, options = endpoint.options
         if known is not grant:
             options = endpoint.options_of(grant)
-        is_inside = endpoint.transaction is not None
+        is_inside = endpoint.is_inside
         if astuple(request)[self.options_from :] != self.no_options:
             options = _changed(options, request, grant)
             is_inside = is_inside or request.transaction is not None
@@ -149,8 +144,8 @@ class StatementCall(KeyedCall):
     def _use_transaction(self, request: QueryRequest | TransactionRequest) -> bool:
         """Use the open transaction that the request names, if it is free."""
         endpoint, grant = self.endpoint, self.grant
-        name = named_transaction(endpoint.transaction, request.transaction)
-        if endpoint.idempotency_key is not None:
+        name = named_transaction(self.values.get(b"x-transaction"), request.transaction)
+        if endpoint.has_idempotency_key:
             raise no_key_inside()
         if request.if_version is not None:
             raise InvalidRequest(

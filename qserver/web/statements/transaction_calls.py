@@ -61,9 +61,9 @@ class TransactionCall(StatementCall):
 
     def _check_branch(self, request: TransactionRequest) -> None:
         endpoint = self.endpoint
-        if request.transaction is not None or endpoint.transaction is not None:
+        if request.transaction is not None or endpoint.is_inside:
             raise InvalidRequest("an open transaction commits to its own database, not to a branch")
-        if request.dry_run or endpoint.idempotency_key is not None:
+        if request.dry_run or endpoint.has_idempotency_key:
             raise InvalidRequest("a transaction on a branch takes no dry_run or Idempotency-Key")
 
     def perform(self) -> Generator[Step, Any, Any]:
