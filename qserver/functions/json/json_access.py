@@ -80,6 +80,32 @@ def part_at(text: str, path: tuple[str | None, ...]) -> str | None:
     return found
 
 
+def _part_of_json(text: str, path: tuple[str | None, ...]) -> str | None:
+    """`part_at` of JSON, whose keys may repeat: the last that leads to the end of the path."""
+    steps = tuple(flat(path))
+    found = part_at(text, steps)
+    if found is None and len(steps) > 1 and None not in steps:
+        return _last_of_all(text, steps)
+    return found
+
+
+def _last_of_all(text: str, steps: tuple[str, ...]) -> str | None:
+    if not steps:
+        return text
+    step, rest = steps[0], steps[1:]
+    if kind_of(text) == "object":
+        parts = [part for key, part in members(text) if key == step]
+    else:
+        found = part_at(text, (step,))
+        parts = [] if found is None else [found]
+    ends = (_last_of_all(part, rest) for part in reversed(parts))
+    return next((end for end in ends if end is not None), None)
+
+
+def _finder(flavour: _Flavour) -> Callable[[str, tuple[str | None, ...]], str | None]:
+    return _part_of_json if flavour is _JSON else part_at
+
+
 def index_of(step: str) -> int | None:
     """Return a step of a path as an index, if it is one."""
     index = None if _INTEGER.fullmatch(step) is None else clipped_integer(step)
@@ -107,8 +133,10 @@ def _texts(flavour: _Flavour, find: Callable[[str, Any], str | None]) -> Callabl
 
 
 def _extract(flavour: _Flavour, convert: Callable[[str], Any]) -> Callable[..., Any]:
+    find = _finder(flavour)
+
     def extract(value: Any, *path: str) -> Any:
-        found = part_at(flavour.text_of(value), path)
+        found = find(flavour.text_of(value), path)
         return None if found is None else convert(found)
 
     return extract
@@ -207,8 +235,8 @@ def _operators() -> Iterator[Function]:
         for key, find in ((TEXT, field), (INTEGER, by_number)):
             yield _operator("->", (own, key), own, _parts(flavour, find))
             yield _operator("->>", (own, key), TEXT, _texts(flavour, find))
-        yield _operator("#>", (own, _TEXTS), own, _parts(flavour, part_at))
-        yield _operator("#>>", (own, _TEXTS), TEXT, _texts(flavour, part_at))
+        yield _operator("#>", (own, _TEXTS), own, _parts(flavour, _finder(flavour)))
+        yield _operator("#>>", (own, _TEXTS), TEXT, _texts(flavour, _finder(flavour)))
 
 
 def _operator(

@@ -29,6 +29,8 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
 
 _BY_EVALUATION: Final = ("22", "21000", "23514")
 """Data exceptions, a scalar subquery with several rows: they depend on what is evaluated."""
+_OF_VALUES: Final = "multidimensional arrays is not supported"
+"""The end of messages with 0A000 that are about a value, and not about a statement."""
 _BY_TIME: Final = ("57014", "53200", "54000", "54001")
 
 INTERNAL: Final = "XX000"
@@ -56,7 +58,8 @@ class Answer:
 
 def exception_for(first: Answer, second: Answer) -> str | None:
     """The name of the exception by which two answers, one of them an error, may differ."""
-    codes = [each.error for each in (first, second) if each.error is not None]
+    errors = [each for each in (first, second) if each.error is not None]
+    codes = ["22" if each.message.endswith(_OF_VALUES) else str(each.error) for each in errors]
     if any(code in _BY_TIME for code in codes):
         return "time"
     if codes and all(code.startswith(_BY_EVALUATION) for code in codes):

@@ -89,6 +89,8 @@ def test_an_error_is_excused_by_a_named_exception_only() -> None:
     assert exception_for(rows, division) == "evaluation order"
     assert exception_for(division, Answer(error="21000")) == "evaluation order"
     assert exception_for(rows, Answer(error="57014")) == "time"
+    removing = "removing elements from multidimensional arrays is not supported"
+    assert exception_for(rows, Answer(error="0A000", message=removing)) == "evaluation order"
     for code in ("42703", "XX000", "42P16", "0A000", "23505"):
         assert exception_for(rows, Answer(error=code)) is None
         assert exception_for(division, Answer(error=code)) is None
