@@ -68,6 +68,11 @@ def test_every_option_and_every_header_is_explained() -> None:
     assert given >= {each.strip() for each in EXPOSED.decode().split(",")}
 
 
+def test_a_key_that_ends_during_its_request_is_told_how_its_rate_stands() -> None:
+    answers = describe(ROUTES, load({}))["paths"]["/v1/query"]["post"]["responses"]
+    assert answers["401"]["headers"].keys() >= {"RateLimit", "RateLimit-Policy"}
+
+
 def test_every_reference_leads_somewhere() -> None:
     document = describe(ROUTES, load({}))
 

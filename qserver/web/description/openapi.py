@@ -182,7 +182,7 @@ def _statuses(route: Route) -> set[int]:
 def _headers_given(route: Route, status: int) -> Iterator[str]:
     """The headers that an answer of this status has, or may have."""
     yield "X-Request-Id"
-    if not route.anonymous and status not in (307, 401):
+    if not route.anonymous and status != 307:  # 401, too: a key may end while its request runs
         yield from ("RateLimit", "RateLimit-Policy")
     if route.is_compressible and route.answer is not None and status != 304:
         yield "Content-Encoding"
