@@ -60,6 +60,10 @@ SWEEPS: Final = SweepPolicy(seconds=0.05, at_once=3, pause=0.002)
 SECONDS_TO_REST: Final = 2.0
 """After this long without a request nothing is under way in a process any more."""
 
+LOOKS_AT_REST: Final = 3
+SECONDS_BETWEEN_LOOKS: Final = 0.1
+"""But for the service's own work, which has ended at one of these looks."""
+
 Operations: TypeAlias = tuple[Operation, ...]
 Seen: TypeAlias = Callable[[Any], Operations]
 
@@ -208,15 +212,26 @@ class Service:
         while resting is not self._database:  # else a successor has taken over in between
             resting = await self._living()
             await trio.sleep(SECONDS_TO_REST)
-        assert self._database is not None
         self._look_at_memory("at rest")
-        self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
-        self.problems += [f"at rest: {each}" for each in waiting_problems(self._database)]
-        self.problems += [f"at rest: {each}" for each in range_problems(self._database)]
-        assert self._front is not None
-        self.problems += [f"at rest: {each}" for each in self._front.leftovers()]
+        left = self._left_over()
+        for _ in range(LOOKS_AT_REST):
+            if not left:  # else the service's own work may be under way, such as a sweep
+                break
+            await trio.sleep(SECONDS_BETWEEN_LOOKS)
+            left = self._left_over()
+        self.problems += [f"at rest: {each}" for each in left]
+
+    def _left_over(self) -> list[str]:
+        assert self._database is not None and self._front is not None
+        left = [
+            *leftovers(self._database.statistics()),
+            *waiting_problems(self._database),
+            *range_problems(self._database),
+            *self._front.leftovers(),
+        ]
         if self._requests:
-            self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
+            left.append(f"{len(self._requests)} requests have not ended")
+        return left
 
     async def _living(self) -> Database:
         """Return the database once a generation of it lives, through a crash on its way already."""
