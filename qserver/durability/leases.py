@@ -20,17 +20,22 @@ class Leases:
 
     def are_between(self, after: int, before: int) -> bool:
         """Return whether a live lease may need pages that only versions in between had."""
-        if not self._leases:
-            return False
-        self._leases = [each for each in self._leases if each() is not None]
         return any(
             lease.first < before and (lease.last is None or lease.last > after)
-            for each in self._leases
-            if (lease := each())
+            for lease in self._alive()
         )
+
+    def newest(self) -> int:
+        """Return the first version of the latest live lease; 0 without one."""
+        return max((lease.first for lease in self._alive()), default=0)
+
+    def _alive(self) -> list[Lease]:
+        alive = [lease for each in self._leases if (lease := each()) is not None]
+        self._leases = [ref(lease) for lease in alive]
+        return alive
 
     def clear(self) -> None:
         self._leases = []
 
     def __repr__(self) -> str:
-        return f"{sum(each() is not None for each in self._leases)} leases"
+        return f"{len(self._alive())} leases"

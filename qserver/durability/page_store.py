@@ -173,6 +173,10 @@ class LoggedPages:
             after, before
         )
 
+    def newest_lease(self) -> int:
+        """Return where the latest lease begins that is alive; 0 without one."""
+        return self._leases.newest()
+
     def close(self) -> None:
         """Drop all pages from the cache, and release the database and its log.
 

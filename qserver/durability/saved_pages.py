@@ -106,12 +106,17 @@ class SavedPages:
         last_number: int,
         log_start: int,
     ) -> None:
-        """Start with the checkpoints of a log, and its known dead pages."""
+        """Start with the checkpoints of a log, and its known dead pages.
+
+        Every reader of before may need what was saved ahead.
+        """
         self.kept, self.gone, self.log_start = kept, gone, log_start
         self.last_number = last_number
+        ahead = self.store.ahead
+        newest = max(self.version, self.store.newest_lease())
         for numbers, before in (
-            ([number for number in dead if number > self.store.ahead], self.version),
-            ([number for number in dead if number <= self.store.ahead], self.version + 1),
+            ([number for number in dead if number > ahead], self.version),
+            ([number for number in dead if number <= ahead], newest + 1),
         ):
             if numbers:
                 self.dead.append(Dead(-1, before, numbers, []))

@@ -16,7 +16,7 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.errors import LogFailed
 from qserver.storage.btree import children_of
 from qserver.storage.page import Leaf, Tree
-from qserver.storage.snapshot import Snapshot
+from qserver.storage.snapshot import Lease, Snapshot
 from tests.durability.histories import History, entries_of, run_step, same, save
 
 ROWS = 2000
@@ -78,18 +78,22 @@ async def recovered_in(log: MemoryLog, memory: int, *, may_save: bool = True) ->
     return await recover(log, 1, LoggedPages(log, cache), may_save=may_save)
 
 
-async def check_that_the_rest_is_forgotten(
-    log: MemoryLog, saved: SavedPages, snapshot: Snapshot
-) -> None:
-    """Take a checkpoint, as the checkpointer does, with a lease of its own."""
-    leased = Snapshot(
+def with_lease(snapshot: Snapshot, lease: Lease) -> Snapshot:
+    return Snapshot(
         snapshot.version,
         snapshot.time,
         snapshot.catalog,
         snapshot.trees,
         snapshot.shards,
-        saved.store.new_lease(snapshot.version),
+        lease,
     )
+
+
+async def check_that_the_rest_is_forgotten(
+    log: MemoryLog, saved: SavedPages, snapshot: Snapshot
+) -> None:
+    """Take a checkpoint, as the checkpointer does, with a lease of its own."""
+    leased = with_lease(snapshot, saved.store.new_lease(snapshot.version))
     await save(log, saved, leased, pages_at_once=64)
     assert snapshot.lease is not None
     snapshot.lease.last = -1  # nobody reads it any more
@@ -160,15 +164,27 @@ async def test_a_crash_in_the_middle_leaves_pages_that_are_forgotten(kept: int) 
     await check_that_the_rest_is_forgotten(log, saved, snapshot)
 
 
-async def test_a_reader_keeps_pages_that_were_saved_ahead_when_the_log_is_read_anew() -> None:
+@pytest.mark.parametrize("renewed", [False, True], ids=["first lease", "a later lease"])
+async def test_a_reader_keeps_pages_that_were_saved_ahead_when_the_log_is_read_anew(
+    renewed: bool,
+) -> None:
     log, newest = await a_log()
     cache = PageCache(MEMORY)
     store = LoggedPages(log, cache)
     first = await recover(log, 1, store, may_save=True)
     reader = first.snapshot
+    if renewed:  # as a checkpoint does when it begins, even if it fails then
+        reader = with_lease(reader, store.new_lease(reader.version))
     del first
     second = await recover(log, 1, store, may_save=True)
-    await save(log, second.saved, second.snapshot, pages_at_once=64)
+    saved, history = second.saved, History(1)
+    history.snapshot = second.snapshot
+    del second
+    run_step(history, ("t", [(1, "again")], "nothing"))
+    await history.append_to(log)
+    later = with_lease(history.snapshot, store.new_lease(history.snapshot.version))
+    del history
+    await save(log, saved, later, pages_at_once=64)
     cache.most = 0
     while cache.held:
         cache.make_room()
