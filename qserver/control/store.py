@@ -45,6 +45,10 @@ class Store:
 
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
+        self.follow(sql)
+
+    def follow(self, sql: SqlDatabase) -> None:
+        """Read a control database that its owner, perhaps another process, has opened."""
         self._sql = sql
         self.take_snapshot = sql.snapshots.take
 

@@ -16,6 +16,7 @@ from qserver.durability.pauses import in_steps
 from qserver.durability.port import StoredRecord
 from qserver.durability.recovery import RECORD_BYTES_LONG, Replay
 from qserver.engine.feed import FeedVersion
+from qserver.engine.messages import Append
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import ReaderTooSlow
 from qserver.storage.catalog import changes_from_plain
@@ -81,11 +82,18 @@ class LogCatchUp:
         return f"catching up to version {self._newest()}"
 
 
-def _next_version(before: Snapshot, stored: StoredRecord) -> Steps[tuple[FeedVersion, Snapshot]]:
-    """Apply a record: return its version and the next snapshot."""
+def append_of(before: Snapshot, stored: StoredRecord) -> Steps[Append]:
+    """Apply a record: return what was appended, with the next snapshot."""
     replay = Replay(before)
     record, writes = yield from replay.apply(stored)
     after = yield from replay.in_pieces()
     changes = changes_from_plain(record.catalog_changes, before.catalog)
-    fed = FeedVersion(before, after, writes, changes, record.definitions, len(stored[1]))
-    return fed, after
+    dropped = tuple(record.dropped)
+    return Append(after, writes, dropped, changes, (), record.requests, record.definitions)
+
+
+def _next_version(before: Snapshot, stored: StoredRecord) -> Steps[tuple[FeedVersion, Snapshot]]:
+    """Apply a record: return its version and the next snapshot."""
+    append = yield from append_of(before, stored)
+    made = append.writes, append.catalog_changes, append.definitions
+    return FeedVersion(before, append.snapshot, *made, len(stored[1])), append.snapshot
