@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from qserver.limits import PAGE_ENTRIES_MAX
-from qserver.storage.page import EMPTY, Key, Leaf, Tree
+from qserver.storage.page import EMPTY, Leaf, Tree
 from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import ENGINE_TREES
+from qserver.values.keys import Bound
 from qserver.values.schema import Index, Table
 
 
@@ -53,8 +54,8 @@ def tree_problems(
     page: Tree,
     name: str,
     enter: Callable[[Tree], bool] = lambda page: True,
-    low: Key | None = None,
-    high: Key | None = None,
+    low: Bound = None,
+    high: Bound = None,
 ) -> Iterator[str | None]:
     """Yield keys that do not ascend or are outside of their branch's bounds, and uneven pages.
 

@@ -7,7 +7,7 @@ from the catalog on demand, a page at a time. There is no second copy of the def
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Final
@@ -17,7 +17,7 @@ from qserver.query.definition_texts import SYSTEM_TABLES as DEFINITIONS
 from qserver.query.information_schema import SYSTEM_TABLES as INFORMATION_SCHEMA
 from qserver.query.system_rows import SystemTable
 from qserver.storage.transaction import Transaction
-from qserver.values.keys import Key, Row
+from qserver.values.keys import Bound, Key, Predicate, Row
 from qserver.values.schema import Table
 
 
@@ -71,9 +71,9 @@ class SystemReader:
     def scan(
         self,
         tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Callable[[Row], Any] | None = None,
+        low: Bound = None,
+        high: Bound = None,
+        predicate: Predicate | None = None,
         backward: bool = False,
         limit: int | None = None,
     ) -> Iterator[tuple[list[Key], list[Row]]]:
@@ -84,7 +84,7 @@ class SystemReader:
             yield [row[-1:] for row in rows], rows
 
     def first_rows(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+        self, tree: int, low: Bound, high: Bound, backward: bool, most: int
     ) -> list[Row]:
         if tree >= 0:
             return self._transaction.first_rows(tree, low, high, backward, most)
@@ -92,27 +92,19 @@ class SystemReader:
         return list(islice(chain.from_iterable(pages), most))
 
     def scan_values(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Callable[[Row], Any] | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[list[Row]]:
         if tree >= 0:
             return self._transaction.scan_values(tree, low, high, predicate)
         return self._pages(tree)
 
-    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+    def count(self, tree: int, low: Bound = None, high: Bound = None) -> int:
         if tree >= 0:
             return self._transaction.count(tree, low, high)
         return sum(map(len, self._pages(tree)))
 
     def scan_chunks(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Callable[[Row], Any] | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[Any]:
         if tree >= 0:
             return self._transaction.scan_chunks(tree, low, high, predicate)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from qserver.functions.context import Context
 from qserver.sql.plan import OutputColumn
-from qserver.values.keys import Key, Row
+from qserver.values.keys import Bound, Key, Predicate, Row
 from qserver.values.schema import Table
 from qserver.values.vector_families import ColumnVector
 
@@ -31,33 +31,25 @@ class Reader(Protocol):
     def scan(
         self,
         tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Callable[[Row], Any] | None = None,
+        low: Bound = None,
+        high: Bound = None,
+        predicate: Predicate | None = None,
         backward: bool = False,
         limit: int | None = None,
     ) -> Iterator[Page]: ...
 
     def first_rows(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+        self, tree: int, low: Bound, high: Bound, backward: bool, most: int
     ) -> list[Row]: ...
 
     def scan_values(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Callable[[Row], Any] | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[list[Row]]: ...
 
-    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int: ...
+    def count(self, tree: int, low: Bound = None, high: Bound = None) -> int: ...
 
     def scan_chunks(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Callable[[Row], Any] | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[Chunk | list[Row]]: ...
 
 

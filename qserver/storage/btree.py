@@ -48,6 +48,7 @@ from qserver.storage.page import (
     read_leaf,
     same_page,
 )
+from qserver.values.keys import Bound
 
 EntryChange: TypeAlias = tuple[Key, Value | None, Value | None]
 
@@ -78,7 +79,7 @@ def get(tree: Tree, key: Key) -> Value | None:
 
 
 def pages(
-    tree: Tree, low: Key | None = None, high: Key | None = None
+    tree: Tree, low: Bound = None, high: Bound = None
 ) -> Iterator[tuple[list[Key], list[Value]]]:
     """Yield the entries with low <= key < high, a page at a time, ascending. Read, never change."""
     if type(tree) is Leaf:
@@ -97,7 +98,7 @@ def pages(
 
 
 def pages_backward(
-    tree: Tree, low: Key | None = None, high: Key | None = None
+    tree: Tree, low: Bound = None, high: Bound = None
 ) -> Iterator[tuple[list[Key], list[Value]]]:
     """Yield the same entries as `pages`, descending."""
     if type(tree) is Leaf:
@@ -115,9 +116,7 @@ def pages_backward(
                     yield keys[::-1], values[::-1]
 
 
-def value_runs(
-    tree: Tree, low: Key | None = None, high: Key | None = None
-) -> Iterator[list[Value]]:
+def value_runs(tree: Tree, low: Bound = None, high: Bound = None) -> Iterator[list[Value]]:
     """Yield the values of the same entries as `pages`, those of many leaves at once.
 
     A caller that consumes lists at C speed pays per list, so they are long. Only the first list of
@@ -220,9 +219,7 @@ def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> Non
         found[key] = entries[key]
 
 
-def first_entries(
-    tree: Tree, low: Key | None, high: Key | None, most: int
-) -> tuple[list[Key], list[Value]]:
+def first_entries(tree: Tree, low: Bound, high: Bound, most: int) -> tuple[list[Key], list[Value]]:
     """Return the first entries with low <= key < high, at most `most`."""
     key = () if low is None else low
     page = tree
@@ -240,9 +237,7 @@ def first_entries(
     return _first_of(pages(tree, low, high), most)
 
 
-def last_entries(
-    tree: Tree, low: Key | None, high: Key | None, most: int
-) -> tuple[list[Key], list[Value]]:
+def last_entries(tree: Tree, low: Bound, high: Bound, most: int) -> tuple[list[Key], list[Value]]:
     """Return the last entries with low <= key < high, at most `most`, descending."""
     return _first_of(pages_backward(tree, low, high), most)
 
@@ -260,7 +255,7 @@ def _first_of(
     return keys, values
 
 
-def count_between(tree: Tree, low: Key | None, high: Key | None) -> int:
+def count_between(tree: Tree, low: Bound, high: Bound) -> int:
     """Return the number of entries with low <= key < high; opens only the pages at its ends."""
     if low is None and high is None:
         return tree.length
@@ -325,7 +320,7 @@ def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
 
 
 def difference(
-    old: Tree, new: Tree, low: Key | None = None, high: Key | None = None
+    old: Tree, new: Tree, low: Bound = None, high: Bound = None
 ) -> Iterator[EntryChange]:
     """Yield keys in low <= key < high whose entry is not the same object, with both values.
 
@@ -362,7 +357,7 @@ def difference(
         yield key, was.get(key), now.get(key)
 
 
-def cuts(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Key]:
+def cuts(tree: Tree, low: Bound = None, high: Bound = None) -> Iterator[Key]:
     """Yield ascending keys in low < key < high that cut a tree into a few thousand entries each."""
     if tree.height < 2:
         return
@@ -376,7 +371,7 @@ def cuts(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterato
             yield separators[at]
 
 
-def _children_between(branch: Branch, low: Key | None, high: Key | None) -> list[Tree]:
+def _children_between(branch: Branch, low: Bound, high: Bound) -> list[Tree]:
     separators, children = open_branch(branch)
     if low is None and high is None:
         return children
@@ -385,9 +380,7 @@ def _children_between(branch: Branch, low: Key | None, high: Key | None) -> list
     return children[first : last + 1]
 
 
-def _entries_between(
-    leaf: Leaf, low: Key | None, high: Key | None
-) -> tuple[list[Key], list[Value]]:
+def _entries_between(leaf: Leaf, low: Bound, high: Bound) -> tuple[list[Key], list[Value]]:
     keys, values = read_leaf(leaf)
     first = 0 if low is None else bisect_left(keys, low)
     last = len(keys) if high is None else bisect_left(keys, high)
@@ -396,7 +389,7 @@ def _entries_between(
     return keys[first:last], values[first:last]
 
 
-def _opened(frontier: list[Tree], low: Key | None, high: Key | None) -> list[Tree]:
+def _opened(frontier: list[Tree], low: Bound, high: Bound) -> list[Tree]:
     opened: list[Tree] = []
     for page in frontier:
         assert isinstance(page, Branch), "a frontier holds pages of one height"
@@ -404,7 +397,7 @@ def _opened(frontier: list[Tree], low: Key | None, high: Key | None) -> list[Tre
     return opened
 
 
-def _entries_of(frontier: list[Tree], low: Key | None, high: Key | None) -> dict[Key, Value]:
+def _entries_of(frontier: list[Tree], low: Bound, high: Bound) -> dict[Key, Value]:
     entries: dict[Key, Value] = {}
     for page in frontier:
         assert isinstance(page, Leaf), "only leaves remain when both frontiers are opened"

@@ -23,6 +23,7 @@ from weakref import ref
 from qserver.limits import PAGE_ENTRIES_BUILT, VECTOR_ROWS_MIN
 from qserver.storage.btree import LEAVES_OF_RUN, leaf_runs, value_runs
 from qserver.storage.page import Branch, Key, Leaf, Tree, Value, read_leaf
+from qserver.values.keys import Bound
 from qserver.values.vector_families import ColumnVector
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def _at(rows: list[Value], places: list[int]) -> list[Value]:
 ScanPart: TypeAlias = Chunk | list[Value]
 
 
-def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[ScanPart]:
+def chunks(tree: Tree, low: Bound = None, high: Bound = None) -> Iterator[ScanPart]:
     """Yield the values of a range in order: chunks, and runs of values where there are few."""
     if tree.height > 1:
         assert type(tree) is Branch
@@ -290,8 +291,8 @@ def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Itera
 
 
 def pieces(
-    tree: Tree, low: Key | None = None, high: Key | None = None
-) -> Iterator[tuple[Tree, Key | None, Key | None]]:
+    tree: Tree, low: Bound = None, high: Bound = None
+) -> Iterator[tuple[Tree, Bound, Bound]]:
     """Yield the pages of height 1 (or the one leaf), each with the bounds of its share."""
     if tree.height < 2:
         yield tree, low, high

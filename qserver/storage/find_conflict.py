@@ -31,6 +31,7 @@ from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.transaction import ScannedRange
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, count_changes
+from qserver.values.keys import Bound
 from qserver.values.steps import Steps
 
 ACCEPTED: Final = "an accepted transaction"
@@ -157,7 +158,7 @@ def _narrow_scans(part: Part, scans: list[Scan], now: Roots) -> Iterator[Scan]:
         found = set(cuts(after, low, high))
         for root, first, last in before.pieces(low, high):
             found.update(cuts(root, first, last))
-        ends: list[Key | None] = [*sorted(found), high]
+        ends: list[Bound] = [*sorted(found), high]
         for end in ends:
             yield each, msgspec.structs.replace(scanned, low=low, high=end)
             low = end

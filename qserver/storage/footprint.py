@@ -20,6 +20,7 @@ from qserver.storage.page import Key, Value
 from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
+from qserver.values.keys import Bound
 
 
 class Footprint:
@@ -114,14 +115,14 @@ class FootprintReader(Transaction):
 
 
 def changes_between(
-    before: Snapshot, now: Snapshot, tree: int, low: Key | None, high: Key | None
+    before: Snapshot, now: Snapshot, tree: int, low: Bound, high: Bound
 ) -> Iterator[list[EntryChange]]:
     """Yield the entries of a range that two snapshots do not share; see `tree_changes`."""
     return tree_changes(before.trees.tree(tree), now.trees.tree(tree), low, high)
 
 
 def tree_changes(
-    old: RangedTree, new: RangedTree, low: Key | None, high: Key | None
+    old: RangedTree, new: RangedTree, low: Bound, high: Bound
 ) -> Iterator[list[EntryChange]]:
     """Yield the entries of a range that two trees do not share, a few thousand keys at a time.
 
@@ -131,7 +132,7 @@ def tree_changes(
         for was, start, stop in old.pieces(first, last):
             if was is root:
                 continue
-            ends: list[Key | None] = [*sorted({*cuts(was, start, stop), *cuts(root, start, stop)})]
+            ends: list[Bound] = [*sorted({*cuts(was, start, stop), *cuts(root, start, stop)})]
             for end in (*ends, stop):
                 yield list(difference(was, root, start, end))
                 start = end

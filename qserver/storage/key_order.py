@@ -13,6 +13,7 @@ from typing import Final
 
 from qserver.storage.page import Key
 from qserver.storage.writes import TreeWrites
+from qserver.values.keys import Bound
 
 INSERTED_MAX: Final = 32
 """More new keys are sorted together with the others."""
@@ -34,7 +35,7 @@ class KeyOrder:
         self._count = 0
         """How many keys are in runs."""
 
-    def within(self, low: Key | None, high: Key | None) -> list[Key]:
+    def within(self, low: Bound, high: Bound) -> list[Key]:
         """Return the keys with low <= key < high, in any order."""
         self._sort_some()
         found: list[Key] = []

@@ -36,6 +36,7 @@ from qserver.limits import RANGE_ENTRIES_MAX, RANGE_ENTRIES_MIN
 from qserver.storage.btree import cut_keys, join, split
 from qserver.storage.page import EMPTY, Key, Tree
 from qserver.storage.writes import NEVER, Moment
+from qserver.values.keys import Bound
 
 BLOCK_BITS: Final = 4
 
@@ -44,11 +45,11 @@ class Range(msgspec.Struct, frozen=True):
     """The keys low <= key < high of a tree, and the shard that owns them."""
 
     tree: int
-    low: Key | None
-    high: Key | None
+    low: Bound
+    high: Bound
     shard: int
 
-    def clipped(self, low: Key | None, high: Key | None) -> tuple[Key | None, Key | None]:
+    def clipped(self, low: Bound, high: Bound) -> tuple[Bound, Bound]:
         """Return the bounds of the overlap with another range."""
         if low is None or (self.low is not None and low < self.low):
             low = self.low
@@ -94,18 +95,16 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         """Return the root that now has the lowest keys of a range."""
         return self.roots[0] if each.low is None else self.root_at(each.low)
 
-    def roots_between(self, low: Key | None, high: Key | None) -> tuple[Tree, ...]:
+    def roots_between(self, low: Bound, high: Bound) -> tuple[Tree, ...]:
         """Return the roots of the ranges that have keys with low <= key < high."""
         first, last = self._between(low, high)
         return self.roots[first : last + 1]
 
-    def ranges_between(self, low: Key | None, high: Key | None) -> tuple[Range, ...]:
+    def ranges_between(self, low: Bound, high: Bound) -> tuple[Range, ...]:
         first, last = self._between(low, high)
         return self.ranges[first : last + 1]
 
-    def pieces(
-        self, low: Key | None, high: Key | None
-    ) -> Iterator[tuple[Tree, Key | None, Key | None]]:
+    def pieces(self, low: Bound, high: Bound) -> Iterator[tuple[Tree, Bound, Bound]]:
         """Yield the roots with keys in low <= key < high, each with the bounds of its share."""
         first, last = self._between(low, high)
         for at in range(first, last + 1):
@@ -115,7 +114,7 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
                 high if at == last else self.lows[at],
             )
 
-    def _between(self, low: Key | None, high: Key | None) -> tuple[int, int]:
+    def _between(self, low: Bound, high: Bound) -> tuple[int, int]:
         lows = self.lows
         first = 0 if low is None else bisect_right(lows, low)
         last = len(lows) if high is None else bisect_left(lows, high)
@@ -251,7 +250,7 @@ def laid_over(
     last_change: Moment = NEVER,
 ) -> RangedTree:
     """Make a stored tree, and give its ranges to one shard after the other."""
-    lows: list[Key | None] = [None, *bounds]
+    lows: list[Bound] = [None, *bounds]
     ranges = [
         Range(tree, low, high, (first + at) % shards)
         for at, (low, high) in enumerate(zip(lows, [*bounds, None], strict=True))

@@ -14,8 +14,8 @@ one after the other.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 
@@ -34,12 +34,11 @@ from qserver.storage.columns import ScanPart, chunks
 from qserver.storage.page import Key, Value
 from qserver.storage.ranges import Range, Trees
 from qserver.storage.writes import Moment
-from qserver.values.keys import TOP
+from qserver.values.keys import TOP, Bound, Predicate
 from qserver.values.relations import Definition
 from qserver.values.schema import Table
 
 Page: TypeAlias = tuple[list[Key], list[Value]]
-Predicate: TypeAlias = Callable[[Value], Any]
 
 
 PICKED_MAX = 64
@@ -86,8 +85,8 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     def scan(
         self,
         tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
+        low: Bound = None,
+        high: Bound = None,
         predicate: Predicate | None = None,
         backward: bool = False,
         limit: int | None = None,
@@ -96,16 +95,12 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         return self.pages_in_order(tree, low, high, backward, limit)
 
     def scan_values(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Predicate | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[list[Value]]:
         """Call `value_runs`, likewise."""
         return self.value_runs(tree, low, high)
 
-    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+    def count(self, tree: int, low: Bound = None, high: Bound = None) -> int:
         """Return the number of entries with low <= key < high."""
         roots = self.trees.tree(tree).roots_between(low, high)
         return sum([count_between(root, low, high) for root in roots])
@@ -122,18 +117,14 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         return found
 
     def scan_chunks(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Predicate | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[ScanPart]:
         """Yield the same values in the same order, as chunks where there are enough."""
         for root in self.trees.tree(tree).roots_between(low, high):
             yield from chunks(root, low, high)
 
     def pages(
-        self, tree: int, low: Key | None = None, high: Key | None = None, backward: bool = False
+        self, tree: int, low: Bound = None, high: Bound = None, backward: bool = False
     ) -> Iterator[Page]:
         """Yield entries with low <= key < high, a page at a time, in order."""
         roots = self.trees.tree(tree).roots_between(low, high)
@@ -144,9 +135,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             for root in roots:
                 yield from pages(root, low, high)
 
-    def value_runs(
-        self, tree: int, low: Key | None = None, high: Key | None = None
-    ) -> Iterator[list[Value]]:
+    def value_runs(self, tree: int, low: Bound = None, high: Bound = None) -> Iterator[list[Value]]:
         """Yield the values of the same entries, many at a time."""
         for root in self.trees.tree(tree).roots_between(low, high):
             yield from value_runs(root, low, high)
@@ -154,8 +143,8 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     def pages_in_order(
         self,
         tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
+        low: Bound = None,
+        high: Bound = None,
         backward: bool = False,
         limit: int | None = None,
     ) -> Iterator[Page]:
@@ -169,7 +158,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         return self.pages(tree, low, high, backward)
 
     def _few_first(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, few: int
+        self, tree: int, low: Bound, high: Bound, backward: bool, few: int
     ) -> Iterator[Page]:
         keys, values = self.first_entries(tree, low, high, backward, few)
         if keys:
@@ -182,14 +171,12 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             yield from _without_first(self.pages(tree, keys[-1], high))
 
     def first_rows(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+        self, tree: int, low: Bound, high: Bound, backward: bool, most: int
     ) -> list[Value]:
         """Return the values of the first entries of a range, at most `most`."""
         return self.first_entries(tree, low, high, backward, most)[1]
 
-    def first_entries(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
-    ) -> Page:
+    def first_entries(self, tree: int, low: Bound, high: Bound, backward: bool, most: int) -> Page:
         """Return the first entries of a range, or the last, at most `most`."""
         roots = self.trees.tree(tree).roots_between(low, high)
         take = last_entries if backward else first_entries

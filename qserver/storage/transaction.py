@@ -28,9 +28,9 @@ from qserver.storage.catalog import NO_CHANGES, Catalog
 from qserver.storage.columns import ScanPart, chunks, pieces
 from qserver.storage.key_order import KeyOrder
 from qserver.storage.page import Key, Value
-from qserver.storage.snapshot import Page, Predicate, Snapshot
+from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, count_changes, merge_writes
-from qserver.values.keys import TOP
+from qserver.values.keys import TOP, Bound, Predicate
 from qserver.values.relations import Definition
 from qserver.values.schema import Table
 from qserver.values.steps import at_once
@@ -49,8 +49,8 @@ class ScannedRange(msgspec.Struct):
     """
 
     tree: int
-    low: Key | None
-    high: Key | None
+    low: Bound
+    high: Bound
     predicate: Predicate | None
     counted: bool = False
 
@@ -132,8 +132,8 @@ class Transaction:
     def scan(
         self,
         tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
+        low: Bound = None,
+        high: Bound = None,
         predicate: Predicate | None = None,
         backward: bool = False,
         limit: int | None = None,
@@ -150,7 +150,7 @@ class Transaction:
         return self._scan(scanned, backward, limit)
 
     def first_rows(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+        self, tree: int, low: Bound, high: Bound, backward: bool, most: int
     ) -> list[Value]:
         """Return the values of the first entries of a range, at most `most`."""
         found: list[Value] = []
@@ -161,11 +161,7 @@ class Transaction:
         return found[:most]
 
     def scan_values(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Predicate | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[list[Value]]:
         """Yield the values of the same entries as `scan`, in the same order, many at a time.
 
@@ -179,7 +175,7 @@ class Transaction:
             return (values for _, values in stream)
         return self.snapshot.value_runs(tree, low, high)
 
-    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+    def count(self, tree: int, low: Bound = None, high: Bound = None) -> int:
         """Return the number of entries with low <= key < high.
 
         The footprint is which keys are there, not what is at them.
@@ -197,11 +193,7 @@ class Transaction:
         return number
 
     def scan_chunks(
-        self,
-        tree: int,
-        low: Key | None = None,
-        high: Key | None = None,
-        predicate: Predicate | None = None,
+        self, tree: int, low: Bound = None, high: Bound = None, predicate: Predicate | None = None
     ) -> Iterator[ScanPart]:
         """Yield the same values as `scan_values`, as chunks where the overlay changes nothing.
 
@@ -241,8 +233,8 @@ class Transaction:
     def rows(
         self,
         table: Table,
-        low: Key | None = None,
-        high: Key | None = None,
+        low: Bound = None,
+        high: Bound = None,
         predicate: Predicate | None = None,
     ) -> list[Value]:
         found: list[Value] = []

@@ -42,6 +42,10 @@ from qserver.values.zoned_time import ZonedTime
 
 Row = tuple[Any, ...]
 Key = tuple[Any, ...]
+Bound = Key | None
+"""An end of a range of keys: `low <= key < high`; None: it is open there."""
+
+Predicate = Callable[[Row], Any]
 KeyFunction = Callable[[Row], Key]
 KeysFunction = Callable[[Iterable[Row]], Iterable[Key]]
 

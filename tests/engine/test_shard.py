@@ -20,9 +20,10 @@ from qserver.storage.conflict import Conflict
 from qserver.storage.page import EMPTY
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees, by_tree
 from qserver.storage.routing import Part
-from qserver.storage.snapshot import Predicate, Snapshot, empty_snapshot
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import ScannedRange
 from qserver.storage.writes import changed
+from qserver.values.keys import Predicate
 from qserver.values.steps import at_once
 
 TREE = 7

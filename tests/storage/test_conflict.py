@@ -13,9 +13,10 @@ from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overl
 from qserver.storage.page import EMPTY, Key, Value
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part
-from qserver.storage.snapshot import Predicate, Snapshot
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.writes import TreeWrites, changed
+from qserver.values.keys import Predicate
 from qserver.values.steps import at_once
 from tests.storage.databases import (
     PLAIN,

@@ -17,13 +17,14 @@ from qserver.storage.find_conflict import find_conflict, is_long
 from qserver.storage.page import EMPTY, Key, Value
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part, parts_of
-from qserver.storage.snapshot import Predicate, Snapshot
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.writes import (
     TreeWrites,
     merge_writes,
 )
 from qserver.storage.writes import changed as tree_changed
+from qserver.values.keys import Predicate
 from qserver.values.steps import at_once
 from tests.steps import taken
 from tests.storage.databases import laid_out, ranges_of, view_with

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Value
-from qserver.storage.snapshot import Predicate, Snapshot
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.values.keys import Predicate
 from tests.sampling import examples
 from tests.storage.databases import EMAIL, PEOPLE, commit, database_with, overlaps, stale_reads
 
