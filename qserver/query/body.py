@@ -10,9 +10,9 @@ when it yields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from qserver.engine.work import Step
 from qserver.errors import QserverError
@@ -21,10 +21,10 @@ from qserver.query.affected import AffectedGuard, diff_of
 from qserver.query.cursor import END, Cursor, StatementSteps
 from qserver.query.idempotency import needs_a_change
 from qserver.query.plan_cache import CachedPlan
-from qserver.query.planning import Planner, slots_of
+from qserver.query.planning import Planner, Unplanned, slots_of
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
-from qserver.query.results import Diff, Result, RunOptions
+from qserver.query.results import Body, Diff, Result, RunOptions
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
 from qserver.query.statements import Controls, StatementRun
@@ -124,22 +124,11 @@ def run_statements(
         context.release()
 
 
-Body: TypeAlias = Callable[
-    [Planner, Request, list[PreparedStatement], RunOptions, Transaction],
-    Generator[Step, Any, list[Result]],
-]
-
-
 def run_and_undo(
-    planner: Planner,
-    request: Request,
-    statements: list[PreparedStatement],
-    options: RunOptions,
-    transaction: Transaction,
-    body: Body = run_statements,
+    body: Body, request: Request, options: RunOptions, transaction: Transaction
 ) -> Generator[Step, Any, tuple[list[Result], Diff]]:
     """Do a dry run: return the results and what would change. Nothing is left to commit."""
-    results = yield from body(planner, request, statements, options, transaction)
+    results = yield from body(transaction)
     context = RequestContext(request, transaction)
     try:
         diff = yield from diff_of(transaction, options, context)
@@ -195,5 +184,6 @@ def start_slowly(run: StatementRun, statement: PreparedStatement) -> Generator[S
         return run.start(statement)
     except NotShort:
         catalog, snapshot = run.transaction.catalog, run.transaction.snapshot
-    made = yield partial(planner.prepare, sql, parameterized, catalog, snapshot, given)
+    asked = Unplanned(sql, parameterized, catalog, snapshot, given)
+    made = yield partial(planner.prepare, asked)
     return run.start(statement, made)

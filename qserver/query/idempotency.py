@@ -11,8 +11,8 @@ applied once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any, Final, TypeAlias
+from collections.abc import Generator
+from typing import Any, Final
 
 from qserver.engine.stored_answers import (
     UNSTAMPED,
@@ -24,14 +24,12 @@ from qserver.engine.stored_answers import (
 from qserver.engine.work import Step
 from qserver.errors import DiskFull, IdempotencyMismatch, InvalidRequest, ProgramLimitExceeded
 from qserver.limits import ANSWER_STORED_BYTES_MAX
-from qserver.query.results import Answered, Once, Result, TransactionResult
+from qserver.query.results import Answered, Body, Once, TransactionResult
 from qserver.query.storage_quota import StorageQuota
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
 WITHOUT_KEY: Final = "What removes rows works without an Idempotency-Key: its answer needs room."
-
-Body: TypeAlias = Callable[[Transaction], Generator[Step, Any, list[Result]]]
 
 
 def stored(once: Once, reader: Transaction | Snapshot, now: float) -> StoredAnswer | None:

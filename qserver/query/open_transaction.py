@@ -40,7 +40,7 @@ from qserver.query.affected import diff_of
 from qserver.query.body import run_statements, start_slowly
 from qserver.query.cursor import Cursor, StatementSteps
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.planning import Planner
+from qserver.query.planning import Planner, Unplanned
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Diff, Result, RunOptions, Statement, TransactionResult
@@ -288,14 +288,13 @@ class OpenTransaction:
     ) -> Generator[Step, Any, Any | None]:
         """Return the plan of a read-only statement; None for any other."""
         sql, given = statement.sql, statement.parameters
-        planner, transaction = run.planner, run.transaction
+        planner, catalog, snapshot = run.planner, run.transaction.catalog, run.transaction.snapshot
         try:
             parameterized = planner.parameterize(sql, given)
-            plan = planner.find(parameterized, transaction.catalog, transaction.snapshot, given)
+            plan = planner.find(parameterized, catalog, snapshot, given)
             if plan is None:
-                plan = planner.prepare_nowait(
-                    sql, parameterized, transaction.catalog, transaction.snapshot, given
-                ).plan
+                asked = Unplanned(sql, parameterized, catalog, snapshot, given)
+                plan = planner.prepare_nowait(asked).plan
         except NotShort:
             cursor = yield from start_slowly(run, PreparedStatement(sql, given))
             cursor.close()

@@ -10,11 +10,12 @@ elsewhere (`World.compute`), for as long as a client waits for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from qserver.engine.world import Check, Compute, compute_here
+from qserver.engine.world import Compute, compute_here
 from qserver.errors import (
     NotInPrerequisiteState,
     ProtocolViolation,
@@ -57,6 +58,18 @@ TEXT_OF_ROWS_LENGTH_MAX = 256 * 1024
 
 STEPS_BETWEEN_LOOKS = 256
 """Steps between two checks whether a client still waits for the plan."""
+
+
+class Unplanned(msgspec.Struct, frozen=True):
+    """A statement that has no plan yet, and the catalog to plan it by."""
+
+    sql: str
+    parameterized: Parameterized
+    catalog: Catalog
+    snapshot: Snapshot
+    given: Given = None
+    to_read: bool = False
+    """Plan it only if it can run on a snapshot, otherwise just parse it."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -131,26 +144,12 @@ class Planner:
             given,
         )
 
-    def prepare_nowait(
-        self,
-        sql: str,
-        parameterized: Parameterized,
-        catalog: Catalog,
-        snapshot: Snapshot,
-        given: Given = None,
-        *,
-        to_read: bool = False,
-    ) -> Prepared:
-        """Prepare a statement that came as text; raise NotShort if others would wait too long.
-
-        `to_read`: plan only a statement that can run on a snapshot, just parse any other.
-        """
-        parsed = self._remembered(sql)
-        if parsed is None and 2 * len(parameterized.fingerprint) > PLANNING_STEPS_MAX:
+    def prepare_nowait(self, asked: Unplanned) -> Prepared:
+        """Prepare a statement that came as text; raise NotShort if others would wait too long."""
+        parsed = self._remembered(asked.sql)
+        if parsed is None and 2 * len(asked.parameterized.fingerprint) > PLANNING_STEPS_MAX:
             raise NotShort  # do not begin: a character takes two steps and more
-        budget = self._short_budget()
-        made = self._prepared(sql, parsed, parameterized, catalog, snapshot, given, budget, to_read)
-        return self._keep(sql, parameterized, given, made)
+        return self._keep(asked, self._prepared(asked, parsed, self._short_budget()))
 
     async def elsewhere(self, work: Callable[[StepBudget], Any]) -> Any:
         """Return the result of pure work that counts its steps; other tasks run meanwhile."""
@@ -166,26 +165,10 @@ class Planner:
         )
         return described
 
-    async def prepare(
-        self,
-        sql: str,
-        parameterized: Parameterized,
-        catalog: Catalog,
-        snapshot: Snapshot,
-        given: Given = None,
-        *,
-        to_read: bool = False,
-    ) -> Prepared:
+    async def prepare(self, asked: Unplanned) -> Prepared:
         """Prepare a statement that takes long; other tasks run meanwhile."""
-        parsed = self._remembered(sql)
-
-        def work(check: Check) -> Prepared:
-            budget = StepBudget.watched(STEPS_BETWEEN_LOOKS, check)
-            return self._prepared(
-                sql, parsed, parameterized, catalog, snapshot, given, budget, to_read
-            )
-
-        return self._keep(sql, parameterized, given, await self._compute(work))
+        work = partial(self._prepared, asked, self._remembered(asked.sql))
+        return self._keep(asked, await self.elsewhere(work))
 
     def _remembered(self, sql: str) -> Parsed | None:
         """Return the last parsed text if it is this one: a transaction may run again."""
@@ -194,43 +177,24 @@ class Planner:
     def _short_budget(self) -> StepBudget:
         return StepBudget.short(PLANNING_STEPS_MAX)
 
-    def _prepared(
-        self,
-        sql: str,
-        parsed: Parsed | None,
-        parameterized: Parameterized,
-        catalog: Catalog,
-        snapshot: Snapshot,
-        given: Given,
-        budget: StepBudget,
-        to_read: bool,
-    ) -> Prepared:
+    def _prepared(self, asked: Unplanned, parsed: Parsed | None, budget: StepBudget) -> Prepared:
         """Parse a statement if necessary, and plan it. Changes nothing: may run in a thread."""
         if parsed is None:
-            parsed = parse(sql, runs=True, budget=budget)
-        rest = parameterized, catalog, snapshot, given, budget, to_read
+            parsed = parse(asked.sql, runs=True, budget=budget)
         if not parsed.runs:
-            return self._planned(parsed, *rest)
+            return self._planned(asked, parsed, budget)
         try:
-            return self._planned(parsed, *rest)
+            return self._planned(asked, parsed, budget)
         except (RunRefused, QserverError):  # an error is that of the statement without runs
-            return self._planned(parse(sql, budget=budget), *rest)
+            return self._planned(asked, parse(asked.sql, budget=budget), budget)
 
-    def _planned(
-        self,
-        parsed: Parsed,
-        parameterized: Parameterized,
-        catalog: Catalog,
-        snapshot: Snapshot,
-        given: Given,
-        budget: StepBudget,
-        to_read: bool,
-    ) -> Prepared:
+    def _planned(self, asked: Unplanned, parsed: Parsed, budget: StepBudget) -> Prepared:
         statement, rules = parsed.statement, self.rules
-        if to_read and not only_reads(statement):
+        catalog, snapshot, given = asked.catalog, asked.snapshot, asked.given
+        if asked.to_read and not only_reads(statement):
             return Prepared(parsed)
         if isinstance(statement, ast.PLANNED):
-            literals = Literals(parameterized.literals)
+            literals = Literals(asked.parameterized.literals)
             plan = make_plan(statement, literals, catalog, snapshot, None, given, rules, budget)
             return Prepared(parsed, plan)
         about = statement_inside(statement)
@@ -245,18 +209,13 @@ class Planner:
             return Prepared(parsed, None, error)
         return Prepared(parsed, None, plan)
 
-    def _keep(
-        self, sql: str, parameterized: Parameterized, given: Given, made: Prepared
-    ) -> Prepared:
-        self._parsed = sql, made.parsed
+    def _keep(self, asked: Unplanned, made: Prepared) -> Prepared:
+        self._parsed = asked.sql, made.parsed
         if made.plan is not None:
             self._parsed = None  # the plan will be found
-            self.cache.keep(
-                (parameterized.fingerprint, parameterized.kinds),
-                parameterized.literals,
-                made.plan,
-                given,
-            )
+            parameterized = asked.parameterized
+            name = parameterized.fingerprint, parameterized.kinds
+            self.cache.keep(name, parameterized.literals, made.plan, asked.given)
         return made
 
     async def make_long(
@@ -269,13 +228,8 @@ class Planner:
         given: Given,
     ) -> CachedPlan:
         """Make a plan for part of a definition that takes long to plan; do not keep it."""
-
-        def work(check: Check) -> CachedPlan:
-            budget = StepBudget.watched(STEPS_BETWEEN_LOOKS, check)
-            rules = self.rules
-            return make_plan(statement, literals, catalog, snapshot, declared, given, rules, budget)
-
-        plan: CachedPlan = await self._compute(work)
+        about = statement, literals, catalog, snapshot, declared, given, self.rules
+        plan: CachedPlan = await self.elsewhere(partial(make_plan, *about))
         return plan
 
     def plan_of(

@@ -14,7 +14,7 @@ from qserver.engine.work import Step, before
 from qserver.errors import QserverError
 from qserver.lexing.fingerprint import Parameterized
 from qserver.query.plan_cache import CachedPlan
-from qserver.query.planning import Planner, Prepared
+from qserver.query.planning import Planner, Prepared, Unplanned
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Statement
@@ -95,14 +95,10 @@ def new_plan(
     given: Given,
 ) -> Generator[Step, Any, CachedPlan | None]:
     """Return a plan for a statement that can be run on a snapshot; for any other, None."""
-    catalog = snapshot.catalog
+    asked = Unplanned(sql, parameterized, snapshot.catalog, snapshot, given, to_read=True)
     try:
-        return planner.prepare_nowait(
-            sql, parameterized, catalog, snapshot, given, to_read=True
-        ).plan
+        return planner.prepare_nowait(asked).plan
     except NotShort:
-        prepare = partial(planner.prepare, to_read=True)
-    made: Prepared = yield partial(
-        before, deadline, prepare, sql, parameterized, catalog, snapshot, given
-    )
+        work = partial(before, deadline, planner.prepare, asked)
+    made: Prepared = yield work
     return made.plan

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from qserver.engine.history import AsOf
+from qserver.engine.work import Step
 from qserver.lexing.fingerprint import Parameterized
 from qserver.limits import RETRIES_DEFAULT
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.sql import Given, Rows
 from qserver.storage.catalog import Catalog
 from qserver.storage.changes import Changes
+from qserver.storage.transaction import Transaction
 from qserver.values.types import SqlType
 
 
@@ -124,3 +127,7 @@ class TransactionResult(msgspec.Struct, frozen=True):
     def held_bytes(self) -> int:
         """The memory that its rows take."""
         return self.results[-1].held_bytes + (0 if self.diff is None else self.diff.held_bytes)
+
+
+Body: TypeAlias = Callable[[Transaction], Generator[Step, Any, list[Result]]]
+"""The statements of a request, to be run in a transaction; see `body`."""

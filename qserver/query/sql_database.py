@@ -48,7 +48,6 @@ from qserver.limits import (
 from qserver.query.basis import Basis, basis_of
 from qserver.query.body import (
     COST_BETWEEN_PAUSES,
-    Body,
     open_reading,
     read_statements,
     run_and_undo,
@@ -66,7 +65,7 @@ from qserver.query.preparing import find_plans, make_plans, new_plan
 from qserver.query.read_only import run_read_only
 from qserver.query.refusals import not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
-from qserver.query.results import Once, Result, RunOptions, Statement, TransactionResult
+from qserver.query.results import Body, Once, Result, RunOptions, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
@@ -383,10 +382,11 @@ class SqlDatabase:
         snapshot: Snapshot,
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements in a transaction; without a writer, only those that write nothing."""
+        arguments = self.planner, request, found, options
         writer = self._writer if options.as_of is None else None
         if writer is None:
-            return (yield from run_read_only(self.planner, request, found, options, snapshot))
-        body: Body = run_statements
+            return (yield from run_read_only(*arguments, snapshot))
+        body: Body = partial(run_statements, *arguments)
         try:
             while True:
                 try:
@@ -396,7 +396,7 @@ class SqlDatabase:
                 except NeedsSavepoints:
                     if len(found) == 1:
                         raise savepoint_alone() from None
-                    body = run_with_savepoints
+                    body = partial(run_with_savepoints, *arguments)
         except SerializationFailure:
             if options.if_version is not None:
                 yield partial(writer.check_kept, options.if_version)
@@ -432,9 +432,9 @@ class SqlDatabase:
         """Run statements in a transaction and commit it, or undo it if it is a dry run."""
         if options.if_version is not None:
             body = partial(run_unchanged, body, options.if_version)
-        work: Work = partial(body, self.planner, request, found, options)
+        work: Work = body
         if options.dry_run:
-            work = partial(run_and_undo, self.planner, request, found, options, body=body)
+            work = partial(run_and_undo, body, request, options)
             tried = yield from writer.transacting(work, 0, request.deadline, False)
             results, diff = tried.result
             return TransactionResult(results, tried.version, diff=diff)

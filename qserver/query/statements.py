@@ -24,12 +24,7 @@ from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
 from qserver.query.foreign_keys import check_foreign_key, enforce
 from qserver.query.plan_cache import CachedPlan
-from qserver.query.planning import (
-    Planner,
-    Prepared,
-    make_plan,
-    slots_of,
-)
+from qserver.query.planning import Planner, Prepared, Unplanned, make_plan, slots_of
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.slots import run_heavy, slots_in_steps
@@ -121,9 +116,9 @@ class StatementRun:
         self.cost += 1
         if plan is None:
             self.cost += COST_OF_PREPARING
-            prepared = prepared or self.planner.prepare_nowait(
-                text, parameterized, catalog, snapshot, given
-            )
+            if prepared is None:
+                asked = Unplanned(text, parameterized, catalog, snapshot, given)
+                prepared = self.planner.prepare_nowait(asked)
             plan = prepared.plan
             if plan is None:
                 self._prepared = prepared

@@ -13,11 +13,8 @@ from typing import Any
 
 from qserver.engine.work import Step
 from qserver.errors import InvalidRequest, SerializationFailure
-from qserver.query.body import Body
-from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
-from qserver.query.request import Request
-from qserver.query.results import Result, RunOptions
+from qserver.query.results import Body, Result
 from qserver.storage.conflict import Conflict
 from qserver.storage.conflict_place import statement_naming
 from qserver.storage.snapshot import Snapshot
@@ -37,20 +34,14 @@ def check_reads(version: int, statements: Iterable[PreparedStatement], snapshot:
 
 
 def run_unchanged(
-    body: Body,
-    version: int,
-    planner: Planner,
-    request: Request,
-    statements: list[PreparedStatement],
-    options: RunOptions,
-    transaction: Transaction,
+    body: Body, version: int, transaction: Transaction
 ) -> Generator[Step, Any, list[Result]]:
     """Run statements; raise if a table that they touched has changed since the version."""
     snapshot = transaction.snapshot
     _check_exists(version, snapshot)
     if transaction.marks is None:
         transaction.marks = []  # to name the statement
-    results = yield from body(planner, request, statements, options, transaction)
+    results = yield from body(transaction)
     for table in _touched(transaction):
         trees = (table.id, *(index.id for index in table.indexes))
         index = statement_naming(table.key, transaction)
