@@ -108,7 +108,7 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
                 else:
                     size = heading.row_bytes * len(page)
                 context.hold_bytes(size)
-                if self.commits and page and heading.sized_columns:
+                if self.commits and heading.sized_columns:
                     check_rows(page, heading.sized_columns)
                 if max_rows is not None and len(rows) > max_rows:
                     raise _too_many(max_rows)
@@ -122,10 +122,8 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
         except StopIteration as end:
             self.affected_rows = end.value
             page = END
-        except Overflow:
-            raise overflow_error() from None
-        except MemoryError:
-            raise out_of_memory(context.memory_bytes_most) from None
+        except (Overflow, MemoryError) as error:
+            raise _reported(error, context) from None
         except QserverError as error:
             if self.sql:
                 locate(error, self.sql)
@@ -158,6 +156,12 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
 
     def close(self) -> None:
         self.steps.close()
+
+
+def _reported(error: Overflow | MemoryError, context: Context) -> QserverError:
+    if isinstance(error, MemoryError):
+        return out_of_memory(context.memory_bytes_most)
+    return overflow_error()
 
 
 def _too_many(most: int) -> ProgramLimitExceeded:

@@ -382,11 +382,10 @@ class SqlDatabase:
         snapshot: Snapshot,
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements in a transaction; without a writer, only those that write nothing."""
-        arguments = self.planner, request, found, options
         writer = self._writer if options.as_of is None else None
         if writer is None:
-            return (yield from run_read_only(*arguments, snapshot))
-        body: Body = partial(run_statements, *arguments)
+            return (yield from run_read_only(self.planner, request, found, options, snapshot))
+        body: Body = partial(run_statements, self.planner, request, found, options)
         try:
             while True:
                 try:
@@ -396,7 +395,7 @@ class SqlDatabase:
                 except NeedsSavepoints:
                     if len(found) == 1:
                         raise savepoint_alone() from None
-                    body = partial(run_with_savepoints, *arguments)
+                    body = partial(run_with_savepoints, self.planner, request, found, options)
         except SerializationFailure:
             if options.if_version is not None:
                 yield partial(writer.check_kept, options.if_version)

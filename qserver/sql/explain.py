@@ -179,6 +179,14 @@ def _sort_keys(keys: tuple[SortKey, ...]) -> str:
     return ", ".join(texts)
 
 
+_JOINED: Final[Mapping[type[Expression], tuple[str, str]]] = {
+    expressions.And: ("", " AND "),
+    expressions.Or: ("", " OR "),
+    expressions.Coalesce: ("COALESCE", ", "),
+}
+"""What stands before and between the operands."""
+
+
 def text_of(expression: Expression) -> str:
     """Return an expression as SQL-like text."""
     match expression:
@@ -198,10 +206,9 @@ def text_of(expression: Expression) -> str:
             return _text_of_call(expression)
         case expressions.Cast():
             return f"{text_of(expression.operand)}::{expression.type}"
-        case expressions.And():
-            return f"({' AND '.join(map(text_of, expression.operands))})"
-        case expressions.Or():
-            return f"({' OR '.join(map(text_of, expression.operands))})"
+        case expressions.And() | expressions.Or() | expressions.Coalesce():
+            before, between = _JOINED[type(expression)]
+            return f"{before}({between.join(map(text_of, expression.operands))})"
         case expressions.Not():
             return f"NOT {text_of(expression.operand)}"
         case expressions.IsNull():
@@ -213,8 +220,6 @@ def text_of(expression: Expression) -> str:
             return f"elements of {text_of(expression.array)}"
         case expressions.Case():
             return "CASE … END"
-        case expressions.Coalesce():
-            return f"COALESCE({', '.join(map(text_of, expression.operands))})"
         case _ if any(is_plan(each) for each in everything(expression)):
             return "(SubPlan)"
         case _:

@@ -55,7 +55,7 @@ def is_sized(sql_type: SqlType) -> bool:
 def check_rows(rows: Sequence[tuple[Any, ...]], sized: Sequence[int]) -> None:
     """Refuse a row that is too big for an answer; `sized`: the positions of long values."""
     sizes = [sum([size_of(row[at]) for at in sized]) for row in rows]
-    most = max(sizes)
+    most = max(sizes, default=0)
     if most > ROW_BYTES_MAX:
         raise ProgramLimitExceeded(
             f"row is too big: size {most}, maximum size {ROW_BYTES_MAX}",

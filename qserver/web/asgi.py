@@ -101,9 +101,8 @@ class AsgiApplication:
         try:
             head = self._heads.get(request) or self._head(request, version != "1.0")
         except Refusal as error:
-            await ReceivedBody(receive).discard(
-                LINGER_SECONDS_MAX
-            )  # while it comes, hypercorn fails
+            # While it comes, hypercorn fails.
+            await ReceivedBody(receive).discard(LINGER_SECONDS_MAX)
             request_id = request_id_of(self._values(request)) or new_request_id()
             await _refuse(error, request_id, is_http_1, send)
             return
@@ -126,12 +125,7 @@ class AsgiApplication:
         except ClientGone:
             return
         if not body.has_ended:
-            if not is_http_1:
-                # Hypercorn drops an answered HTTP/2 stream and crashes on its later data.
-                await body.discard(DISCARD_SECONDS)
-            elif body.has_begun and response.status not in _REFUSED:
-                # It closes the connection after the answer: the rest of the body would reset it.
-                await body.discard(LINGER_SECONDS_MAX)
+            await _discard_rest(body, is_http_1, response.status)
         start = {"type": "http.response.start", "status": response.status}
         pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
         if isinstance(response.body, bytes):
@@ -177,6 +171,15 @@ async def _refuse(refusal: Refusal, request_id: str, is_http_1: bool, send: Send
         pairs.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": response.status, "headers": pairs})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _discard_rest(body: ReceivedBody, is_http_1: bool, status: int) -> None:
+    if not is_http_1:
+        # Hypercorn drops an answered HTTP/2 stream and crashes on its later data.
+        await body.discard(DISCARD_SECONDS)
+    elif body.has_begun and status not in _REFUSED:
+        # It closes the connection after the answer: the rest of the body would reset it.
+        await body.discard(LINGER_SECONDS_MAX)
 
 
 def _size(request: Request) -> int:

@@ -16,6 +16,7 @@ refused.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
@@ -195,7 +196,7 @@ class _Choice(_Parts):
         )
 
 
-class _Divided(_Parts):
+class _Divided(_Parts, ABC):
     """A part that is divided into steps, one after the other."""
 
     def fits(self, attempt: Attempt, start: int, end: int) -> bool:
@@ -216,12 +217,12 @@ class _Divided(_Parts):
     _may_be_absent = False
     _begins_absent = False
 
+    @abstractmethod
     def _step(self, attempt: Attempt, number: int, start: int, end: int) -> Iterator[int]:
         """Yield where this step can end, and the others still reach the end."""
-        raise NotImplementedError
 
-    def _is_last(self, number: int, at_end: bool) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _is_last(self, number: int, at_end: bool) -> bool: ...
 
 
 class _Row(_Divided):
