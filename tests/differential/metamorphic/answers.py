@@ -24,6 +24,8 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "evaluation order": "SQL leaves open which of a query's expressions are evaluated, and on which"
     " rows, where some of them raise: a plan that filters first raises less",
     "time": "a plan without rules may need more time or memory than a statement gets",
+    "keys": "columns that depend on a grouped primary key need not be grouped: without the key they"
+    " must be",
 }
 """Why one way may raise an error where another gives rows, or another error."""
 
@@ -32,6 +34,14 @@ _BY_EVALUATION: Final = ("22", "21000", "23514")
 _OF_VALUES: Final = "multidimensional arrays is not supported"
 """The end of messages with 0A000 that are about a value, and not about a statement."""
 _BY_TIME: Final = ("57014", "53200", "54000", "54001")
+
+OF_OTHER_KEYS: Final = (
+    "other keys",
+    "other keys, other sizes",
+    "no keys",
+    "no keys, without rules",
+)
+"""Ways to run a text over tables that have other keys, or none."""
 
 INTERNAL: Final = "XX000"
 """An exception that is no error of the user's: wrong, however many ways agree in it."""
@@ -56,8 +66,13 @@ class Answer:
         return f"{len(self.rows)} rows: {shown}{', …' if len(self.rows) > 6 else ''}"
 
 
-def exception_for(first: Answer, second: Answer) -> str | None:
-    """The name of the exception by which two answers, one of them an error, may differ."""
+def exception_for(first: Answer, second: Answer, way: str = "") -> str | None:
+    """The name of the exception by which two answers, one of them an error, may differ.
+
+    `way` is that of the second.
+    """
+    if way in OF_OTHER_KEYS and first.error is None and second.error == "42803":
+        return "keys"
     errors = [each for each in (first, second) if each.error is not None]
     codes = ["22" if each.message.endswith(_OF_VALUES) else str(each.error) for each in errors]
     if any(code in _BY_TIME for code in codes):

@@ -90,7 +90,7 @@ async def ask(ways: Ways, question: Question, base: Answer | None = None) -> Out
     for script in relation.scripts(subject):
         answer = await way(script)
         if answer.error is not None:
-            exception = exception_for(base, answer)
+            exception = exception_for(base, answer, question.way)
             if exception is not None:
                 return Outcome(exception=exception, texts=len(answers) + 1)
             return Outcome(f"{'; '.join(script)}\n  raised {answer}", answer.error)
@@ -116,7 +116,7 @@ async def _same(way: Way, question: Question, base: Answer) -> Outcome:
     elif answer.error == base.error != INTERNAL:
         return HOLDS
     else:
-        exception = exception_for(base, answer)
+        exception = exception_for(base, answer, question.way)
         if exception is not None:
             return Outcome(exception=exception)
     kind = "rows" if base.error == answer.error else f"{base.error} {answer.error}"

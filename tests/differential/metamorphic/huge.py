@@ -13,13 +13,13 @@ from typing import Final
 from tests.differential.expressions import Expressions
 from tests.differential.large.queries import LargeQueries
 from tests.differential.large.tables import random_table
+from tests.differential.metamorphic.answers import OF_OTHER_KEYS
 from tests.differential.metamorphic.cases import SAME
 from tests.differential.metamorphic.varying import varied
 from tests.differential.metamorphic.ways import Ways
 from tests.differential.schema import MAKE_ENUM
 
 ROWS: Final = (20_000, 22_000)
-OTHERS: Final = ("other keys", "other keys, other sizes", "no keys", "no keys, without rules")
 """Ways over replicas whose rows come in another order."""
 OWN: Final = ("own writes", "own writes, without rules")
 """Ways that write the rows that they read."""
@@ -65,6 +65,6 @@ class HugeShape:
     def questions(
         self, ways: list[str], focus: Sequence[tuple[str, str]]
     ) -> list[tuple[str, str, int]]:
-        usable = [way for way in ways if way not in OTHERS and way not in OWN]
+        usable = [way for way in ways if way not in OF_OTHER_KEYS and way not in OWN]
         chosen = [self._chance.choice(FAVOURITES), *self._chance.sample(usable, QUESTIONS - 1)]
         return [(SAME, way, 0) for way in chosen]

@@ -91,7 +91,11 @@ def test_an_error_is_excused_by_a_named_exception_only() -> None:
     assert exception_for(rows, Answer(error="57014")) == "time"
     removing = "removing elements from multidimensional arrays is not supported"
     assert exception_for(rows, Answer(error="0A000", message=removing)) == "evaluation order"
-    for code in ("42703", "XX000", "42P16", "0A000", "23505"):
+    ungrouped = Answer(error="42803")
+    assert exception_for(rows, ungrouped, "no keys") == "keys"
+    assert exception_for(rows, ungrouped, "without rules") is None
+    assert exception_for(ungrouped, rows, "no keys") is None
+    for code in ("42703", "XX000", "42P16", "0A000", "23505", "42803"):
         assert exception_for(rows, Answer(error=code)) is None
         assert exception_for(division, Answer(error=code)) is None
 
