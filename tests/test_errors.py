@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,6 +16,8 @@ from qserver.errors import (
     SerializationFailure,
     UndefinedColumn,
     UniqueViolation,
+    error_from_plain,
+    error_to_plain,
 )
 
 CLASSES = [
@@ -126,6 +130,62 @@ def test_fields_are_kept_and_the_message_is_the_text() -> None:
 
 def test_without_a_message_the_name_is_the_message() -> None:
     assert str(UniqueViolation()) == "unique violation"
+
+
+def subclasses(error_class: type[QserverError]) -> Iterator[type[QserverError]]:
+    yield error_class
+    for each in error_class.__subclasses__():
+        yield from subclasses(each)
+
+
+OWN_FIELDS: dict[str, object] = {
+    "allowed": ("GET", "POST"),
+    "retry_after_seconds": 17,
+    "location": "https://example.org",
+    "version": 12,
+}
+
+
+def test_an_error_of_each_class_comes_back_from_its_plain_form() -> None:
+    found = [each for each in subclasses(QserverError) if each.__name__ != "UnknownServerError"]
+    assert set(found) >= set(CLASSES)
+    for error_class in found:
+        comes_back(error_class)
+
+
+def comes_back(error_class: type[QserverError]) -> None:
+    asked_for = inspect.signature(error_class).parameters
+    error = error_class(
+        "message ä",
+        detail="detail",
+        hint="hint",
+        position=7,
+        table="t",
+        column="c",
+        constraint="k",
+        **{name: value for name, value in OWN_FIELDS.items() if name in asked_for},
+    )
+    error.statement, error.row, error.definition = 3, 4, ("CHECK (a)", 5)
+    error.retryable = not error_class.retryable
+    found = error_from_plain(*error_to_plain(error))
+    assert type(found) is error_class
+    assert (str(found), repr(found), found.args) == (str(error), repr(error), error.args)
+    assert vars(found) == vars(error)
+
+
+def test_what_is_not_plain_arrives_as_none() -> None:
+    error = SerializationFailure(conflict=object(), table="t")
+    error.add_note("a note of this process")
+    found = error_from_plain(*error_to_plain(error))
+    assert isinstance(found, SerializationFailure)
+    assert (found.conflict, found.table, str(found)) == (None, "t", str(error))
+
+
+def test_an_error_of_an_unknown_class_arrives_as_its_parent() -> None:
+    classes, attributes = error_to_plain(OutcomeUnknown("lost"))
+    found = error_from_plain(["elsewhere.LostAgain", *classes], attributes)
+    assert type(found) is OutcomeUnknown and str(found) == "lost"
+    assert type(error_from_plain(["elsewhere.LostAgain"], attributes)) is QserverError
 
 
 def test_a_conflict_travels_with_the_serialization_failure() -> None:

@@ -18,6 +18,7 @@ from qserver.errors.error import (
     QserverError,
 )
 from qserver.errors.groups import first_of
+from qserver.errors.plain import error_from_plain, error_to_plain
 from qserver.errors.requests import (
     CardinalityViolation,
     DatabaseDropped,
@@ -254,5 +255,7 @@ __all__ = [
     "WithCheckOptionViolation",
     "WrongHost",
     "WrongObjectType",
+    "error_from_plain",
+    "error_to_plain",
     "first_of",
 ]
