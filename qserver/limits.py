@@ -365,11 +365,8 @@ CONNECTIONS_REFUSED_MAX = 64
 CONNECTIONS_BACKLOG_MAX = 1024
 """Connections that the kernel holds until they are accepted."""
 
-BODY_SECONDS_MAX = 20.0
-"""In this time some progress of a body must arrive."""
-
-BODY_PROGRESS_BYTES_MIN = 1024
-"""Bytes of a body that count as progress, unless fewer are missing."""
+BODY_SECONDS_MAX, BODY_PROGRESS_BYTES_MIN = 20.0, 1024
+"""In this time so many bytes of a body must arrive, unless fewer are missing."""
 
 SEND_SECONDS_MAX = 60.0
 """A client that takes no byte of its answer for so long is cut off."""
@@ -383,11 +380,9 @@ LINGER_SECONDS_MAX = 2.0
 REQUEST_LINE_BYTES_MAX = 8 * 1024
 """Method, target and version of a request; past it 414."""
 
-HEADERS_BYTES_MAX = 16 * 1024
-"""All headers of a request; past it 431. Trailers after a chunked body may have as much."""
-
-HEADERS_COUNT_MAX = 100
-"""Headers of a request; past it 431."""
+HEADERS_BYTES_MAX, HEADERS_COUNT_MAX = 16 * 1024, 100
+"""Bytes of all headers of a request, and their number; past it 431. Trailers after a chunked body
+may have as much."""
 
 BODY_UNREAD_BYTES_MAX = 64 * 1024
 """The rest of a body that is read and dropped after the answer, to keep the connection."""
@@ -400,11 +395,9 @@ RECEIVE_BYTES = 64 * 1024
 
 # --- open transactions ----------------------------------------------------------------------------
 
-OPEN_IDLE_SECONDS = 60.0
-"""An open transaction that is not used for so long is gone, unless it asked for another time."""
-
-OPEN_IDLE_SECONDS_MAX = 600.0
-"""The longest time that it may ask for."""
+OPEN_IDLE_SECONDS, OPEN_IDLE_SECONDS_MAX = 60.0, 600.0
+"""An open transaction that is not used for so long is gone, unless it asked for another time; and
+the longest time that it may ask for."""
 
 OPEN_SECONDS_MAX = 1800.0
 """How long a transaction stays open, however much it is used."""
@@ -440,11 +433,8 @@ STORAGE_TEST_BYTES = 1024 * 1024
 RATE_WINDOW_SECONDS = 60
 """Requests are counted over any stretch of this length."""
 
-REQUESTS_PER_WINDOW_FREE = 200
-"""Requests of an organization of the tier `free` in such a stretch."""
-
-REQUESTS_PER_WINDOW_PRO = 6000
-"""Requests of an organization of the tier `pro` in such a stretch."""
+REQUESTS_PER_WINDOW_FREE, REQUESTS_PER_WINDOW_PRO = 200, 6000
+"""Requests of an organization of the tier `free`, and of the tier `pro`, in such a stretch."""
 
 BENCH_COST_REQUESTS = 100
 """A benchmark counts as so many requests: for seconds it takes what it can get."""
@@ -467,11 +457,9 @@ SESSION_SECONDS = 86_400
 SESSION_LIFE_SECONDS_MAX = 30 * 86_400
 """How long a session lives at most, however often it is refreshed."""
 
-SESSIONS_OF_KEY_MAX = 1000
-"""Sessions of one key that live at once."""
-
-SESSIONS_OF_STATEMENT_KEY_MAX = 10_000
-"""The same for a key that can only run its statements: each browser has a session of its own."""
+SESSIONS_OF_KEY_MAX, SESSIONS_OF_STATEMENT_KEY_MAX = 1000, 10_000
+"""Sessions of one key that live at once; and of a key that can only run its statements, where each
+browser has a session of its own."""
 
 BOUND_BYTES_MAX = 4096
 """Bytes of JSON of the parameters that a session binds."""
@@ -503,11 +491,8 @@ STATEMENTS_OF_KEY_BYTES_MAX = 64 * 1024
 STATEMENT_NAME_LENGTH_MAX = 63
 """Characters of the name of such a statement."""
 
-SECRET_LENGTH_MIN = 16
-"""Characters after the prefix of a key that an operator brings."""
-
-SECRET_LENGTH_MAX = 256
-"""The same, at most; a longer token is not even looked up."""
+SECRET_LENGTH_MIN, SECRET_LENGTH_MAX = 16, 256
+"""Characters after the prefix of a key that an operator brings; a longer token is not looked up."""
 
 NAME_LENGTH_MAX = 63
 """Characters in the name of an organization or a database."""
@@ -518,11 +503,8 @@ ORGANIZATIONS_MAX = 10_000
 DATABASES_OF_ORGANIZATION_MAX = 1000
 """Databases of an organization, whatever its tier; the next is refused with 53100."""
 
-DATABASES_FREE = 25
-"""Databases of an organization of the tier `free`."""
-
-DATABASES_PRO = 250
-"""Databases of an organization of the tier `pro`."""
+DATABASES_FREE, DATABASES_PRO = 25, 250
+"""Databases of an organization of the tier `free`, and of the tier `pro`."""
 
 STORED_BYTES_FREE = 1024 * 1024 * 1024
 """Bytes that the files of all databases of an organization of the tier `free` take. Past it, what
@@ -542,11 +524,8 @@ DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
 DISK_RESERVE_BYTES = 64 * 1024 * 1024
 """Held in a file until nothing else is left, for what removes rows; of a small disk, a 16th."""
 
-LIST_LENGTH_DEFAULT = 100
-"""Records on one page of a list, where nothing else is said."""
-
-LIST_LENGTH_MAX = 1000
-"""Records on one page of a list."""
+LIST_LENGTH_DEFAULT, LIST_LENGTH_MAX = 100, 1000
+"""Records on one page of a list: where nothing else is said, and at most."""
 
 GRANTS_KEPT_MAX = 10_000
 """Tokens, and names of databases, whose meaning is remembered until a control record changes."""
@@ -559,6 +538,22 @@ CONTROL_SECONDS_MAX = 10.0
 
 DATABASE_CLOSE_SECONDS_MAX = 3.0
 """How long requests under way have to end when their database is closed."""
+
+# --- processes of one machine --------------------------------------------------------------------
+
+LINK_FRAME_BYTES_MAX, LINK_UNSENT_BYTES_MAX = 256 * 1024 * 1024, 4 * 1024 * 1024
+"""Bytes of a message between processes, past which it fails with 54000; and of those that wait to
+be sent to a process, past which senders wait."""
+
+LINK_CALLS_MAX, LINK_MOVES_MAX = 10_000, 2_500
+"""Calls, locks and streams that a process has under way at another, past which the next fails with
+53300; and clients' connections that wait to be moved there, past which the next is not moved."""
+
+LINK_STREAM_VALUES_MAX = 16
+"""Values of a stream between processes that nobody has taken yet; with more its sender waits."""
+
+LINK_RETRY_SECONDS = 0.05
+"""The pause after a connection to a process was lost or could not be made."""
 
 # --- the command line ----------------------------------------------------------------------------
 
@@ -595,6 +590,7 @@ assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX and CHEC
 assert STORED_BYTES_FREE <= STORED_BYTES_PRO and SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
 assert CHECKPOINT_LOG_BYTES < DISK_RESERVE_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
+assert CONNECTIONS_MAX <= LINK_MOVES_MAX and ROW_BYTES_MAX <= LINK_FRAME_BYTES_MAX
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"
 assert LIST_LENGTH_DEFAULT <= LIST_LENGTH_MAX and STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
 assert DATABASE_CLOSE_SECONDS_MAX < SHUTDOWN_SECONDS_MAX, "databases close before the server ends"

@@ -6,7 +6,7 @@ at the source and import nothing, so a module that does not run is judged all th
 
     cli, benchmarks                      whole tree
     web                                  knows HTTP                  (client: errors, values)
-    http1                                errors and limits alone
+    http1, cluster                       errors and limits alone
     probes, workloads, control           -+
     query                                 |  clock, chance, files and threads
     sql               | engine            |  come in as arguments
@@ -38,7 +38,9 @@ _ENGINE: Final = _GROUND | {"values", "storage", "durability"}
 _SQL: Final = _GROUND | {"values", "lexing", "functions"}
 _QUERY: Final = _ENGINE | _SQL | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
-_WEB: Final = _CONTROL | {"qserver", "config", "control", "http1", "probes", "workloads"}
+_WEB: Final = _CONTROL | {
+    *("qserver", "config", "control", "cluster", "http1", "probes", "workloads"),
+}
 _ALL: Final = _WEB | {"web", "client", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "qserver": frozenset(),
@@ -55,7 +57,8 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "query": _QUERY,
     "probes": _CONTROL,
     "workloads": _CONTROL,
-    "control": _CONTROL,
+    "control": _CONTROL | {"cluster"},
+    "cluster": _GROUND,
     "http1": _GROUND,
     "web": _WEB,
     "client": frozenset({"qserver", "errors", "values"}),

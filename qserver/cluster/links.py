@@ -1,0 +1,316 @@
+"""Links between the processes of one machine: calls, locks, streams, moved connections.
+
+    folder (mode 700)        supervisor: makes all listeners, then forks
+      0.socket ─────► process 0 ◄──┐
+      1.socket ─────► process 1 ───┤  connects to 0.socket when it needs process 0
+      2.socket ─────► process 2 ───┘
+
+Process k serves listener k and closes the others. The supervisor keeps all of them, so a listener
+outlives its process: what connects while process k starts anew waits in the kernel's queue, and its
+successor answers. A connection counts from the `Hello` of its callee. So what waits for a process
+that is away was not sent, and can fail with "nothing was done" when its deadline comes.
+
+What a caller can rely on:
+
+- A call is made at most once. If it was not sent it waits for the process until its deadline, then
+  fails with DatabaseUnavailable. If it was sent and the link breaks, or the deadline comes, it
+  fails with OutcomeUnknown at once: no answer can come any more.
+- A cancelled call is cancelled at the callee.
+- A lock is held over one connection. Calls under it (`HeldLock.call`) go over that connection and
+  no other, and name it: once the connection or the lock is lost they fail.
+- A moved connection is sent whole or not at all. If not, `failed` gets it back.
+
+A process can call itself: it has a listener like all others.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import socket
+import tempfile
+import traceback
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from qserver.cluster.calling import Caller, NotSent, unavailable
+from qserver.cluster.connection import Connection, Report
+from qserver.cluster.messages import Call, Follow, Lock, Move
+from qserver.cluster.serving import Served, Service
+from qserver.cluster.streams import Stream
+from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
+from qserver.limits import CONNECTIONS_BACKLOG_MAX, LINK_MOVES_MAX, LINK_RETRY_SECONDS
+
+Failed = Callable[[socket.socket, Any, bytes], None]
+"""Gets back a connection that could not be moved, with its `meta` and `data`. It does not wait."""
+
+
+class Listeners:
+    """The listening sockets of all processes, made before they are forked."""
+
+    def __init__(self, processes: int) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="qserver-"))  # nobody else may enter it
+        self.paths = tuple(self._folder / f"{number}.socket" for number in range(processes))
+        self.sockets: dict[int, socket.socket] = {}
+        for number, path in enumerate(self.paths):
+            listener = self.sockets[number] = socket.socket(socket.AF_UNIX)
+            listener.setblocking(False)
+            listener.bind(str(path))
+            listener.listen(CONNECTIONS_BACKLOG_MAX)
+
+    def keep(self, process: int) -> socket.socket:
+        """Close all but that of a process, in the process, and return it."""
+        for number in [*self.sockets]:
+            if number != process:
+                self.sockets.pop(number).close()
+        return self.sockets[process]
+
+    def remove(self) -> None:
+        """Close and delete them; for the supervisor, when all processes have ended."""
+        for listener in self.sockets.values():
+            listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class HeldLock:
+    """A lock of another process that is held: the only way to make calls under it."""
+
+    def __init__(self, links: Links, caller: Caller, ticket: int) -> None:
+        self._links = links
+        self._caller = caller
+        self._ticket = ticket
+
+    async def call(
+        self, method: str, arguments: Sequence[Any] = (), *, deadline: float = math.inf
+    ) -> Any:
+        message = Call(self._links.new_id(), method, [*arguments], self._ticket)
+        try:
+            return await self._caller.ask(message, deadline)
+        except NotSent:
+            raise DatabaseUnavailable(
+                f"the lock is lost that {method} needs", hint="Try again."
+            ) from None
+
+
+class Links:
+    """The links of process `process`; `run` serves them."""
+
+    def __init__(
+        self,
+        process: int,
+        listener: socket.socket,
+        paths: Sequence[Path],
+        service: Service,
+        report: Report,
+    ) -> None:
+        self._process = process
+        self._listener = listener
+        self._service = service
+        self._report = report
+        self._ids = count()
+        self._peers = [_Peer(each, path, report) for each, path in enumerate(paths)]
+        self._moves_waiting = 0
+        self._nursery: trio.Nursery  # of `run`
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as self._nursery:
+            for peer in self._peers:
+                self._nursery.start_soon(peer.run)
+            self._nursery.start_soon(self._accept)
+            task_status.started()
+
+    def new_id(self) -> int:
+        return next(self._ids)
+
+    async def call(
+        self,
+        process: int,
+        method: str,
+        arguments: Sequence[Any] = (),
+        *,
+        deadline: float = math.inf,
+    ) -> Any:
+        """Call a handler of another process and return its plain value; tuples are lists then."""
+        message = Call(self.new_id(), method, [*arguments], None)
+        while True:
+            caller = await self._peers[process].caller(deadline)
+            try:
+                return await caller.ask(message, deadline)
+            except NotSent:
+                pass  # the next connection, or the deadline
+
+    @asynccontextmanager
+    async def lock(
+        self, process: int, name: str, *, deadline: float = math.inf
+    ) -> AsyncIterator[HeldLock]:
+        """Hold a lock of another process. To wait for it may take until the deadline."""
+        ticket = self.new_id()
+        while True:
+            caller = await self._peers[process].caller(deadline)
+            try:
+                await caller.ask(Lock(ticket, name), deadline)
+                break
+            except (NotSent, OutcomeUnknown):  # a claim ends with its connection: queue up again
+                if trio.current_time() >= deadline:
+                    raise DatabaseUnavailable(
+                        f"the lock {name} of process {process} is busy", hint="Try again."
+                    ) from None
+        try:
+            yield HeldLock(self, caller, ticket)
+        finally:
+            caller.leave(ticket)
+
+    @asynccontextmanager
+    async def follow(
+        self,
+        process: int,
+        name: str,
+        arguments: Sequence[Any] = (),
+        *,
+        deadline: float = math.inf,
+    ) -> AsyncIterator[Stream]:
+        """Follow what an async generator of another process yields; `Stream.send` is the way back.
+
+        The deadline is for the beginning. If the link breaks the stream ends with
+        DatabaseUnavailable, and whoever follows begins anew from what it has.
+        """
+        message = Follow(self.new_id(), name, [*arguments])
+        caller, stream = await self._followed(process, message, deadline)
+        try:
+            yield stream
+        finally:
+            caller.leave(message.id)
+
+    async def _followed(
+        self, process: int, message: Follow, deadline: float
+    ) -> tuple[Caller, Stream]:
+        while True:
+            caller = await self._peers[process].caller(deadline)
+            try:
+                return caller, await caller.follow(message)
+            except NotSent:
+                pass
+
+    def send_connection(
+        self,
+        process: int,
+        meta: Any,
+        data: bytes,
+        moved: socket.socket,
+        *,
+        deadline: float,
+        failed: Failed,
+    ) -> None:
+        """Give a client's connection, with what was read from it, to another process.
+
+        This one's copy is closed once it is sent.
+        """
+        if self._moves_waiting >= LINK_MOVES_MAX:
+            failed(moved, meta, data)
+            return
+        self._moves_waiting += 1
+        self._nursery.start_soon(self._move, process, Move(meta, data), moved, deadline, failed)
+
+    async def _move(
+        self, process: int, message: Move, moved: socket.socket, deadline: float, failed: Failed
+    ) -> None:
+        was_sent = False
+        try:
+            while not was_sent:
+                caller = await self._peers[process].caller(deadline)
+                was_sent = await caller.move(message, moved.fileno(), deadline)
+        except QserverError:
+            pass  # `failed` tells the client
+        finally:
+            self._moves_waiting -= 1
+            if was_sent:
+                moved.close()
+            else:
+                failed(moved, message.meta, message.data)
+
+    async def _accept(self) -> None:
+        while True:
+            await trio.lowlevel.wait_readable(self._listener)
+            try:
+                accepted, _ = self._listener.accept()
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                self._report(f"cannot accept a connection of a process now: {error.strerror}")
+                await trio.sleep(LINK_RETRY_SECONDS)
+                continue
+            self._nursery.start_soon(self._serve, accepted)
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        with accepted:
+            connection = Connection(accepted, "a calling process", self._report)
+            served = Served(connection, self._process, self._service, self._nursery, self._report)
+            try:
+                await served.run()
+            except Exception:
+                self._report(f"a calling process is cut off:\n{traceback.format_exc()}")
+
+
+class _Peer:
+    """The link to one process: a connection, and after it has broken the next one.
+
+    The first is made when it is asked for.
+    """
+
+    def __init__(self, process: int, path: Path, report: Report) -> None:
+        self._process = process
+        self._path = path
+        self._report = report
+        self._caller: Caller | None = None
+        self._wanted = trio.Event()
+        self._changed = trio.lowlevel.ParkingLot()
+        self._has_stopped = False
+        self._trouble: str | None = None
+
+    async def run(self) -> None:
+        try:
+            await self._wanted.wait()
+            while True:
+                await self._connect()
+                await trio.sleep(LINK_RETRY_SECONDS)
+        finally:
+            self._has_stopped = True
+            self._changed.unpark_all()
+
+    async def caller(self, deadline: float) -> Caller:
+        """Return the way to call it, once it answers; or raise DatabaseUnavailable."""
+        self._wanted.set()
+        with trio.move_on_at(deadline):
+            while self._caller is None and not self._has_stopped:
+                await self._changed.park()
+        if self._caller is None or trio.current_time() >= deadline:
+            raise unavailable(self._process, self._trouble)
+        return self._caller
+
+    async def _connect(self) -> None:
+        """One connection, from its beginning to its end."""
+        with socket.socket(socket.AF_UNIX) as connecting:
+            connecting.setblocking(False)
+            try:
+                connecting.connect(os.fspath(self._path))
+            except OSError as error:  # also if its queue is full
+                self._trouble = error.strerror
+                return
+            connection = Connection(connecting, f"process {self._process}", self._report)
+            caller = Caller(connection, self._process, self._greeted)
+            try:
+                await connection.run(caller.receive)
+            finally:
+                self._caller = None
+                caller.end()
+
+    def _greeted(self, caller: Caller) -> None:
+        self._caller = caller
+        self._trouble = None
+        self._changed.unpark_all()
