@@ -15,7 +15,7 @@ ASGI server.
     answer       heads of answers                   transport   plain sockets
     headers      headers of answers                 tls         the same over TLS
     parts        streamed answers                   refusal     the server's own answers
-    addresses    whose connection makes room
+    addresses    whose connection makes room        moving      connections to other processes
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from qserver.http1.application import (
     Answer,
     Application,
     Client,
+    Elsewhere,
     Endpoint,
     Hold,
     IncomingBody,
@@ -42,12 +43,15 @@ from qserver.http1.application import (
 from qserver.http1.counters import Counters, ServerStatistics
 from qserver.http1.errors import AnswerCut, BodyRefused, ClientGone, InvalidAnswer
 from qserver.http1.headers import Headers
+from qserver.http1.moving import Adopt, Moved, Mover
 from qserver.http1.options import ServerOptions
+from qserver.http1.refusal import Refusal
 from qserver.http1.server import serve
 
 __all__ = [
     "PATH",
     "PENDING",
+    "Adopt",
     "Answer",
     "AnswerCut",
     "Application",
@@ -55,12 +59,16 @@ __all__ = [
     "Client",
     "ClientGone",
     "Counters",
+    "Elsewhere",
     "Endpoint",
     "Headers",
     "Hold",
     "IncomingBody",
     "InvalidAnswer",
+    "Moved",
+    "Mover",
     "Parts",
+    "Refusal",
     "Request",
     "Respond",
     "Response",

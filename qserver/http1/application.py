@@ -4,8 +4,9 @@
     endpoint.handle(body, client, respond, values)
                                         ─┬─ Response    the answer, now
                                          ├─ PENDING     the endpoint calls `respond` later
-                                         └─ coroutine   the connection's task awaits it;
-                                                        its result is one of the three
+                                         ├─ coroutine   the connection's task awaits it;
+                                         │              its result is one of the four
+                                         └─ Elsewhere   another process serves it
 
 A request that needs no waiting needs no task, no coroutine and no callback. A request that waits
 takes the same steps, some of them later. If the connection ends first, it closes the coroutine or
@@ -97,7 +98,17 @@ class Pending(Enum):
 
 PENDING: Final = Pending.PENDING
 
-Answer: TypeAlias = "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer]"
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """The request belongs to another process: the connection moves there, see `moving`.
+
+    Only if its body was not read, or by one `read`.
+    """
+
+    process: int
+
+
+Answer: TypeAlias = "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer] | Elsewhere"
 Respond: TypeAlias = Callable[[Answer], bool]
 """Takes the answer that was pending. Any task may call it, after `handle` has returned.
 

@@ -2,7 +2,8 @@
 
     bytes arrive ─► a whole request? ─► endpoint.handle ─┬─ Response   sent at once
                                                          ├─ PENDING    `respond` sends it
-                                                         └─ coroutine  the task awaits it
+                                                         ├─ coroutine  the task awaits it
+                                                         └─ Elsewhere  the task gives it away
 
 Every step that does not wait is a plain call, made by the holder of the bytes or the answer: the
 task, the reactor (bytes have arrived), or the caller of `respond`. In IDLE, HEAD and PENDING the
@@ -24,11 +25,12 @@ import trio
 
 from qserver.http1.addresses import network_of
 from qserver.http1.answer import CONTINUE, is_bodiless
-from qserver.http1.application import PENDING, Answer, Client, Response
+from qserver.http1.application import PENDING, Answer, Client, Elsewhere, Response
 from qserver.http1.context import ServerContext
 from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer
-from qserver.http1.head import END_OF_HEAD, Head, check_beginning
+from qserver.http1.head import END_OF_HEAD, Head, check_beginning, head_of
 from qserver.http1.incoming import ArrivingBody
+from qserver.http1.moving import Moved, relay, released
 from qserver.http1.parts import PartsSender
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
 from qserver.http1.state import Phase
@@ -47,10 +49,12 @@ IDLE, HEAD, HANDLING, WAITS = Phase.IDLE, Phase.HEAD, Phase.HANDLING, Phase.PEND
 class Connection:
     """The state of one connection; `run` serves it."""
 
-    def __init__(self, context: ServerContext, transport: Transport, client: Client) -> None:
+    def __init__(
+        self, context: ServerContext, transport: Transport, client: Client, buffer: bytes = b""
+    ) -> None:
         self.context = context
         self.transport = transport
-        self.buffer = b""
+        self.buffer = buffer
         """Bytes that have arrived and belong to no request yet."""
         self.state = Phase.OPENING
         self._client = client
@@ -66,6 +70,11 @@ class Connection:
         """From HANDLING on: the request's head."""
         self._body: ArrivingBody | None = None
         """From HANDLING on: the request's body, if it had not arrived whole."""
+        self._raw = b""
+        """From HANDLING on, if the answer did not come at once: what began with the request. A
+        connection that rests lets it go when it is looked at next (`end_if_late`)."""
+        self._owner = 0
+        """In LEAVING: the process that serves the request."""
         self._owed: Response | Coroutine[Any, Any, Answer] | None = None
         """In HANDLING: the coroutine to await, or the answer to send in parts."""
         self._serving: trio.CancelScope | None = None
@@ -89,10 +98,13 @@ class Connection:
 
     # --- the task ---------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Serve until the connection ends. Raises nothing but cancellation."""
+    async def run(self, refusal: Refusal | None = None) -> None:
+        """Serve until the connection ends; with a refusal, answer so and close.
+
+        Raises nothing but cancellation.
+        """
         try:
-            await self._live(None)
+            await self._live(refusal)
         except Exception:
             self.context.report(f"{self!r} failed:\n{traceback.format_exc()}")
         finally:
@@ -107,6 +119,8 @@ class Connection:
             await self.transport.open()
             self._move(IDLE)
             if refusal is not None:
+                if END_OF_HEAD in self.buffer:
+                    self._head = self.context.heads.find(head_of(self.buffer))[0]
                 self._refuse(refusal)
             while self.state is not Phase.CLOSED:
                 await self._go_on()
@@ -145,6 +159,8 @@ class Connection:
                 self._answered(self._then)
             case Phase.SKIPPING:
                 await self._skip_body()
+            case Phase.LEAVING:
+                await self._give_away()
             case Phase.LINGERING:
                 await self._linger()
 
@@ -188,6 +204,8 @@ class Connection:
         seconds = options.idle_seconds if rests else options.header_seconds
         if state is HANDLING:
             return self._end_if_gone()
+        if rests:
+            self._raw = b""
         is_late = now > self._began + seconds and (state is IDLE or state is HEAD)
         if is_late:
             self._interruption.cancel()
@@ -294,7 +312,7 @@ class Connection:
                 if body.complete:
                     body = body.arrived
             context.counters.requests += 1
-            self._take(endpoint.handle(body, self._client, self.respond, head.values))
+            self._take(endpoint.handle(body, self._client, self.respond, head.values), buffer)
         except Refusal as refusal:
             self._refuse(refusal)
         except Exception as error:
@@ -307,7 +325,8 @@ class Connection:
         if self.state is IDLE and self.buffer not in (b"", b"\r"):
             self._move(HEAD)
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Answer, raw: bytes) -> None:
+        """Take the answer to the request that `raw` begins with."""
         if isinstance(answer, Response):
             body, head = answer.body, self._head
             assert head is not None
@@ -319,11 +338,44 @@ class Connection:
                 keep_alive = head.keep_alive and self._may_keep_alive()
                 self._send(head, answer, body, keep_alive, self._after(keep_alive))
         elif answer is PENDING:
-            self._move(WAITS)
+            assert WAITS in self.state.followers
+            self.state, self._raw = WAITS, raw
         elif isinstance(answer, Coroutine):
+            self._raw = raw
             self._owed = answer
+        elif isinstance(answer, Elsewhere):
+            self._leave(answer.process, raw)
         else:
             raise InvalidAnswer(f"{answer!r} is no answer")
+
+    def _leave(self, process: int, raw: bytes) -> None:
+        """Put the request back into the buffer; the task gives it to its owner."""
+        if self.context.mover is None:
+            raise InvalidAnswer(f"there is no process {process} beside this one")
+        body = self._body
+        if body is not None and body.refusal is not None:
+            self._answer_refusal(body.refusal)
+            return
+        data = raw if body is None else body.as_received(raw)
+        assert data.endswith(self.buffer), "all that was received goes, too"
+        self.buffer = data
+        self._owner = process
+        self._move(Phase.LEAVING)
+
+    async def _give_away(self) -> None:
+        context, mover = self.context, self.context.mover
+        assert mover is not None, "it was there before"
+        context.counters.connections_moved_out += 1
+        if context.reactor is not None:
+            context.reactor.forget(self.transport.descriptor)
+        given, near = released(self.transport)
+        moved = Moved(self._owner, given, self._client, self.buffer)
+        self.buffer, self._raw, self._body = b"", b"", None
+        mover.move(moved)
+        del given, moved  # a relay may last
+        if near is not None:
+            await relay(self.transport, near, context.options)
+        self._end()
 
     def respond(self, answer: Answer) -> bool:
         """Take the pending answer. A failure ends this connection and does not reach the caller."""
@@ -332,7 +384,7 @@ class Connection:
             return False
         self._move(HANDLING)
         try:
-            self._take(answer)
+            self._take(answer, self._raw)
         except Exception as error:
             self._failed(error)
         if self._responded is not None:
@@ -356,7 +408,7 @@ class Connection:
             if isinstance(owed, Response):
                 await self._send_parts(owed)
             else:
-                self._take(await self._served(owed))
+                self._take(await self._served(owed), self._raw)
         except Exception as error:
             self._failed(error)
 

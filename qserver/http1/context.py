@@ -14,6 +14,7 @@ from qserver.http1.answer import HeadRenderer
 from qserver.http1.application import Application
 from qserver.http1.counters import Counters
 from qserver.http1.heads import Heads
+from qserver.http1.moving import Mover
 from qserver.http1.options import ServerOptions
 from qserver.http1.reactor import Batch, NoBatch, Reactor
 from qserver.http1.turns import NoTurns, Turns
@@ -45,6 +46,7 @@ class ServerContext:
         report: Callable[[str], None],
         batch: Batch | None = None,
         turns: Turns | None = None,
+        mover: Mover | None = None,
     ) -> None:
         self.options = options
         self.counters = counters
@@ -53,6 +55,8 @@ class ServerContext:
         self.heads = Heads(application, options)
         self.reactor = Reactor(batch or NoBatch(), turns) if Reactor.available() else None
         self.turns = turns or NoTurns()
+        self.mover = mover
+        """None: there is one process."""
         self.draining = False
         self.connections: set[OpenConnection] = set()
         self.arriving: set[trio.CancelScope] = set()

@@ -16,6 +16,10 @@ class ServerStatistics:
     connections_accepted: int
     connections_refused: int
     """Closed with a 503: too many connections."""
+    connections_moved_out: int
+    """Given to another process."""
+    connections_moved_in: int
+    """Taken from another process, or back from where they could not go."""
     requests: int
     """Requests that reached the application."""
     requests_refused: int
@@ -33,6 +37,8 @@ class Counters:
         "bytes_in",
         "bytes_out",
         "connections_accepted",
+        "connections_moved_in",
+        "connections_moved_out",
         "connections_open",
         "connections_refused",
         "log_lines_lost",
@@ -44,6 +50,8 @@ class Counters:
         self.connections_open = 0
         self.connections_accepted = 0
         self.connections_refused = 0
+        self.connections_moved_out = 0
+        self.connections_moved_in = 0
         self.requests = 0
         self.requests_refused = 0
         self.bytes_in = 0
@@ -55,6 +63,8 @@ class Counters:
             connections_open=self.connections_open,
             connections_accepted=self.connections_accepted,
             connections_refused=self.connections_refused,
+            connections_moved_out=self.connections_moved_out,
+            connections_moved_in=self.connections_moved_in,
             requests=self.requests,
             requests_refused=self.requests_refused,
             bytes_in=self.bytes_in,

@@ -162,6 +162,11 @@ def named_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return named
 
 
+def head_of(data: bytes) -> bytes:
+    """The head that a request begins with, which is there."""
+    return data[: data.index(END_OF_HEAD) + len(END_OF_HEAD)]
+
+
 def check_beginning(beginning: bytes, options: ServerOptions) -> None:
     """Refuse an incomplete head that can no longer become valid.
 

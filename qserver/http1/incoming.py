@@ -20,7 +20,7 @@ from qserver.http1.answer import CONTINUE
 from qserver.http1.application import Hold, hold_anything
 from qserver.http1.body import ChunkedBody, OversizedBody, SizedBody
 from qserver.http1.errors import BodyRefused, ClientGone
-from qserver.http1.head import Head, body_too_large
+from qserver.http1.head import Head, body_too_large, head_of
 from qserver.http1.refusal import STOPPING, Refusal
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ class ArrivingBody:
     __slots__ = (
         "_body",
         "_connection",
+        "_has_received",
         "_patience",
         "_progress",
+        "_whole",
         "arrived",
         "continue_owed",
         "refusal",
@@ -53,6 +55,10 @@ class ArrivingBody:
             self._body = OversizedBody(options) if head.too_large else ChunkedBody(options)
         self._patience = options.body_seconds
         self._progress = 0
+        self._has_received = False
+        """More came than what had come with the head."""
+        self._whole: bytes | None = None
+        """The body, if `read` has returned it and the connection may move."""
         self.continue_owed = head.expects_continue and not connection.buffer
         self.refusal: Refusal | None = None
         """Why the server stops reading."""
@@ -92,7 +98,24 @@ class ArrivingBody:
         except Refusal as refusal:
             self._refuse(refusal)
         self._raise_refusal()
-        return b"".join(parts)
+        whole = b"".join(parts)
+        if self._connection.context.mover is not None:
+            self._whole = whole
+        return whole
+
+    def as_received(self, raw: bytes) -> bytes:
+        """Return the request again as far as it was received, and what follows it.
+
+        `raw` is what had arrived with the head.
+        """
+        if not self._has_received:
+            return raw
+        body = self._whole
+        assert body is not None, "who reads in parts does so where the request belongs"
+        if isinstance(self._body, ChunkedBody):
+            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = chunk + b"0\r\n\r\n"
+        return head_of(raw) + body + self._connection.buffer
 
     async def receive_some(self) -> bytes:
         """Wait for the next part of the body; empty at its end."""
@@ -116,6 +139,7 @@ class ArrivingBody:
     async def receive(self) -> bytes:
         """Wait for the next part. Raises ClientGone, or Refusal."""
         connection, body = self._connection, self._body
+        self._has_received = True
         if self.continue_owed:
             self.continue_owed = False
             await connection.write(CONTINUE)

@@ -53,7 +53,6 @@ def _bound(
 ) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
-        listener.setblocking(False)
         if options.reuse_address:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
@@ -69,13 +68,15 @@ def listen_all(listeners: list[socket.socket], options: ServerOptions) -> list[t
     """Start to listen; return the addresses, with the port that the kernel chose."""
     try:
         for listener in listeners:
-            listener.listen(options.backlog)
+            listener.setblocking(False)
+            listener.listen(options.backlog)  # another process may have done so: nothing changes
     except OSError as error:  # another process may have bound the port and listened first
         raise _cannot_listen(options, error) from error
     return [listener.getsockname()[:2] for listener in listeners]
 
 
 def close_all(listeners: list[socket.socket]) -> None:
+    """Close them here; other processes that have them go on listening."""
     for listener in listeners:
         listener.close()
 
@@ -102,7 +103,7 @@ def accept_waiting(
         try:
             connected, address = listener.accept()
         except BlockingIOError:
-            return
+            return  # none, or another process was faster
         except ConnectionError:
             continue  # the client left
         connected.setblocking(False)

@@ -22,12 +22,10 @@ from qserver.http1.answer import Framing, framing_of
 from qserver.http1.application import Parts, Response
 from qserver.http1.errors import ClientGone
 from qserver.http1.head import Head
+from qserver.http1.transport import until_true
 
 if TYPE_CHECKING:
     from qserver.http1.connection import Connection
-
-POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.01, 1.0
-"""Between two checks whether a client that has ended its side is gone."""
 
 COPIED_BYTES_MAX: Final = 64 * 1024
 """A larger part is sent as it is, between what frames it. So many connections whose clients do not
@@ -113,12 +111,10 @@ class PartsSender:
 
     async def _until_gone(self) -> None:
         """After the client has ended its side: wait until it is gone, which may never happen."""
-        transport, pause = self._connection.transport, POLL_SECONDS_MIN
+        transport = self._connection.transport
         if not transport.has_left():
             self._send_zero()
-        while not transport.has_left():
-            await trio.sleep(pause)
-            pause = min(2 * pause, POLL_SECONDS_MAX)
+        await until_true(transport.has_left)
 
     def _send_zero(self) -> None:
         if self._sending or self._framing is not Framing.CHUNKS:

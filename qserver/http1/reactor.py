@@ -194,7 +194,12 @@ class Reactor:
         self._marked.add(descriptor)
 
     def forget(self, descriptor: int) -> None:
-        """Forget a socket before it is closed; closing removes it from epoll."""
+        """Forget a socket before it is closed or given away.
+
+        Closing does not remove it from epoll while another process has it open.
+        """
+        if descriptor in self._known and not self._epoll.closed:
+            self._epoll.unregister(descriptor)
         self._ready.pop(descriptor, None)
         self._owners.pop(descriptor, None)
         self._known.discard(descriptor)

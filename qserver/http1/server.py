@@ -9,6 +9,11 @@ While draining, the server accepts nobody; it closes a connection that has not b
 closes the others after their answer. So a client never loses a request that it began in time.
 
 A port in use is found before the application starts, and nobody can connect before it has started.
+
+Several processes may accept from the same listeners, and give each other connections (`moving`).
+The kernel wakes all that wait for one connection, for some 10 µs each; that does not reach Python.
+Not done: EPOLLEXCLUSIVE. Behind Trio's own epoll it wakes all the same (measured), and without that
+it gives nearly all connections to one process.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import trio
 from qserver import limits
 from qserver.errors import CannotListen
 from qserver.http1.addresses import network_of
-from qserver.http1.application import Application
+from qserver.http1.application import Application, Client
 from qserver.http1.connection import Connection
 from qserver.http1.context import ServerContext
 from qserver.http1.counters import Counters
@@ -33,6 +38,7 @@ from qserver.http1.listening import (
     close_all,
     listen_all,
 )
+from qserver.http1.moving import Moved, Mover
 from qserver.http1.options import ServerOptions
 from qserver.http1.reactor import Batch
 from qserver.http1.refusal import Refusal
@@ -52,23 +58,26 @@ async def serve(
     counters: Counters | None = None,
     batch: Batch | None = None,
     turns: Turns | None = None,
+    listeners: list[socket.socket] | None = None,
+    mover: Mover | None = None,
     task_status: trio.TaskStatus[Addresses] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `stop` is set, then drain and return.
 
     `batch` is opened and ended around requests that are handled one after the other. `turns` says
-    which of several owners' requests is handled next.
+    which of several owners' requests is handled next. `listeners` are bound, perhaps
+    for other processes, too, that may listen already. `mover` takes connections to those.
 
     Raises CannotListen if the address cannot be bound, and any error of the application's start.
     """
     encryption = tls_context(options)
-    listeners = await bind_all(options)
+    listeners = listeners or await bind_all(options)
     failure: CannotListen | None = None
     try:
         with trio.CancelScope() as patience:
             async with application.running():
                 context = ServerContext(
-                    application, options, counters or Counters(), report, batch, turns
+                    application, options, counters or Counters(), report, batch, turns, mover
                 )
                 try:
                     addresses = listen_all(listeners, options)
@@ -107,6 +116,8 @@ class Acceptor:
             self._nursery.start_soon(context.sweep)
             if context.reactor is not None:
                 self._nursery.start_soon(context.reactor.run)
+            if context.mover is not None:
+                context.mover.begin(self.adopt)
             async with trio.open_nursery() as accepting:
                 for listener in listeners:
                     accepting.start_soon(accept_for_ever, listener, self.welcome, context.report)
@@ -121,19 +132,40 @@ class Acceptor:
             if patience.cancelled_caught:
                 context.report(f"{len(context.connections)} connections cut off while draining")
             self._nursery.cancel_scope.cancel()
+        self._nursery = None
 
     def welcome(self, connected: socket.socket, client: tuple[str, int]) -> None:
-        """Start a connection, or refuse it with a 503 if there are too many.
+        """Start a connection, or refuse it with a 503 if there are too many."""
+        self._context.counters.connections_accepted += 1
+        self._start(connected, client, self._transport)
 
-        One more than the limit may be open until the one that makes room has ended.
+    def adopt(self, moved: Moved, refusal: Refusal | None = None) -> None:
+        """Go on with a connection of another process, or with one that could not go there.
+
+        With a refusal its request is answered so, and the connection closes.
         """
+        if self._nursery is None:
+            moved.socket.close()  # the server has ended
+            return
+        self._context.counters.connections_moved_in += 1
+        moved.socket.setblocking(False)
+        self._start(moved.socket, moved.client, PlainTransport, moved.data, refusal)
+
+    def _start(
+        self,
+        connected: socket.socket,
+        client: Client,
+        transport_of: Callable[[socket.socket], Transport],
+        data: bytes = b"",
+        refusal: Refusal | None = None,
+    ) -> None:
+        """One more than the limit may be open until the one that makes room has ended."""
         assert self._nursery is not None, "it runs"
         context = self._context
-        context.counters.connections_accepted += 1
         count, most = len(context.connections), context.options.connections_max
         full = count >= most and not (
             count < most + limits.CONNECTIONS_REFUSED_MAX
-            and context.addresses.make_room(network_of(client[0]))
+            and context.addresses.make_room(network_of(client[0]) if client else "")
         )
         if full:
             context.counters.connections_refused += 1
@@ -141,8 +173,7 @@ class Acceptor:
                 connected.close()
                 return
         try:
-            transport = self._transport(connected)
-            connection = Connection(context, transport, client)
+            connection = Connection(context, transport_of(connected), client, data)
         except OSError:
             connected.close()  # the client has left already
             return
@@ -151,10 +182,10 @@ class Acceptor:
             self._nursery.start_soon(self._turn_away, connection)
         else:
             context.add(connection)
-            self._nursery.start_soon(self._run, connection)
+            self._nursery.start_soon(self._run, connection, refusal)
 
-    async def _run(self, connection: Connection) -> None:
-        await self._context.turns.run(connection.run())
+    async def _run(self, connection: Connection, refusal: Refusal | None) -> None:
+        await self._context.turns.run(connection.run(refusal))
 
     def _transport(self, connected: socket.socket) -> Transport:
         if self._encryption is not None:

@@ -13,7 +13,8 @@
               CLOSED ◄───────────────────────── LINGERING
 
 An answer that the kernel takes at once skips SENDING; a request that arrives whole skips HEAD. If
-the client leaves, any state goes to CLOSED.
+the client leaves, any state goes to CLOSED. A request of another process goes from HANDLING to
+LEAVING: nothing of an answer can have been sent.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Phase(Enum):
     """The endpoint calls `respond` later."""
     SENDING = "is sent its answer"
     SKIPPING = "sends a body that nobody reads"
+    LEAVING = "goes to another process"
     LINGERING = "is seen out"
     """The client has its answer; the connection drops what the client still sends."""
     CLOSED = "has left"
@@ -49,10 +51,11 @@ TRANSITIONS: Final[Mapping[Phase, tuple[Phase, ...]]] = {
     Phase.OPENING: (Phase.IDLE, Phase.CLOSED),
     Phase.IDLE: (Phase.HANDLING, Phase.HEAD, Phase.SENDING, Phase.LINGERING, Phase.CLOSED),
     Phase.HEAD: (Phase.HANDLING, Phase.SENDING, Phase.LINGERING, Phase.CLOSED),
-    Phase.HANDLING: (Phase.PENDING, Phase.SENDING, *_ANSWERED),
+    Phase.HANDLING: (Phase.PENDING, Phase.SENDING, Phase.LEAVING, *_ANSWERED),
     Phase.PENDING: (Phase.HANDLING, Phase.CLOSED),
     Phase.SENDING: _ANSWERED,
     Phase.SKIPPING: (Phase.IDLE, Phase.LINGERING, Phase.CLOSED),
+    Phase.LEAVING: (Phase.CLOSED,),
     Phase.LINGERING: (Phase.CLOSED,),
     Phase.CLOSED: (),
 }

@@ -70,6 +70,9 @@ class TlsTransport(SocketEnd):
     def has_left(self) -> bool:
         return True  # the two sides of TLS end together
 
+    def release(self) -> None:
+        return None
+
     async def look(self) -> bytes | None:
         try:
             if not self._socket.recv(1, socket.MSG_PEEK):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
@@ -24,6 +25,9 @@ from qserver import limits
 
 RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: drop unsent bytes and reset the connection."""
+
+POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.01, 1.0
+"""Between two checks whether a client that has ended its side is gone."""
 
 
 class Transport(Protocol):
@@ -46,6 +50,9 @@ class Transport(Protocol):
     def has_left(self) -> bool:
         """After the end of input: is the client certainly gone?"""
 
+    def was_reset(self) -> bool:
+        """Can nothing be sent any more?"""
+
     async def look(self) -> bytes | None:
         """Bytes that arrived before this call, perhaps after waiting for the rest of them."""
 
@@ -61,8 +68,21 @@ class Transport(Protocol):
     def abort(self) -> None:
         """Make `close` send a reset, which no client takes for an ordinary end."""
 
+    def release(self) -> socket.socket | None:
+        """Give the socket away, and close nothing from now on. None: its bytes mean something only
+        here.
+        """
+
     def close(self) -> None:
         """Close at once. The kernel still sends the bytes that it has taken."""
+
+
+async def until_true(condition: Callable[[], bool]) -> None:
+    """Wait for something that no event tells of."""
+    pause = POLL_SECONDS_MIN
+    while not condition():
+        await trio.sleep(pause)
+        pause = min(2 * pause, POLL_SECONDS_MAX)
 
 
 class SocketEnd:
@@ -84,6 +104,15 @@ class SocketEnd:
 
     def abort(self) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+    def was_reset(self) -> bool:
+        try:
+            self._socket.send(b"")  # sends nothing, and fails after a reset
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return False
 
     def close(self) -> None:
         trio.lowlevel.notify_closing(self._socket)
@@ -122,11 +151,12 @@ class PlainTransport(SocketEnd):
                 return b""
 
     def has_left(self) -> bool:
-        try:
-            self._socket.getpeername()
-        except OSError:
-            return True  # the connection was reset
-        return False
+        return self.was_reset()
+
+    def release(self) -> socket.socket:
+        own = self._socket
+        trio.lowlevel.notify_closing(own)  # also removes it from Trio's epoll
+        return socket.socket(own.family, own.type, own.proto, fileno=own.detach())
 
     async def look(self) -> bytes | None:
         return self.try_receive()

@@ -233,6 +233,8 @@ _SERVER: Final = {
     "connections_open": "Connections open now",
     "connections_accepted": "Connections accepted",
     "connections_refused": "Connections refused because there were too many",
+    "connections_moved_out": "Connections given to another process",
+    "connections_moved_in": "Connections taken from another process",
     "requests": "Requests that reached the application",
     "requests_refused": "Requests that were malformed, too large or too slow",
     "bytes_in": "Bytes received",

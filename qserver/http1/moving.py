@@ -1,0 +1,111 @@
+"""Connections that move to another process, because their request belongs there.
+
+    Connection ─► Mover.move(Moved) ═══ socket and bytes ═══► Acceptor.adopt(Moved) ─► Connection
+
+What moves is the socket and every byte that was received and not answered. The next bytes are read
+by the other process: nothing is relayed, and back-pressure is TCP's.
+
+A socket that was given away is still open, so closing its descriptor here would not remove it from
+an epoll: it is removed before it goes.
+
+TLS cannot move, because its keys and counters are in this process. The connection stays, moves one
+end of a socket pair, and relays bytes between its client and the pair. All processes have the same
+options, so the owner knows by its own that the requests came over https.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from math import inf
+from typing import Final, Protocol
+
+import msgspec
+import trio
+
+from qserver.http1.application import Client
+from qserver.http1.options import ServerOptions
+from qserver.http1.refusal import Refusal
+from qserver.http1.transport import PlainTransport, Transport, until_true
+
+GONE: Final = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A connection on its way. Whoever has it adopts it, or closes its socket."""
+
+    process: int
+    """Where its next request belongs."""
+    socket: socket.socket
+    client: Client
+    data: bytes
+    """The request, from its first byte, and all that was received behind it."""
+
+
+class Adopt(Protocol):
+    def __call__(self, moved: Moved, refusal: Refusal | None = None) -> None:
+        """Serve a connection that has arrived; with a refusal, answer its request so and close."""
+
+
+class Mover(Protocol):
+    """Takes connections to other processes."""
+
+    def begin(self, adopt: Adopt) -> None:
+        """Called once, before the first connection. `adopt` may be called as long as the process
+        lives: after the server's end it closes the connection.
+        """
+
+    def move(self, moved: Moved) -> None:
+        """Send a connection later; must not wait or raise.
+
+        One that cannot be sent is adopted again, with a refusal. A server that drains does not wait
+        for connections that it has given away.
+        """
+
+
+def released(transport: Transport) -> tuple[socket.socket, Transport | None]:
+    """The socket to give away; if it is one end of a pair, the other, to relay to."""
+    given = transport.release()
+    if given is not None:
+        return given, None
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    return far, PlainTransport(near)
+
+
+async def relay(outer: Transport, inner: Transport, options: ServerOptions) -> None:
+    """Pass bytes on until both sides have ended, and close `inner`.
+
+    An end of one direction is passed on; a reset of either ends both.
+    """
+    ended = trio.Event()
+
+    async def inward() -> None:
+        await _copy(outer.receive, inner, inf)  # the owner reads when it has answered
+        await inner.end_output()
+        ended.set()
+        await until_true(outer.was_reset)
+
+    async def outward() -> None:
+        await _copy(inner.receive, outer, options.send_seconds)
+        await outer.end_output()
+        with trio.move_on_after(options.linger_seconds):  # the owner lingers, too, or is gone
+            await ended.wait()
+
+    async def run(direction: Callable[[], Awaitable[None]]) -> None:
+        with suppress(*GONE):
+            await direction()
+        nursery.cancel_scope.cancel()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, inward)
+            nursery.start_soon(run, outward)
+    finally:
+        inner.close()
+
+
+async def _copy(receive: Callable[[], Awaitable[bytes]], to: Transport, seconds: float) -> None:
+    while data := await receive():
+        await to.send_all(memoryview(data), seconds)
