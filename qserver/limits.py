@@ -267,12 +267,9 @@ which only changed rows are looked at keeps none."""
 LIVE_EVERY_MS_MIN, LIVE_EVERY_MS_MAX = 100, 60_000
 """Milliseconds between two changes that a live query reports; the least is the default."""
 
-FEED_VERSIONS_MAX = 1000
-"""The newest versions that a database keeps in memory for readers of its changes, if there are any;
-older ones come from the log."""
-
-FEED_CHANGES_MAX = 100_000
-"""Changed entries of these versions together."""
+FEED_VERSIONS_MAX, FEED_CHANGES_MAX = 1000, 100_000
+"""The newest versions that a database keeps in memory for readers of its changes, if there are any,
+and changed entries of these versions together; older ones come from the log."""
 
 FEED_LIMIT_DEFAULT, FEED_LIMIT_MAX = 1000, 10_000
 """Changes of one answer of the feed. A version is never cut, so the last may bring more."""
@@ -408,11 +405,9 @@ OPEN_TRANSACTIONS_MAX = 100
 OPEN_SWEEP_SECONDS = 1.0
 """How often transactions that are over are looked for."""
 
-COMMIT_ANSWER_SECONDS = 600.0
-"""How long the commit of an open transaction can be asked for again, with the same answer."""
-
-COMMIT_ANSWERS_MAX = 1_000
-"""Answers of commits that an organization has in memory; the next forgets the oldest."""
+COMMIT_ANSWER_SECONDS, COMMIT_ANSWERS_MAX = 600.0, 1_000
+"""How long the commit of an open transaction can be asked for again, with the same answer; and how
+many such answers an organization has in memory, past which the oldest is forgotten."""
 
 # --- probes and benchmarks of the service ---------------------------------------------------------
 
@@ -482,11 +477,8 @@ KEY_GRACE_SECONDS_MAX = 7 * 86_400
 KEY_NAME_LENGTH_MAX = 100
 """Characters of a key's name."""
 
-STATEMENTS_OF_KEY_MAX = 100
-"""Statements of a key that can run nothing else."""
-
-STATEMENTS_OF_KEY_BYTES_MAX = 64 * 1024
-"""Bytes of the texts of these statements, all together."""
+STATEMENTS_OF_KEY_MAX, STATEMENTS_OF_KEY_BYTES_MAX = 100, 64 * 1024
+"""Statements of a key that can run nothing else; and bytes of their texts, all together."""
 
 STATEMENT_NAME_LENGTH_MAX = 63
 """Characters of the name of such a statement."""
@@ -552,6 +544,10 @@ LINK_CALLS_MAX, LINK_MOVES_MAX = 10_000, 2_500
 LINK_STREAM_VALUES_MAX = 16
 """Values of a stream between processes that nobody has taken yet; with more its sender waits."""
 
+RATE_SLOTS, RATE_SLOTS_PROBED = 16_384, 32
+"""Organizations whose requests all processes count together; and places that one of them may have,
+past which its request is refused with 53300."""
+
 LINK_RETRY_SECONDS = 0.05
 """The pause after a connection to a process was lost or could not be made."""
 
@@ -590,7 +586,11 @@ assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX and CHEC
 assert STORED_BYTES_FREE <= STORED_BYTES_PRO and SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
 assert CHECKPOINT_LOG_BYTES < DISK_RESERVE_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
-assert CONNECTIONS_MAX <= LINK_MOVES_MAX and ROW_BYTES_MAX <= LINK_FRAME_BYTES_MAX
+assert (
+    ORGANIZATIONS_MAX < RATE_SLOTS
+    and CONNECTIONS_MAX <= LINK_MOVES_MAX
+    and ROW_BYTES_MAX <= LINK_FRAME_BYTES_MAX
+)
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"
 assert LIST_LENGTH_DEFAULT <= LIST_LENGTH_MAX and STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
 assert DATABASE_CLOSE_SECONDS_MAX < SHUTDOWN_SECONDS_MAX, "databases close before the server ends"

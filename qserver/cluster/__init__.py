@@ -16,6 +16,7 @@ from qserver.cluster.connection import Report
 from qserver.cluster.links import Failed, HeldLock, Links, Listeners
 from qserver.cluster.locks import RemoteLocks
 from qserver.cluster.serving import Handler, Service, StreamHandler, Welcome
+from qserver.cluster.shared_windows import SharedWindows
 from qserver.cluster.streams import Stream
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "RemoteLocks",
     "Report",
     "Service",
+    "SharedWindows",
     "Stream",
     "StreamHandler",
     "Welcome",

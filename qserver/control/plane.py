@@ -32,7 +32,7 @@ from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.keys import Keys
 from qserver.control.open_transactions import OpenTransactions
 from qserver.control.organizations import Organizations
-from qserver.control.rates import Allowance, Rates, SignupRates
+from qserver.control.rates import Allowance, Rates, SignupRates, SlidingLogs
 from qserver.control.records import Grant
 from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
@@ -44,6 +44,7 @@ from qserver.control.tokens import Mint, check_key
 from qserver.engine.world import World
 from qserver.errors import InvalidRequest, QserverError, first_of
 from qserver.limits import (
+    RATE_WINDOW_SECONDS,
     SIGNUPS_MAX,
     SIGNUPS_OF_ADDRESS_MAX,
     SPACE_POLL_SECONDS,
@@ -83,7 +84,7 @@ class ControlPlane:
         self.databases = databases
         databases.keep_history(CONTROL, 0.0)  # what was revoked or deleted there is not for anybody
         self._store = Store(world.now)
-        self._rates = Rates(trio.current_time)
+        self._rates = Rates(SlidingLogs(trio.current_time, RATE_WINDOW_SECONDS))
         self.signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
         self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)

@@ -9,6 +9,9 @@ begins, ever holds more requests than the limit. Counters by the minute, which a
 twice as many through around the turn of a minute; a token bucket lets a burst through on top of the
 steady flow. A refused request does not count, so a caller who waits gets through.
 
+Several processes count together in `SharedWindows`, a quarter of a second stricter. `Rates` takes
+either: to look whether there is room and to count is one step of theirs.
+
 The log of an organization has at most as many times as its limit, and is dropped when all of them
 are old. An organization without a limit has no log. Times are whole microseconds, so that "60
 seconds later" is exact. A request that does much more work than others counts as several.
@@ -19,9 +22,10 @@ organization yet that could be limited.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -47,6 +51,20 @@ class Allowance(msgspec.Struct, frozen=True):
 UNLIMITED: Final = Allowance("unlimited", None, None, 0)
 
 
+class Windows(Protocol):
+    """Requests of the last window, by name, with which others may count too."""
+
+    def take(self, name: str, limit: int, count: int = 1) -> tuple[int, int, int]: ...
+
+    def give_back(self, name: str, count: int = 1) -> None: ...
+
+    def count(self, name: str) -> int: ...
+
+    def forget_old(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
 class SlidingLogs:
     """The moments of the last window, by name. `clock` never goes back; the wall clock may."""
 
@@ -54,6 +72,27 @@ class SlidingLogs:
         self._clock = clock
         self._window = window_seconds * _SECOND
         self._logs: dict[str, deque[int]] = {}
+
+    def take(self, name: str, limit: int, count: int = 1) -> tuple[int, int, int]:
+        """Count so many requests if they fit under the limit.
+
+        Return the seconds until they will fit (0: they were counted), how many count now, and the
+        seconds until the oldest no longer does.
+        """
+        wait = self.seconds_until_room(name, limit, count)
+        if not wait:
+            self.add(name, count)
+        return wait, self.count(name), self.seconds_until_first_ends(name)
+
+    def give_back(self, name: str, count: int = 1) -> None:
+        """Count requests no longer that were counted within the last second.
+
+        Of the last second the oldest go: so no other ceases to count before its time.
+        """
+        log = self._recent(name)
+        begin = bisect_left(log, self._moment() - _SECOND)
+        for _ in range(min(count, len(log) - begin)):
+            del log[begin]
 
     def seconds_until_room(self, name: str, limit: int, count: int = 1) -> int:
         """Return the seconds until `count` more fit under the limit: 0 if they do now."""
@@ -102,15 +141,15 @@ class SlidingLogs:
 class Rates:
     """Requests of organizations, over a minute."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._logs = SlidingLogs(clock, RATE_WINDOW_SECONDS)
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
 
     def take(self, organization_id: str, tier: Tier, cost: int = 1) -> Allowance:
         limit = tier.requests_per_minute
         if limit is None:
             return UNLIMITED
         assert 1 <= cost <= limit, "a request that no organization could ever send"
-        wait = self._logs.seconds_until_room(organization_id, limit, cost)
+        wait, count, reset = self._windows.take(organization_id, limit, cost)
         if wait:
             raise RateLimited(
                 f"more than {limit} requests in {RATE_WINDOW_SECONDS} seconds,"
@@ -119,19 +158,21 @@ class Rates:
                 hint=f"Wait {wait} seconds.",
                 retry_after_seconds=wait,
             )
-        self._logs.add(organization_id, cost)
-        left = limit - self._logs.count(organization_id)
-        reset = self._logs.seconds_until_first_ends(organization_id)
-        return Allowance(tier.name, limit, left, reset)
+        return Allowance(tier.name, limit, limit - count, reset)
+
+    def give_back(self, organization_id: str, tier: Tier, cost: int = 1) -> None:
+        """Count a request no longer, of the last second, that another process takes and counts."""
+        if tier.requests_per_minute is not None:
+            self._windows.give_back(organization_id, cost)
 
     def count(self, organization_id: str) -> int:
-        return self._logs.count(organization_id)
+        return self._windows.count(organization_id)
 
     def forget_old(self) -> None:
-        self._logs.forget_old()
+        self._windows.forget_old()
 
     def __repr__(self) -> str:
-        return f"the recent requests of {len(self._logs)} organizations"
+        return f"the recent requests of {len(self._windows)} organizations"
 
 
 class SignupRates:

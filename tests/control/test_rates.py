@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.control.rates import UNLIMITED, Allowance, Rates, SignupRates
+from qserver.control.rates import UNLIMITED, Allowance, Rates, SignupRates, SlidingLogs
 from qserver.control.tiers import TIERS, Tier
 from qserver.errors import RateLimited
 from qserver.limits import RATE_WINDOW_SECONDS, SIGNUP_WINDOW_SECONDS
@@ -33,7 +33,7 @@ pauses = st.lists(
 @given(pauses, st.integers(1, 7))
 def test_no_window_ever_has_more_requests_than_the_limit(steps: list[int], limit: int) -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = Rates(SlidingLogs(clock, RATE_WINDOW_SECONDS))
     window = RATE_WINDOW_SECONDS * 1_000_000
     let_through: list[int] = []
     for step in steps:
@@ -53,7 +53,7 @@ def test_no_window_ever_has_more_requests_than_the_limit(steps: list[int], limit
 @given(pauses, st.integers(1, 7))
 def test_who_waits_as_long_as_was_said_gets_through(steps: list[int], limit: int) -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = Rates(SlidingLogs(clock, RATE_WINDOW_SECONDS))
     for step in steps:
         clock.microseconds += step
         try:
@@ -66,7 +66,7 @@ def test_who_waits_as_long_as_was_said_gets_through(steps: list[int], limit: int
 
 def test_the_free_tier_has_200_requests_a_minute() -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = Rates(SlidingLogs(clock, RATE_WINDOW_SECONDS))
     for number in range(200):
         assert rates.take("org", TIERS["free"]) == Allowance("free", 200, 199 - number, 60)
     clock.microseconds += 12_500_000
@@ -77,7 +77,7 @@ def test_the_free_tier_has_200_requests_a_minute() -> None:
 
 
 def test_organizations_are_counted_apart() -> None:
-    rates = Rates(Clock())
+    rates = Rates(SlidingLogs(Clock(), RATE_WINDOW_SECONDS))
     tier = Tier("test", 1)
     rates.take("one", tier)
     rates.take("other", tier)
@@ -85,7 +85,7 @@ def test_organizations_are_counted_apart() -> None:
 
 
 def test_who_has_no_limit_leaves_no_trace() -> None:
-    rates = Rates(Clock())
+    rates = Rates(SlidingLogs(Clock(), RATE_WINDOW_SECONDS))
     for _ in range(1000):
         assert rates.take("org", TIERS["unlimited"]) is UNLIMITED
     assert rates.count("org") == 0
@@ -94,7 +94,7 @@ def test_who_has_no_limit_leaves_no_trace() -> None:
 
 def test_a_lower_tier_waits_until_enough_requests_have_left() -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = Rates(SlidingLogs(clock, RATE_WINDOW_SECONDS))
     for _ in range(5):
         rates.take("org", Tier("high", 5))
         clock.microseconds += 1_000_000
@@ -107,7 +107,7 @@ def test_a_lower_tier_waits_until_enough_requests_have_left() -> None:
 
 def test_old_logs_are_forgotten_and_living_ones_kept() -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = Rates(SlidingLogs(clock, RATE_WINDOW_SECONDS))
     rates.take("old", Tier("test", 5))
     clock.microseconds += 30_000_000
     rates.take("young", Tier("test", 5))
@@ -122,7 +122,7 @@ def test_a_request_may_count_as_several_and_no_window_has_more_than_the_limit(
     steps: list[int], costs: list[int], limit: int
 ) -> None:
     clock = Clock()
-    rates = Rates(clock)
+    rates = Rates(SlidingLogs(clock, RATE_WINDOW_SECONDS))
     window = RATE_WINDOW_SECONDS * 1_000_000
     counted: list[tuple[int, int]] = []
     for step, cost in zip(steps, costs, strict=False):
@@ -137,6 +137,24 @@ def test_a_request_may_count_as_several_and_no_window_has_more_than_the_limit(
         counted.append((clock.microseconds, cost))
     for begin, _ in counted:
         assert sum(cost for at, cost in counted if begin <= at < begin + window) <= limit
+
+
+def test_what_is_given_back_was_counted_within_the_last_second() -> None:
+    clock = Clock()
+    rates = Rates(SlidingLogs(clock, RATE_WINDOW_SECONDS))
+    tier = Tier("test", 5)
+    rates.take("org", tier)
+    clock.microseconds += 1_500_000
+    rates.take("org", tier, 3)
+    rates.give_back("org", tier, 2)
+    assert rates.count("org") == 2
+    clock.microseconds += 1_500_000
+    rates.give_back("org", tier, 2)
+    assert rates.count("org") == 2, "it is too late"
+    rates.give_back("nobody", tier)
+    rates.give_back("org", TIERS["unlimited"])
+    clock.microseconds += 58_000_000
+    assert rates.count("org") == 1, "the oldest has left, the later one counts"
 
 
 def test_signups_are_counted_by_address_and_all_together() -> None:
