@@ -47,6 +47,7 @@ class Settings:
     data: str
     api_key: str | None
     shards: int
+    processes: int
     data_url: str | None
     alias_url: str | None
     control_url: str | None
@@ -132,6 +133,11 @@ def _check_together(settings: Settings) -> None:
         raise InvalidSetting(
             "a certificate needs its key, and a key its certificate",
             hint="Set both QSERVER_TLS_CERTIFICATE and QSERVER_TLS_KEY, or neither.",
+        )
+    if settings.processes != 1 and settings.data == IN_MEMORY:
+        raise InvalidSetting(
+            "several processes need a data folder: memory is lost with each of them",
+            hint="Set QSERVER_DATA_DIR to a folder, or QSERVER_PROCESSES to 1.",
         )
     most = settings.statement_timeout_max
     if most is not None and most < settings.statement_timeout:
@@ -296,6 +302,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.SHARDS_DEFAULT),
         "Shards of a database. It may change from one start to the next.",
         _whole(1, limits.SHARDS_MAX),
+    ),
+    Setting(
+        "QSERVER_PROCESSES",
+        "processes",
+        "1",
+        "Processes that share the databases; 0: one for each core. It may change at each start.",
+        _whole(0, limits.PROCESSES_MAX),
     ),
     Setting(
         "QSERVER_DATA_URL",

@@ -528,6 +528,10 @@ SWEEP_SECONDS = 300.0
 CONTROL_SECONDS_MAX = 10.0
 """How long a request waits for the control database, should it be recovering."""
 
+PROCESSES_MAX, CALL_SECONDS_MAX, MOVE_SECONDS_MAX, BARRIER_SECONDS_MAX = 64, 60.0, 10.0, 5.0
+"""Processes of one machine; and how long one waits for another that does something for it, for one
+that takes a connection, and for all to have a change of the control database."""
+
 DATABASE_CLOSE_SECONDS_MAX = 3.0
 """How long requests under way have to end when their database is closed."""
 

@@ -19,6 +19,7 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "data": (":memory:", ":memory:", (" ",)),
     "api_key": (KEY, KEY, ("svc_k_short", "abc", "svc_s_0123456789abcdef", "svc_k_0123456789 abc")),
     "shards": ("8", 8, ("0", "65", "many")),
+    "processes": ("4", 4, ("-1", "65", "all")),
     "data_url": ("https://Data.test", "https://data.test", ("data.test", "ftp://x", "http://x/y")),
     "alias_url": ("http://a.test:80", "http://a.test:80", ("http://", "http://x?y=1")),
     "control_url": ("http://c.test/", "http://c.test", ("nonsense", "http://x#y")),
@@ -143,3 +144,9 @@ def test_settings_that_need_each_other_come_together(environ: dict[str, str]) ->
 
 def test_what_is_secret_is_not_in_the_text_of_the_settings() -> None:
     assert KEY not in repr(load({"QSERVER_API_KEY": KEY}))
+
+
+def test_several_processes_need_a_data_folder() -> None:
+    with pytest.raises(InvalidSetting, match="several processes need a data folder"):
+        load({"QSERVER_PROCESSES": "2", "QSERVER_DATA_DIR": ":memory:"})
+    assert load({"QSERVER_PROCESSES": "0"}).processes == 0

@@ -59,7 +59,10 @@ class _Window(NamedTuple):
     """By quarters, the oldest first; the last one is the present."""
 
     def seconds_until_gone(self, count: int) -> int:
-        """Return the seconds until so many, the oldest, no longer count."""
+        """Return the seconds until so many, the oldest, no longer count: at most a window.
+
+        What was counted in the present quarter counts for less than a quarter longer.
+        """
         if count <= 0:
             return 0
         newest = len(self.counts) - 1
@@ -68,7 +71,7 @@ class _Window(NamedTuple):
         else:
             place = min(newest, bisect_left([*accumulate(self.counts)], count))
         end = (self.last + 1 + place) * _QUARTER
-        return -((self.moment - end) // _SECOND)
+        return min(-((self.moment - end) // _SECOND), newest // 4)
 
 
 class SharedWindows:

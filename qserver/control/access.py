@@ -15,7 +15,7 @@ every host, and no request opens a deleted database again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from math import inf
 from typing import Any, Final
@@ -23,6 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.owners import Owners
 from qserver.control.records import Grant
 from qserver.control.shares import Shares
 from qserver.control.statement_texts import Statements, check_bound, read_bound, read_statements
@@ -67,16 +68,22 @@ class _Found(msgspec.Struct, frozen=True):
 
 class Access:
     def __init__(
-        self, store: Store, databases: Databases, now: Callable[[], float], shares: Shares
+        self,
+        store: Store,
+        databases: Databases,
+        now: Callable[[], float],
+        shares: Shares,
+        owners: Owners,
     ) -> None:
         self._store = store
+        self._owners = owners
         self._databases = databases
         self._shares = shares
         self._now = now
         self._snapshot: Snapshot | None = None
         self._grants: dict[str, Grant] = {}
-        self._names: dict[tuple[str, str], tuple[str, str]] = {}
-        """Organization and name, or id, to id and name."""
+        self._names: dict[tuple[str, str], tuple[str, str, str]] = {}
+        """Organization and name, or id, to id, name and family."""
         self._statements: dict[str, Statements] = {}
         """Statements of keys, decoded."""
 
@@ -102,7 +109,8 @@ class Access:
                 hint="Send the header Authorization: Bearer svc_k_…",
             )
         is_session = token.startswith(SESSION_PREFIX)
-        result = await self._store.read(_FIND_SESSION if is_session else _FIND_KEY, digest(token))
+        text = _FIND_SESSION if is_session else _FIND_KEY
+        result = await self._store.read_here(text, digest(token))
         if not result.rows:
             raise _unknown(is_session)
         found = _Found(*result.rows[0])
@@ -172,12 +180,12 @@ class Access:
         """Return `main` if it may be used, else the first of those that may be."""
         if limit is None:
             return "main"
-        rows = await self._store.rows(
+        found = await self._store.read_here(
             "select name from databases where id = any($1) order by name = 'main' desc, name"
             " limit 1",
             sorted(limit),
         )
-        return str(rows[0][0]) if rows else "main"
+        return str(found.rows[0][0]) if found.rows else "main"
 
     # --- databases ---
 
@@ -195,27 +203,49 @@ class Access:
         return opened
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
+        """Return a database by name or id, opened; raise OwnedElsewhere if it is another's."""
         wanted = grant.database if name is None else name
         while True:
             known = self._known(grant.organization_id, wanted)
             if known is None:
                 await self._look_up(grant, wanted)
                 continue  # the version may have changed meanwhile
-            database_id, name_now = known
+            database_id, name_now, family = known
             if not grant.may_use(database_id):
                 raise not_among_its_databases(wanted)
+            self._owners.check_here(family)
             opened = await self._databases.use(database_id)
             opened.name = name_now
             return opened
 
-    def _known(self, organization_id: str, wanted: str) -> tuple[str, str] | None:
+    async def places(self, database_ids: Iterable[str]) -> Sequence[tuple[str, str, str]]:
+        """Return the ids, names and families of databases, in the order of their ids."""
+        found = await self._store.read_here(
+            "select id, name, family from databases where id = any($1)"
+            " and state in ('creating', 'ready') order by id",
+            sorted(database_ids),
+        )
+        return found.rows
+
+    async def whole(self, database_id: str) -> OpenDatabase | None:
+        """Return a database of this process that has a whole file, opened; None if it is gone.
+
+        Nobody removes the file meanwhile, see above.
+        """
+        text = "select 1 from databases where id = $1 and state in ('ready', 'deleted')"
+        while (found := await self._store.read_here(text, database_id)).rows:
+            if found.version == self._store.version():
+                return await self._databases.use(database_id)
+        return None
+
+    def _known(self, organization_id: str, wanted: str) -> tuple[str, str, str] | None:
         return self._names.get((organization_id, wanted)) if self._caches_are_good() else None
 
     async def _look_up(self, grant: Grant, wanted: str) -> None:
         """Cache which database is meant; raise NotFound if the organization has none such."""
         for column in ("name", "id"):
-            result = await self._store.read(
-                f"select id, name, state from databases where organization_id = $1"
+            result = await self._store.read_here(
+                f"select id, name, family, state from databases where organization_id = $1"
                 f" and {column} = $2",
                 grant.organization_id,
                 wanted,
@@ -224,7 +254,7 @@ class Access:
                 break
         else:
             raise _missing(grant, wanted)
-        database_id, name, state = result.rows[0]
+        database_id, name, family, state = result.rows[0]
         if state in ("deleting", "deleted"):
             raise _missing(grant, wanted)
         if not grant.may_use(database_id):
@@ -234,7 +264,7 @@ class Access:
         if result.version == self._store.version() and self._caches_are_good():
             if len(self._names) >= GRANTS_KEPT_MAX:
                 self._names.clear()
-            self._names[grant.organization_id, wanted] = (database_id, name)
+            self._names[grant.organization_id, wanted] = (database_id, name, family)
 
     def _caches_are_good(self) -> bool:
         """Return whether the caches, empty or not, match the control database now."""

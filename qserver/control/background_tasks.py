@@ -9,12 +9,13 @@ short.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import trio
 
 from qserver.engine.turns import in_turns_of_owner
-from qserver.errors import DatabaseUnavailable
+from qserver.errors import DatabaseUnavailable, QserverError
 
 Made = TypeVar("Made")
 
@@ -28,6 +29,16 @@ class BackgroundTasks:
 
     def end(self) -> None:
         self._nursery = None
+
+    def start(self, operation: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Begin an operation that nobody waits for; one of our errors ends it."""
+
+        async def go() -> None:
+            with suppress(QserverError):
+                await operation()
+
+        if self._nursery is not None:
+            self._nursery.start_soon(go)
 
     async def run(self, operation: Callable[[], Coroutine[Any, Any, Made]]) -> Made:
         """Return the result of an operation; cancelling this call does not cancel the operation."""

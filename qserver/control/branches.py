@@ -31,6 +31,7 @@ from typing import Final
 
 import msgspec
 
+from qserver.control.access import Access
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.records import DatabaseRecord
 from qserver.control.reset import wipe
@@ -57,8 +58,9 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Branches:
-    def __init__(self, store: Store, databases: Databases) -> None:
+    def __init__(self, store: Store, access: Access, databases: Databases) -> None:
         self._store = store
+        self._access = access
         self._databases = databases
 
     async def count(self, database_id: str) -> int:
@@ -128,21 +130,13 @@ class Branches:
         """
         held_by = parent.database.held_by
         for branch_id in held_by:
-            branch = await self._use_whole(branch_id)
+            branch = await self._access.whole(branch_id)
             if branch is not None:
                 with branch:
                     await branch.database.stop_borrowing()
                 await parent.database.take_back_records(branch_id)
         if held_by:
             parent.database.save_soon()
-
-    async def _use_whole(self, database_id: str) -> OpenDatabase | None:
-        """Open a database that has a whole file; see `access` why nobody removes it meanwhile."""
-        text = "select 1 from databases where id = $1 and state in ('ready', 'deleted')"
-        while (found := await self._store.read(text, database_id)).rows:
-            if found.version == self._store.version():
-                return await self._databases.use(database_id)
-        return None
 
     def shorten_log(self, parent_id: str) -> None:
         """Let a parent begin a checkpoint, if its log is long; nobody waits for it."""

@@ -17,7 +17,7 @@ use what it made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -29,6 +29,7 @@ from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.branches import Branches, Origin
 from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.owners import Owners
 from qserver.control.records import DatabaseFacts, DatabaseRecord, DatabaseState, Grant
 from qserver.control.requests import Page, checked_name, require
 from qserver.control.space import Space
@@ -48,7 +49,7 @@ from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
     "d.id, o.name, d.organization_id, d.name, d.state, d.created_at,"
-    " d.branch_of, p.name, d.branch_version, d.expires_at, d.history"
+    " d.branch_of, p.name, d.branch_version, d.expires_at, d.history, d.family"
 )
 _FROM: Final = (
     "from databases d join organizations o on o.id = d.organization_id"
@@ -63,6 +64,7 @@ class DatabaseRecords:
         store: Store,
         access: Access,
         databases: Databases,
+        owners: Owners,
         background_tasks: BackgroundTasks,
         mint: Mint,
         report: Callable[[str, Exception], None],
@@ -71,11 +73,12 @@ class DatabaseRecords:
         self._store = store
         self._access = access
         self._databases = databases
+        self._owners = owners
         self._background_tasks = background_tasks
         self._mint = mint
         self._report = report
         self._space = space
-        self._branches = Branches(store, databases)
+        self._branches = Branches(store, access, databases)
         self._under_way: set[str] = set()
         """Databases that are being made or deleted now; grows only under the store's lock."""
         self._turns: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()
@@ -106,16 +109,9 @@ class DatabaseRecords:
         record = await self._find(grant, name_or_id)
         if record.state != "ready":
             return record, DatabaseFacts(history=int(self._databases.history_of(record.id)))
-        return record, await self._facts(grant, record)
-
-    async def _facts(self, grant: Grant, record: DatabaseRecord) -> DatabaseFacts:
-        with await self._access.database(grant, record.id) as opened:
-            snapshot = await opened.database.wait_durable_snapshot(grant.deadline())
-            tables = snapshot.catalog.tables.values()
-            rows = sum(snapshot.count(table.id) for table in tables)
-            size_bytes = self._databases.size_bytes(record.id)
-            history = int(self._databases.history_of(record.id))
-            return DatabaseFacts(snapshot.version, len(tables), rows, size_bytes, history)
+        left = grant.deadline() - trio.current_time()
+        found = await self._owners.ask_owner(record.family, "facts", record.id, left)
+        return record, DatabaseFacts(*found)
 
     async def _find(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
         for column in ("name", "id"):
@@ -142,6 +138,11 @@ class DatabaseRecords:
             )
         return record
 
+    async def _check_here(self, grant: Grant, name_or_id: str) -> None:
+        """Raise OwnedElsewhere, before anything changes, if another process owns the database."""
+        if self._owners.count > 1:
+            self._owners.check_here((await self._find(grant, name_or_id)).family)
+
     # --- changing ---
 
     async def create(self, grant: Grant, name: str, origin: Origin | None = None) -> DatabaseRecord:
@@ -155,6 +156,11 @@ class DatabaseRecords:
                 hint="Use a key that is not limited.",
             )
         checked_name("a database", name)
+        if origin is not None:
+            await self._check_here(grant, origin.database)
+        else:
+            process = self._owners.process_for(grant.organization_id, name)
+            self._owners.check_process(process)
         return await self._background_tasks.run(lambda: self._create(grant, name, origin))
 
     async def create_for_transaction(self, grant: Grant, database: str | None) -> DatabaseRecord:
@@ -242,12 +248,16 @@ class DatabaseRecords:
         name: str,
         parent: DatabaseRecord | None = None,
         origin: Origin | None = None,
+        process: int | None = None,
     ) -> tuple[Statement, DatabaseRecord]:
+        """Return a new record, and what inserts it; `process` owns it, by default this one."""
         now = self._store.now()
         seconds = None if origin is None else origin.seconds
         expires_at = None if seconds is None else now + timedelta(seconds=seconds)
+        process = self._owners.process if process is None else process
+        new_id = self._owners.new_id(self._mint, now.timestamp(), process)
         record = DatabaseRecord(
-            self._mint.id("db", now.timestamp()),
+            new_id,
             organization,
             organization_id,
             name,
@@ -258,17 +268,30 @@ class DatabaseRecords:
             None,
             expires_at,
             None if parent is None else parent.history,
+            new_id if parent is None else parent.family,
         )
         statement = Statement(
             "insert into databases (id, organization_id, name, state, created_at, branch_of,"
-            " expires_at, history) values ($1, $2, $3, 'creating', $4, $5, $6, $7)",
-            [record.id, organization_id, name, now, record.parent_id, expires_at, record.history],
+            " expires_at, history, family) values ($1, $2, $3, 'creating', $4, $5, $6, $7, $8)",
+            [
+                record.id,
+                organization_id,
+                name,
+                now,
+                record.parent_id,
+                expires_at,
+                record.history,
+                record.family,
+            ],
         )
         return statement, record
 
     async def open_once(self, record: DatabaseRecord, handover: Handover | None = None) -> None:
         """Prove that the database can be used: from here on its log exists."""
-        (await self._databases.use(record.id, handover)).release()
+        if handover is None:
+            await self._owners.ask_owner(record.family, "open", record.id)
+        else:
+            (await self._databases.use(record.id, handover)).release()
 
     async def _finish_creation(
         self, record: DatabaseRecord, handover: Handover | None = None
@@ -280,6 +303,7 @@ class DatabaseRecords:
     async def keep(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
         """Keep a branch that would expire."""
         require(grant, "databases")
+        await self._check_here(grant, name_or_id)
         async with self._store.changing(grant):
             record = await self._find_ready(grant, name_or_id)
             await self._store.write(
@@ -291,6 +315,7 @@ class DatabaseRecords:
         """Give a database another name; its id and everything keyed by it stay."""
         require(grant, "databases")
         checked_name("a database", name)
+        await self._check_here(grant, name_or_id)
         async with self._store.changing(grant):
             record = await self._find_ready(grant, name_or_id)
             try:
@@ -304,6 +329,7 @@ class DatabaseRecords:
     async def keep_history(self, grant: Grant, name_or_id: str, history: float) -> None:
         """Set for how many seconds the older versions of a database are kept."""
         require(grant, "databases")
+        await self._check_here(grant, name_or_id)
         async with self._store.changing(grant):
             record = await self._find_ready(grant, name_or_id)
             text = "update databases set history = $2 where id = $1"
@@ -319,6 +345,7 @@ class DatabaseRecords:
     async def delete(self, grant: Grant, name_or_id: str) -> None:
         """Delete a database with its contents; requests that use it have a moment to end."""
         require(grant, "databases")
+        await self._check_here(grant, name_or_id)
         await self._background_tasks.run(lambda: self._mark_and_delete(grant, name_or_id))
 
     async def _mark_and_delete(self, grant: Grant, name_or_id: str) -> None:
@@ -352,7 +379,7 @@ class DatabaseRecords:
 
     async def _remove(self, record: DatabaseRecord) -> None:
         """Remove the files, then unpin the parent's pages, then delete the record."""
-        await self._databases.remove(record.id)
+        await self._owners.ask_owner(record.family, "remove", record.id)
         self._space.forget(record.organization_id, record.id)
         if record.parent_id is not None:
             await self._branches.unpin(record.parent_id, record.id)
@@ -383,9 +410,11 @@ class DatabaseRecords:
     async def finish_cut_short(self) -> None:
         """Finish what a crash, or a failed disk, interrupted."""
         rows = await self._store.rows(
-            f"select {_COLUMNS} {_FROM} where d.state <> 'ready' order by d.id desc"
+            f"select {_COLUMNS} {_FROM} where d.state <> 'ready' and o.state = 'ready'"
+            " order by d.id desc"
         )
-        for record in map(record_of, rows):
+        records = self._of_this_process(rows)
+        for record in records:
             if await self._claim(record):
                 try:
                     await self._finish(record)
@@ -393,7 +422,7 @@ class DatabaseRecords:
                     self._report(f"database {record.id} stays {record.state}", error)
                 finally:
                     self._under_way.discard(record.id)
-        for record in map(record_of, rows):
+        for record in records:
             if record.state == "deleted":
                 await self._remove_needless(record.id)
 
@@ -403,7 +432,7 @@ class DatabaseRecords:
             f"select {_COLUMNS} {_FROM} where d.state = 'ready' and d.expires_at <= $1",
             self._store.now(),
         )
-        for record in map(record_of, rows):
+        for record in self._of_this_process(rows):
             if await self._claim(record):
                 try:
                     async with self._store.changing():
@@ -413,6 +442,10 @@ class DatabaseRecords:
                     self._report(f"branch {record.id} is not deleted yet", error)
                 finally:
                     self._under_way.discard(record.id)
+
+    def _of_this_process(self, rows: Iterable[tuple[Any, ...]]) -> list[DatabaseRecord]:
+        records = map(record_of, rows)
+        return [each for each in records if self._owners.is_here(each.family)]
 
     async def take_back_records(self) -> None:
         """Let databases forget records that they keep only for branches."""

@@ -175,7 +175,7 @@ class Databases:
         self._shards = shards
         self._idle_seconds = idle_seconds
         self._open_max = open_max
-        self._pool = pool or MemoryPool()
+        self.pool = pool or MemoryPool()
         self.cache = PageCache() if cache is None else cache
         self.plans = KeptPlans()
         self.cache.others.append(self.plans)
@@ -388,7 +388,7 @@ class Databases:
                 sql = SqlDatabase(
                     database,
                     self._world,
-                    self._pool if share is None else share.memory,
+                    self.pool if share is None else share.memory,
                     self._value_bytes_most,
                     host.quota,
                     plans=self.plans,

@@ -21,6 +21,7 @@ import msgspec
 
 from qserver.control.access import Access, no_database, not_among_its_databases
 from qserver.control.describing import described
+from qserver.control.owners import Owners
 from qserver.control.records import ADMIN, Grant, KeyRecord, KeyState
 from qserver.control.requests import (
     Page,
@@ -96,6 +97,7 @@ class Keys:
         self,
         store: Store,
         access: Access,
+        owners: Owners,
         mint: Mint,
         ended: Callable[[str], None] = lambda key_id: None,
     ) -> None:
@@ -103,6 +105,7 @@ class Keys:
         self._ended = ended
         self._store = store
         self._access = access
+        self._owners = owners
         self._mint = mint
 
     # --- reading ---
@@ -195,7 +198,7 @@ class Keys:
             databases = [grant.database] if databases is None else tuple(databases)
             ids = self._limit(grant, await self._names(grant), databases)
             assert ids is not None, "they were given"
-            found = await described(self._access, grant, ids, statements)
+            found = await described(self._access, self._owners, grant, ids, statements)
             scopes = needed_scopes(found)
         must_bind = None if bound is None else checked_must_bind(found, bound)
         wanted = checked_scopes(grant.scopes if scopes is None else scopes)
@@ -384,7 +387,7 @@ class Keys:
         left = [each for each in key.databases or () if each in names]
         if not left:
             raise InvalidRequest("the databases of the key are gone", hint="Make a new key.")
-        return await described(self._access, grant, left, statements)
+        return await described(self._access, self._owners, grant, left, statements)
 
     async def revoke(self, grant: Grant, key_id: str) -> None:
         """End a key, and with it its sessions, from this moment on. Repeating it is no error."""

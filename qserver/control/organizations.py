@@ -18,6 +18,7 @@ from msgspec.json import encode
 from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.database_records import DatabaseRecords, with_state
 from qserver.control.keys import Keys
+from qserver.control.owners import LEADER, Owners
 from qserver.control.rates import Rates
 from qserver.control.records import (
     SCOPES,
@@ -60,6 +61,7 @@ class Organizations:
         self,
         store: Store,
         databases: DatabaseRecords,
+        owners: Owners,
         keys: Keys,
         rates: Rates,
         background_tasks: BackgroundTasks,
@@ -69,6 +71,7 @@ class Organizations:
     ) -> None:
         self._store = store
         self._databases = databases
+        self._owners = owners
         self._keys = keys
         self._rates = rates
         self._background_tasks = background_tasks
@@ -77,6 +80,7 @@ class Organizations:
         self._shares = shares
         self.count_open: Callable[[str], tuple[int, int, int]] = lambda organization_id: (0, 0, 0)
         """Counts an organization's open transactions, feeds and live queries."""
+        owners.answer("in_use", self.in_use)
 
     async def overview(self, grant: Grant) -> OrganizationOverview:
         return await self._overview(grant.organization_id)
@@ -91,6 +95,7 @@ class Organizations:
             "select count(*) from databases where organization_id = $1 and state <> 'deleted'",
             organization_id,
         )
+        in_use = await self._owners.ask_all("in_use", organization_id, tier, own)
         use = Use(
             self._rates.count(organization_id),
             databases,
@@ -98,11 +103,14 @@ class Organizations:
             await self._store.count(_LIVING_SESSIONS, organization_id, now),
             await self._space.stored_bytes(organization_id),
             await self._databases.count_branches(organization_id),
-            share.memory.held,
-            share.connections,
-            *self.count_open(organization_id),
+            *map(sum, zip(*in_use, strict=True)),
         )
         return OrganizationOverview(organization_id, name, tier, created_at, share.limits, use)
+
+    async def in_use(self, organization_id: str, tier: str, own: str | None) -> list[int]:
+        """Return what an organization uses of this process."""
+        share = self._shares.share(organization_id, tier, own)
+        return [share.memory.held, share.connections, *self.count_open(organization_id)]
 
     # --- other organizations, for keys of `default` ---
 
@@ -177,7 +185,10 @@ class Organizations:
         self._shares.note_organizations(count + 1)
         now = self._store.now()
         organization = Organization(self._mint.id("org", now.timestamp()), name, tier, now)
-        insertion, database = self._databases.insertion(organization.id, name, MAIN)
+        process = self._owners.process_for(organization.id, name)
+        insertion, database = self._databases.insertion(
+            organization.id, name, MAIN, process=LEADER if name == DEFAULT else process
+        )
         try:
             await self._store.write(_insertion(organization, now), insertion)
         except UniqueViolation:
@@ -219,7 +230,7 @@ class Organizations:
         Returns the secret of a key that had to be made. An unknown `first_key` is added to the
         existing keys; a revoked one stays revoked.
         """
-        self._shares.note_organizations(await self._store.count(_COUNT))
+        await self.count()
         rows = await self._store.rows("select id, tier from organizations where name = $1", DEFAULT)
         if not rows:
             _, _, _, secret = await self._create(DEFAULT, tier, first_key)
@@ -234,6 +245,10 @@ class Organizations:
         if first_key is not None:
             await self._add_key(organization_id, first_key)
         return None
+
+    async def count(self) -> None:
+        """Note how many organizations there are."""
+        self._shares.note_organizations(await self._store.count(_COUNT))
 
     async def _add_key(self, organization_id: str, secret: str) -> None:
         if not await self._store.rows("select 1 from keys where digest = $1", digest(secret)):

@@ -21,18 +21,24 @@ its scopes, and finds nothing of another organization.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from contextlib import suppress
+from functools import partial
+from typing import Final, NoReturn
 
 import trio
 
 from qserver.control.access import Access
 from qserver.control.background_tasks import BackgroundTasks
+from qserver.control.barrier import Barrier
 from qserver.control.database_records import DatabaseRecords
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.keys import Keys
-from qserver.control.open_transactions import OpenTransactions
+from qserver.control.leading import Leader, LeaderSource, follow_leader
+from qserver.control.open_transactions import OpenTransactions, database_of, not_found
 from qserver.control.organizations import Organizations
-from qserver.control.rates import Allowance, Rates, SignupRates, SlidingLogs
+from qserver.control.owned import OwnedDatabases
+from qserver.control.owners import LEADER, Owners
+from qserver.control.rates import Allowance, Rates, SignupRates, SlidingLogs, Windows
 from qserver.control.records import Grant
 from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
@@ -41,8 +47,9 @@ from qserver.control.space import Space
 from qserver.control.store import Store
 from qserver.control.tiers import TIERS, Tier
 from qserver.control.tokens import Mint, check_key
+from qserver.engine.follower import FollowedDatabase
 from qserver.engine.world import World
-from qserver.errors import InvalidRequest, QserverError, first_of
+from qserver.errors import Forbidden, InvalidRequest, NotFound, QserverError, first_of
 from qserver.limits import (
     RATE_WINDOW_SECONDS,
     SIGNUPS_MAX,
@@ -50,6 +57,7 @@ from qserver.limits import (
     SPACE_POLL_SECONDS,
     SWEEP_SECONDS,
 )
+from qserver.query.sql_database import SqlDatabase
 
 CONTROL: Final = "control"
 _OWNER: Final = """select o.id, o.tier, o.limits from databases d join organizations o
@@ -71,7 +79,10 @@ class ControlPlane:
         signups_per_hour: int = SIGNUPS_MAX,
         tiers: Mapping[str, Tier] = TIERS,
         shares: Shares | None = None,
+        owners: Owners | None = None,
+        windows: Windows | None = None,
     ) -> None:
+        """`windows` count requests; by default those of this process alone."""
         self._tier = default_tier or "unlimited"
         if self._tier not in TIERS:
             raise InvalidRequest(
@@ -83,29 +94,45 @@ class ControlPlane:
         self._world = world
         self.databases = databases
         databases.keep_history(CONTROL, 0.0)  # what was revoked or deleted there is not for anybody
+        self.owners = owners = owners or Owners()
         self._store = Store(world.now)
-        self._rates = Rates(SlidingLogs(trio.current_time, RATE_WINDOW_SECONDS))
-        self.signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
+        if windows is None:
+            windows = SlidingLogs(trio.current_time, RATE_WINDOW_SECONDS)
+        self._rates = Rates(windows)
+        self._signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
         self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
         shares = shares or Shares(tiers=tiers)
-        self.space = Space(self._store, databases, shares)
+        self.space = Space(self._store, databases, shares, owners)
         self._shares = shares
         databases.share_of = self._share_of
-        access = Access(self._store, databases, world.now, shares)
+        access = Access(self._store, databases, world.now, shares, owners)
+        OwnedDatabases(owners, access, databases)
         self.grant_nowait = access.grant_nowait  # on every request, as are the three below
         self.authenticate = access.authenticate
         self.database_nowait = access.database_nowait
         self.database = access.database
         self.records = DatabaseRecords(
-            self._store, access, databases, self._background_tasks, mint, world.report, self.space
+            self._store,
+            access,
+            databases,
+            owners,
+            self._background_tasks,
+            mint,
+            world.report,
+            self.space,
         )
         self.open_transactions = OpenTransactions(mint, world.now)
-        self.keys = Keys(self._store, access, mint, self.open_transactions.finish_key)
-        self.sessions = Sessions(self._store, access, mint, self.open_transactions.finish_session)
+        self.keys = Keys(
+            self._store, access, owners, mint, self._everywhere(self.open_transactions.finish_key)
+        )
+        self.sessions = Sessions(
+            self._store, access, mint, self._everywhere(self.open_transactions.finish_session)
+        )
         self.organizations = Organizations(
             self._store,
             self.records,
+            owners,
             self.keys,
             self._rates,
             self._background_tasks,
@@ -113,7 +140,7 @@ class ControlPlane:
             self.space,
             shares,
         )
-        self.reset = Reset(self._store, access).reset
+        self.reset = Reset(self._store, owners).reset
 
     def version(self) -> int | None:
         """Return the version of the control records; None while they are not available."""
@@ -121,9 +148,42 @@ class ControlPlane:
 
     def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
         """Count a request of the grant's organization; raise RateLimited if it is one too many."""
-        limit = grant.limits.requests_per_minute
-        cost = cost if limit is None else min(cost, limit)
-        return self._rates.take(grant.organization_id, Tier(grant.tier, limit), cost)
+        return self._rates.take(grant.organization_id, *_counted(grant, cost))
+
+    async def find_elsewhere(self, grant: Grant, transaction: str) -> NoReturn:
+        """Raise OwnedElsewhere if another process may have an open transaction.
+
+        Otherwise raise TransactionNotFound.
+        """
+        database_id = database_of(transaction)
+        if database_id is not None:
+            with suppress(NotFound, Forbidden):
+                (await self.database(grant, database_id)).release()
+        raise not_found(transaction)
+
+    def give_back(self, grant: Grant, cost: int) -> None:
+        """Count a request no more: it moves to another process, which counts it."""
+        self._rates.give_back(grant.organization_id, *_counted(grant, cost))
+
+    def take_signup(self, caller: str) -> None:
+        """Count a signup, in the process that counts all; raise RateLimited if it is too many."""
+        self.owners.check_process(LEADER)
+        self._signup_rates.take(caller)
+
+    def _everywhere(self, finish: Callable[[str], None]) -> Callable[[str], None]:
+        """Return a function that calls another here, and soon in all other processes."""
+        method, owners = finish.__name__, self.owners
+
+        async def finish_here(ended: str) -> None:
+            finish(ended)
+
+        def finish_everywhere(ended: str) -> None:
+            finish(ended)
+            for process in owners.others:
+                self._background_tasks.start(partial(owners.ask, process, method, ended))
+
+        owners.answer(method, finish_here)
+        return finish_everywhere
 
     async def run(
         self, *, task_status: trio.TaskStatus[str | None] = trio.TASK_STATUS_IGNORED
@@ -132,16 +192,36 @@ class ControlPlane:
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self.databases.run)
-                with await self.databases.use(CONTROL) as control:
-                    await self._live(control, task_status)
+                if self.owners.is_leader:
+                    with await self.databases.use(CONTROL) as control:
+                        await self._lead(control)
+                        await self._live(task_status)
+                else:
+                    await self._follow(nursery)
+                    await self._live(task_status)
         except ExceptionGroup as errors:  # the caller gets the cause, not a group
             raise first_of(errors) from errors
 
-    async def _live(self, control: OpenDatabase, task_status: trio.TaskStatus[str | None]) -> None:
+    async def _lead(self, control: OpenDatabase) -> None:
+        """Begin with the control database; the other processes can follow from here on."""
+        barrier = Barrier(self.owners.others)
+        source = await self._store.open(control.sql, self.owners.locks, barrier)
+        Leader(self.owners, source, control.database, barrier)
+
+    async def _follow(self, nursery: trio.Nursery) -> None:
+        """Begin with a copy of the control database; return when it is there."""
+        report = self._world.report
+        control = FollowedDatabase(self._world, name=CONTROL, cache=self.databases.cache)
+        nursery.start_soon(control.run)
+        nursery.start_soon(follow_leader, self.owners, control, report)
+        await control.wait_durable_snapshot()
+        sql = SqlDatabase(control, self._world, self.databases.pool, plans=self.databases.plans)
+        self._store.follow(sql, LeaderSource(self.owners.links))
+
+    async def _live(self, task_status: trio.TaskStatus[str | None]) -> None:
         async with trio.open_nursery() as nursery:
             self._background_tasks.begin(nursery)
             try:
-                await self._store.open(control.sql)
                 task_status.started(await self._prepare())
                 nursery.start_soon(self.open_transactions.run)
                 nursery.start_soon(self._measure_for_ever)
@@ -151,15 +231,21 @@ class ControlPlane:
 
     async def _prepare(self) -> str | None:
         await self.records.load_histories()
-        await self.organizations.undo_cut_short()
+        if self.owners.is_leader:
+            await self.organizations.undo_cut_short()
         await self.records.finish_cut_short()
         await self.records.delete_expired()
-        return await self.organizations.ensure_default(self._tier, self._first_key)
+        if self.owners.is_leader:
+            return await self.organizations.ensure_default(self._tier, self._first_key)
+        await self.organizations.count()
+        return None
 
     async def _share_of(self, database_id: str) -> Share | None:
         """Return the share of a database's organization; `control` has none."""
-        rows = [] if database_id == CONTROL else await self._store.rows(_OWNER, database_id)
-        return self._shares.share(*rows[0]) if rows else None
+        if database_id == CONTROL:
+            return None
+        found = await self._store.read_here(_OWNER, database_id)
+        return self._shares.share(*found.rows[0]) if found.rows else None
 
     async def _sweep_for_ever(self) -> None:
         while True:
@@ -180,12 +266,20 @@ class ControlPlane:
     async def sweep(self) -> None:
         """Remove what is long dead, and go on with what was cut short."""
         self._rates.forget_old()
-        self.signup_rates.forget_old()
-        await self.sessions.sweep()
-        await self.keys.sweep()
+        self._signup_rates.forget_old()
+        if self.owners.is_leader:
+            await self.sessions.sweep()
+            await self.keys.sweep()
+        await self.organizations.count()
         await self.records.finish_cut_short()
         await self.records.delete_expired()
         await self.records.take_back_records()
 
     def __repr__(self) -> str:
         return f"the control plane, with {self.databases!r}"
+
+
+def _counted(grant: Grant, cost: int) -> tuple[Tier, int]:
+    """Return by which limit a request counts, and for how many."""
+    limit = grant.limits.requests_per_minute
+    return Tier(grant.tier, limit), cost if limit is None else min(cost, limit)

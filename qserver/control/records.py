@@ -54,6 +54,8 @@ class DatabaseRecord(msgspec.Struct, frozen=True):
     """When it is deleted, unless it is kept."""
     history: float | None = None
     """For how many seconds older versions are kept; None: as the service does."""
+    family: str = ""
+    """The id of the database at the root of its branches."""
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True):

@@ -7,21 +7,21 @@ stay.
 
 from __future__ import annotations
 
-from qserver.control.access import Access
+from qserver.control.owners import Owners
 from qserver.control.records import Grant, ResetReport
 from qserver.control.requests import require
 from qserver.control.store import Store
 from qserver.durability.records import Definitions
 from qserver.engine.sequence_states import leave_position
-from qserver.errors import Forbidden, NotFound
+from qserver.errors import Forbidden
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 
 
 class Reset:
-    def __init__(self, store: Store, access: Access) -> None:
+    def __init__(self, store: Store, owners: Owners) -> None:
         self._store = store
-        self._access = access
+        self._owners = owners
 
     async def reset(self, grant: Grant, request_id: str | None = None) -> ResetReport:
         """Empty every database of the organization, one after the other."""
@@ -32,20 +32,17 @@ class Reset:
                 hint="Use a key that is not limited.",
             )
         rows = await self._store.rows(
-            "select id from databases where organization_id = $1 and state = 'ready' order by id",
+            "select id, family from databases where organization_id = $1 and state = 'ready'"
+            " order by id",
             grant.organization_id,
         )
         databases = tables = deleted = 0
-        for (database_id,) in rows:
-            try:
-                opened = await self._access.database(grant, database_id)
-            except NotFound:
-                continue  # it was deleted meanwhile
-            with opened:
-                outcome = await opened.database.transact(wipe, request_id=request_id)
-            databases += 1
-            tables += outcome.result[0]
-            deleted += outcome.result[1]
+        for database_id, family in rows:
+            wiped = await self._owners.ask_owner(family, "wipe", database_id, request_id)
+            if wiped is not None:  # it was not deleted meanwhile
+                databases += 1
+                tables += wiped[0]
+                deleted += wiped[1]
         return ResetReport(databases, tables, deleted)
 
 

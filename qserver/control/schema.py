@@ -4,6 +4,9 @@ The version of a control database is the number of changes that were made to it.
 note of it are one transaction, so a start that is cut short goes on where it was. A released change
 is never edited: another is added behind it.
 
+The `family` of a database is the id of the database at the root of its branches, or its own. A
+family lives in one process, see `owners`.
+
 `statements` of a key and `bound` of a session are JSON, see `statement_texts`. So are the `limits`
 that an organization has of its own, see `shares`.
 
@@ -72,6 +75,15 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     ("alter table databases add column history double precision",),
     ("alter table keys add column bound text[]",),
     ("alter table organizations add column limits text",),
+    (
+        "alter table databases add column family text",
+        """with recursive members as (
+            select id, id as family from databases where branch_of is null
+            union all
+            select d.id, m.family from databases d join members m on d.branch_of = m.id)
+        update databases d set family = m.family from members m where m.id = d.id""",
+        "alter table databases alter column family set not null",
+    ),
 )
 
 

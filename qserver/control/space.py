@@ -7,6 +7,9 @@ A database takes what its files take: data, log, history, and free pages in them
 that finds a database of an organization open measures all files of that organization; later looks
 measure those in use. Between two looks an organization may exceed its bound.
 
+Several processes share the folder: each measures what it has open once a second, and what others
+may have open now and then. So an organization may exceed its bound for some seconds.
+
 Past the bound only statements that store more are refused (see `query.storage_quota`). Then each
 look takes a checkpoint of a database that has new commits, so that space which a DELETE frees
 returns soon and the organization recovers by itself.
@@ -25,11 +28,15 @@ import msgspec
 import trio
 
 from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.owners import Owners
 from qserver.control.shares import Share, Shares
 from qserver.control.store import Store
 from qserver.durability.files import Disk
 from qserver.errors import DiskFull
 from qserver.limits import DISK_FREE_BYTES_MIN, DISK_RESERVE_BYTES
+
+OTHERS_SECONDS = 5.0
+"""How often files are measured that other processes write."""
 
 FILES_AT_ONCE = 16
 """Databases that are measured before others may run."""
@@ -54,8 +61,11 @@ class SpaceStatistics(msgspec.Struct, frozen=True):
 
 
 class Space:
-    def __init__(self, store: Store, databases: Databases, shares: Shares) -> None:
+    def __init__(self, store: Store, databases: Databases, shares: Shares, owners: Owners) -> None:
         self._shares = shares
+        self._owners = owners
+        self._others_at = 0.0
+        """When the files of other processes are measured next."""
         self._store = store
         self._databases = databases
         self._organizations: dict[str, Organization] = {}
@@ -69,6 +79,7 @@ class Space:
     async def measure(self) -> None:
         """Measure the files in use, and set the quotas."""
         self._measure_disk()
+        await self._measure_others()
         measured = 0
         for opened in self._databases.all_open():
             organization = await self._owner_of(opened.id)
@@ -85,6 +96,14 @@ class Space:
             if self._is_full(opened):
                 opened.database.save_soon()
                 await self._databases.shrink(opened.id)
+
+    async def _measure_others(self) -> None:
+        """Measure files that other processes write, now and then."""
+        if self._owners.count == 1 or trio.current_time() < self._others_at:
+            return
+        self._others_at = trio.current_time() + OTHERS_SECONDS
+        for organization in list(self._organizations.values()):
+            await self._measure_all(organization)
 
     def _measure_disk(self) -> None:
         disk = self._databases.disk()
@@ -105,7 +124,9 @@ class Space:
         size, held = min(DISK_RESERVE_BYTES, disk.total // 16), self._databases.reserved_bytes
         left = disk.free + held - size
         has_room = left >= min(DISK_FREE_BYTES_MIN, disk.total // 16)
-        if held and disk.free < size:
+        if not self._owners.is_leader:
+            pass  # it has the reserve of all
+        elif held and disk.free < size:
             self._databases.hold_reserve(0)
         elif held < size and has_room:
             self._databases.hold_reserve(size)
@@ -133,15 +154,29 @@ class Space:
     async def check_room(self, organization_id: str) -> None:
         """Raise DiskFull if the organization may store no more."""
         self._measure_disk()
-        full = self._disk_full or self._full(await self._known(organization_id))
+        organization = await self._known(organization_id)
+        if self._owners.count > 1:
+            await self._measure_all(organization)
+        full = self._disk_full or self._full(organization)
         if full is not None:
             raise full
 
     async def stored_bytes(self, organization_id: str) -> int:
         organization = await self._known(organization_id)
-        for database_id in organization.sizes:
-            self._measure(organization, database_id)
+        await self._measure_all(organization)
         return organization.stored_bytes
+
+    async def _measure_all(self, organization: Organization) -> None:
+        """Measure all files of an organization, whoever writes them."""
+        found = await self._store.read_here(
+            "select id from databases where organization_id = $1", organization.id
+        )
+        sizes: dict[str, int] = {}
+        for (database_id,) in found.rows:
+            sizes[database_id] = self._databases.size_bytes(database_id)
+            if len(sizes) % FILES_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+        organization.sizes = sizes
 
     def forget(self, organization_id: str, database_id: str) -> None:
         """Stop counting a database that is gone."""
@@ -159,12 +194,12 @@ class Space:
         owner = self._owner.get(database_id)
         if owner is not None:
             return self._organizations[owner]
-        rows = await self._store.rows(
+        found = await self._store.read_here(
             "select organization_id from databases where id = $1", database_id
         )
-        if not rows:
+        if not found.rows:
             return None
-        organization = await self._known(rows[0][0])
+        organization = await self._known(found.rows[0][0])
         self._owner[database_id] = organization.id
         return organization
 
@@ -172,16 +207,13 @@ class Space:
         known = self._organizations.get(organization_id)
         if known is not None:
             return known
-        ((tier, own),) = await self._store.rows(
+        found = await self._store.read_here(
             "select tier, limits from organizations where id = $1", organization_id
         )
-        rows = await self._store.rows(
-            "select id from databases where organization_id = $1", organization_id
-        )
+        ((tier, own),) = found.rows
         share = self._shares.share(organization_id, tier, own)
         organization = Organization(organization_id, share, {})
-        for (database_id,) in rows:
-            self._measure(organization, database_id)
+        await self._measure_all(organization)
         return self._organizations.setdefault(organization_id, organization)
 
     def statistics(self) -> SpaceStatistics:

@@ -1,8 +1,13 @@
 """The control database as the rest of the control plane sees it: rows out, changes in.
 
 Changes are made one at a time: take the lock, read, decide, write in one SQL transaction. One
-process owns the control database, so the lock is enough to keep what was read true; were it not,
+process owns the control database, so its lock is enough to keep what was read true; were it not,
 the constraints of the tables would refuse. Reads need no lock.
+
+    the owner's process      reads, changes and the lock are here; a change is answered when every
+                             other process has applied it (`barrier`)
+    any other process        has its own copy, which follows; it may be behind by what nobody was
+                             told yet. Reads that decide something go to the owner, as changes do
 
 A change first checks that its caller's key is still good: the key may have been revoked while the
 caller waited for the lock, and must not leave a new key behind.
@@ -11,12 +16,12 @@ caller waited for the lock, and must not leave a new key behind.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-import trio
-
+from qserver.cluster import RemoteLocks
+from qserver.control.barrier import Barrier
 from qserver.control.records import Grant
 from qserver.control.schema import migrate
 from qserver.errors import (
@@ -30,7 +35,21 @@ from qserver.limits import CONTROL_SECONDS_MAX
 from qserver.query.sql_database import Result, SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
 
+LOCK: Final = "control"
 _PATIENCE_MS: Final = CONTROL_SECONDS_MAX * 1000
+
+
+class Source(Protocol):
+    """Where changes are made, and reads that must see the newest of them."""
+
+    async def read(self, sql: str, parameters: Sequence[Any]) -> Result:
+        """Run a query."""
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Run statements as one transaction; return when every process has its effects."""
+
+    def lock(self) -> AbstractAsyncContextManager[object]:
+        """Take the lock, for one change."""
 
 
 class Store:
@@ -41,21 +60,29 @@ class Store:
         self._sql: SqlDatabase | None = None
         self.take_snapshot: Callable[[], Snapshot | None] = _not_started
         """Returns the snapshot that every answer must reflect; None while the database recovers."""
-        self._lock = trio.Lock()
+        self._source: Source | None = None
 
-    async def open(self, sql: SqlDatabase) -> None:
+    async def open(self, sql: SqlDatabase, locks: RemoteLocks, barrier: Barrier) -> OwnSource:
+        """Begin with the control database itself, which this process owns."""
         await migrate(sql)
-        self.follow(sql)
+        source = OwnSource(sql, locks, barrier)
+        self.follow(sql, source)
+        return source
 
-    def follow(self, sql: SqlDatabase) -> None:
-        """Read a control database that its owner, perhaps another process, has opened."""
-        self._sql = sql
+    def follow(self, sql: SqlDatabase, source: Source) -> None:
+        """Begin with a copy that follows the source."""
+        self._sql, self._source = sql, source
         self.take_snapshot = sql.snapshots.take
 
     @property
     def sql(self) -> SqlDatabase:
         assert self._sql is not None, "the control plane is used before it was started"
         return self._sql
+
+    @property
+    def source(self) -> Source:
+        assert self._source is not None, "the control plane is used before it was started"
+        return self._source
 
     def version(self) -> int | None:
         """The version of that snapshot."""
@@ -68,9 +95,15 @@ class Store:
     def from_now(self, seconds: float) -> datetime:
         return self.now() + timedelta(seconds=seconds)
 
-    async def read(self, sql: str, *parameters: Any) -> Result:
+    async def read_here(self, sql: str, *parameters: Any) -> Result:
+        """Read what this process has: everything that anybody was told before."""
         with _errors():
             return await self.sql.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
+
+    async def read(self, sql: str, *parameters: Any) -> Result:
+        """Read the newest."""
+        with _errors():
+            return await self.source.read(sql, parameters)
 
     async def rows(self, sql: str, *parameters: Any) -> Sequence[tuple[Any, ...]]:
         return (await self.read(sql, *parameters)).rows
@@ -83,12 +116,12 @@ class Store:
     async def write(self, *statements: Statement) -> None:
         """Write all statements or none. The caller has the lock, or nothing can disturb it."""
         with _errors():
-            await self.sql.transaction(statements, timeout_ms=_PATIENCE_MS)
+            await self.source.write(statements)
 
     @asynccontextmanager
     async def changing(self, grant: Grant | None = None) -> AsyncIterator[None]:
         """Take the lock for a change; `grant` is the caller's, None for the plane itself."""
-        async with self._lock:
+        async with self.source.lock():
             if grant is not None:
                 await self._check_still_good(grant)
             yield
@@ -111,6 +144,28 @@ class Store:
 
     def __repr__(self) -> str:
         return f"the control database at version {self.version()}"
+
+
+class OwnSource:
+    """The control database of this process, for all processes."""
+
+    def __init__(self, sql: SqlDatabase, locks: RemoteLocks, barrier: Barrier) -> None:
+        self._sql = sql
+        self._locks = locks
+        self._barrier = barrier
+
+    async def read(self, sql: str, parameters: Sequence[Any]) -> Result:
+        return await self._sql.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        done = await self._sql.transaction(statements, timeout_ms=_PATIENCE_MS)
+        await self._barrier.wait(done.version)
+
+    def lock(self) -> AbstractAsyncContextManager[object]:
+        return self._locks.hold(LOCK)
+
+    def __repr__(self) -> str:
+        return "the control database, owned here"
 
 
 def _not_started() -> Snapshot | None:

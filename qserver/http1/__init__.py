@@ -43,6 +43,7 @@ from qserver.http1.application import (
 from qserver.http1.counters import Counters, ServerStatistics
 from qserver.http1.errors import AnswerCut, BodyRefused, ClientGone, InvalidAnswer
 from qserver.http1.headers import Headers
+from qserver.http1.listening import bind_now, close_all
 from qserver.http1.moving import Adopt, Moved, Mover
 from qserver.http1.options import ServerOptions
 from qserver.http1.refusal import Refusal
@@ -77,6 +78,8 @@ __all__ = [
     "Values",
     "Varying",
     "hold_anything",
+    "bind_now",
+    "close_all",
     "network_of",
     "request_id_of",
     "serve",

@@ -118,6 +118,9 @@ class Connection:
         try:
             await self.transport.open()
             self._move(IDLE)
+            reactor = self.context.reactor
+            if self.buffer and reactor is not None:  # served before it waits: its end counts, too
+                reactor.watch(self.transport.descriptor)
             if refusal is not None:
                 if END_OF_HEAD in self.buffer:
                     self._head = self.context.heads.find(head_of(self.buffer))[0]

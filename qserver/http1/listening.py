@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import trio
 
@@ -17,17 +18,30 @@ PAUSE_WITHOUT_FILES_SECONDS = 0.1
 NOT_OF_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
+ADDRESSES: Final[dict[str, Any]] = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
+
 Welcome = Callable[[socket.socket, tuple[str, int]], None]
 
 
 async def bind_all(options: ServerOptions) -> list[socket.socket]:
     """Bind a socket for each address of the host; the sockets do not listen yet."""
     try:
-        found = await trio.socket.getaddrinfo(
-            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        found = await trio.socket.getaddrinfo(options.host, options.port, **ADDRESSES)
     except OSError as error:
         raise _cannot_listen(options, error) from error
+    return _bind_found(found, options)
+
+
+def bind_now(options: ServerOptions) -> list[socket.socket]:
+    """The same where no event loop runs, before processes are made that share the sockets."""
+    try:
+        found = socket.getaddrinfo(options.host, options.port, **ADDRESSES)
+    except OSError as error:
+        raise _cannot_listen(options, error) from error
+    return _bind_found(found, options)
+
+
+def _bind_found(found: Iterable[Any], options: ServerOptions) -> list[socket.socket]:
     bound: list[socket.socket] = []
     port = options.port
     missing: OSError | None = None

@@ -158,9 +158,7 @@ class Reactor:
 
         May return earlier; call it again then.
         """
-        if descriptor not in self._known and not self._epoll.closed:
-            self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
-            self._known.add(descriptor)
+        self.watch(descriptor)
         if self._has_more(descriptor):
             self._marked.discard(descriptor)
             if readable() or self._has_more(descriptor):
@@ -175,6 +173,12 @@ class Reactor:
         await trio.lowlevel.wait_task_rescheduled(abort)
         if descriptor in self._failures:
             raise self._failures.pop(descriptor)
+
+    def watch(self, descriptor: int) -> None:
+        """Begin to watch a socket: `wait` does, and what is to notice its end before."""
+        if descriptor not in self._known and not self._epoll.closed:
+            self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+            self._known.add(descriptor)
 
     def wake(self, descriptor: int) -> None:
         """Resume a connection's task, if it waits."""

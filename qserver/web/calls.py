@@ -18,6 +18,7 @@ from sys import maxsize
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
+from qserver.control.owners import OwnedElsewhere
 from qserver.control.records import Grant
 from qserver.control.shares import Share
 from qserver.engine.turns import OWNER
@@ -29,6 +30,7 @@ from qserver.http1 import (
     BodyRefused,
     Client,
     ClientGone,
+    Elsewhere,
     Headers,
     IncomingBody,
     Parts,
@@ -158,7 +160,7 @@ class Call(ABC):
         if not respond(answer) and isinstance(answer, Coroutine):
             answer.close()
 
-    async def _finish(self, rest: Rest) -> Response:
+    async def _finish(self, rest: Rest) -> Response | Elsewhere:
         """Serve the rest in a task.
 
         If it is closed before it starts, nothing refers to the rest any more, and that ends, too.
@@ -244,9 +246,12 @@ class Call(ABC):
         encoded = Headers([*headers.pairs, (b"content-encoding", coding.name)])
         return Response(status, encoded, packed, self.request_id)
 
-    def failed(self, error: Exception) -> Response:
+    def failed(self, error: Exception) -> Response | Elsewhere:
         """The answer for a request that raised an error. Every error passes here."""
         self.release()
+        if isinstance(error, OwnedElsewhere):
+            self.uncount()
+            return Elsewhere(error.process)
         known = self.known(error)
         times = self.elapsed_us(), self.exec_us()
         body = error_body(known, self.request_id, *times, results=self.no_results())
@@ -292,6 +297,10 @@ class Call(ABC):
 
     def release(self) -> None:
         """Release what the call holds; a second call does nothing."""
+        return
+
+    def uncount(self) -> None:
+        """Called when another process takes the request over, and counts it."""
         return
 
 
@@ -342,6 +351,10 @@ class KeyedCall(Call):
             endpoint.service.count_request(grant, limits, endpoint.cost)
         if grant.statements is not None:
             self.limit(grant)
+
+    def uncount(self) -> None:
+        if self._limits:
+            self.endpoint.service.plane.give_back(self.grant, self.endpoint.cost)
 
     def share(self) -> Share:
         return self.grant.share if hasattr(self, "grant") else super().share()

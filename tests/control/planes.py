@@ -12,6 +12,7 @@ import trio
 
 from qserver.control import ControlPlane, Databases, Grant, MemoryLogs
 from qserver.control.logs import Logs
+from qserver.control.owners import Owners
 from qserver.control.tiers import TIERS, Tier
 from qserver.durability.port import Log
 from qserver.engine.world import OrdinaryWorld
@@ -114,6 +115,7 @@ def unopened_plane(
     first_key: str | None = None,
     default_tier: str | None = None,
     tiers: Mapping[str, Tier] = TIERS,
+    owners: Owners | None = None,
     **options: Any,
 ) -> ControlPlane:
     """A plane that nobody has started yet."""
@@ -126,6 +128,7 @@ def unopened_plane(
         default_tier=default_tier,
         first_key=first_key,
         tiers=tiers,
+        owners=owners,
     )
 
 

@@ -354,8 +354,8 @@ async def test_a_request_is_authenticated_by_a_follower_of_control() -> None:
         owner = plane._store.sql.database
         await catch_up(followed, owner)
         store = Store(world.now)
-        store.follow(SqlDatabase(followed, world))
-        access = Access(store, plane.databases, world.now, Shares())
+        store.follow(SqlDatabase(followed, world), plane._store.source)
+        access = Access(store, plane.databases, world.now, Shares(), plane.owners)
         assert (await access.authenticate(FIRST_KEY)).key_id == opened.grant.key_id
         record, secret = await plane.keys.create(opened.grant, "test")
         _, token = await plane.sessions.create(await plane.authenticate(secret))

@@ -194,7 +194,7 @@ class ControlRoutes:
         wanted = await body_of(admission, shapes.SignupRequest)
         settings = self._service.settings
         caller = caller_of(admission.client, admission.headers, trusted=settings.trust_forwarded)
-        self._plane.signup_rates.take(caller)
+        self._plane.take_signup(caller)
         _, database, key, secret = await self._plane.organizations.signup(wanted.organization)
         grant = await self._plane.authenticate(secret)
         organization = await self._plane.organizations.overview(grant)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
-import trio
 from msgspec.structs import asdict
 
 from qserver import __version__
 from qserver.control.databases import OpenDatabase
 from qserver.control.organizations import DEFAULT
+from qserver.control.owners import LEADER
 from qserver.limits import LIST_LENGTH_MAX
 from qserver.probes import catalogue, matrix, run_probe
 from qserver.web.admission import Admission
 from qserver.web.description import shapes
 from qserver.web.service.service import Service, ServiceState
 from qserver.web.service.storage_test import storage_test
+from qserver.web.service.together import Together
 from qserver.web.statuses import RETRY_AFTER_SECONDS
 from qserver.web.tables import describe_tables
 from qserver.workloads.measuring import WORKLOAD
@@ -24,9 +23,10 @@ from qserver.workloads.measuring import WORKLOAD
 class UpkeepRoutes:
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._together = Together(service)
 
     async def get_health(self, admission: Admission) -> tuple[shapes.HealthAnswer, int]:
-        checks = await self._service.checks()
+        checks = await self._together.checks()
         well = all(check == "ok" for check in checks.values())
         if not well:
             admission.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
@@ -35,7 +35,7 @@ class UpkeepRoutes:
         return answer, 200 if well else 503
 
     async def get_ready(self, admission: Admission) -> tuple[shapes.ReadyAnswer, int]:
-        state = self._service.state
+        state = await self._together.state()
         if state is ServiceState.READY:
             return shapes.ReadyAnswer(True, "ready"), 200
         admission.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
@@ -45,27 +45,11 @@ class UpkeepRoutes:
         """The organization `default` runs the server and sees all metrics; others, and a key that
         is limited to some databases, see only their own databases.
         """
-        service, grant = self._service, admission.grant
-        # The first time it takes 20 ms, for which others must not wait.
-        await trio.to_thread.run_sync(import_module, "qserver.web.service.exposition")
-        from qserver.web.service import exposition
-
-        databases = service.databases.statistics()
+        grant = admission.grant
         if grant.organization == DEFAULT and grant.database_ids is None:
-            return exposition.server_text(
-                service.metrics,
-                databases,
-                service.uptime_s(),
-                service.counters,
-                service.pages.statistics(),
-                service.plane.space.statistics(),
-                len(service.live_queries),
-                len(service.feed_readers),
-                service.plane.open_transactions.statistics(),
-            )
-        own, _ = await service.plane.records.list_page(grant, None, LIST_LENGTH_MAX)
-        own_ids = {each.id for each in own if grant.may_use(each.id)}
-        return exposition.databases_text(tuple(each for each in databases if each.id in own_ids))
+            return await self._together.metrics(None)
+        own, _ = await self._service.plane.records.list_page(grant, None, LIST_LENGTH_MAX)
+        return await self._together.metrics(each.id for each in own if grant.may_use(each.id))
 
     async def get_tables(self, admission: Admission) -> shapes.TablesAnswer:
         name = admission.queries().get("database")
@@ -79,6 +63,7 @@ class UpkeepRoutes:
             return shapes.TablesAnswer(True, opened.name, snapshot.version, described)
 
     async def get_bench(self, admission: Admission) -> shapes.BenchAnswer:
+        self._service.plane.owners.check_process(LEADER)  # one at a time
         numbers = {name: admission.number(name) for name in ("duration_ms", "clients", "seed")}
         report = await self._service.bench.run(
             admission.queries().get("workload") or WORKLOAD,

@@ -18,7 +18,7 @@ import trio
 from qserver.config import IN_MEMORY, Settings, load
 from qserver.control.logs import Logs, MemoryLogs
 from qserver.durability.data_folder import DataFolder
-from qserver.durability.folder import lock_folder
+from qserver.durability.folder import FolderLock, lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
 from qserver.http1 import Counters
@@ -27,6 +27,7 @@ from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication
 from qserver.web.description.welcome import welcome
 from qserver.web.service.computing import compute_in_threads
+from qserver.web.service.processes import Member
 from qserver.web.service.service import Service
 from qserver.web.service.watchdog import EVIDENCE, Watchdog
 
@@ -42,30 +43,31 @@ def create_application(
     settings: Settings,
     announce: Callable[[str | None], None] | None = None,
     counters: Counters | None = None,
+    member: Member | None = None,
 ) -> Application:
     """Build the application.
 
     `announce` is called when the service has started, with the first key if it was just made;
     without it the terminal shows both. `counters` are those of our own server, for metrics.
+    `member` is given for one of several processes; their supervisor has locked the folder.
     """
     chance = Random(secrets.randbits(64))
     world = OrdinaryWorld(time.time, chance, _report, compute_in_threads())
     in_memory = settings.data == IN_MEMORY
     logs: Logs = MemoryLogs() if in_memory else DataFolder(Path(settings.data))
-    service = Service(settings, world, logs, secrets.token_bytes, counters)
+    service = Service(settings, world, logs, secrets.token_bytes, counters, member)
+    folder = Path(settings.data)
+    evidence = folder / EVIDENCE if member is None else member.evidence(folder)
     watchdog = Watchdog(
         logger.error,
         exit_seconds=settings.stall_s,
-        evidence=None if in_memory else Path(settings.data) / EVIDENCE,
+        evidence=None if in_memory else evidence,
         count=service.metrics.count_stall,
     )
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        lock = None if in_memory else lock_folder(Path(settings.data), started)
-        if lock is not None and not lock.is_private():
-            logger.warning("others may look into %s: let only its owner, chmod 700", settings.data)
+        lock = None if in_memory or member is not None else lock_data(folder)
         try:
             await trio.to_thread.run_sync(load_grammar)
             async with watchdog.running(), service.running() as first_key:
@@ -80,6 +82,14 @@ def create_application(
                 lock.release()
 
     return Application(service, running, secrets.token_hex(4) + "-")
+
+
+def lock_data(folder: Path) -> FolderLock:
+    """Lock the data folder; warn if others may look into it."""
+    lock = lock_folder(folder, datetime.now(UTC).isoformat(timespec="seconds"))
+    if not lock.is_private():
+        logger.warning("others may look into %s: let only its owner, chmod 700", folder)
+    return lock
 
 
 def _report(text: str, error: Exception) -> None:

@@ -5,7 +5,7 @@ It is imported when the first page is asked for: prometheus-client takes 2.5 MB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -15,6 +15,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from qserver.control.databases import OpenDatabaseStatistics
@@ -118,6 +119,24 @@ def server_text(
 def databases_text(databases: tuple[OpenDatabaseStatistics, ...]) -> bytes:
     """The same page for a key that sees only some databases."""
     return _text(_Families(lambda: database_families(databases)))
+
+
+def merged_text(pages: Mapping[int, bytes], *, is_labelled: bool) -> bytes:
+    """The pages of several processes as one; if `is_labelled`, samples have their process."""
+
+    def families() -> Iterable[Metric]:
+        merged: dict[str, Metric] = {}
+        for process, page in pages.items():
+            label = {"process": str(process)} if is_labelled else {}
+            for family in text_string_to_metric_families(page.decode()):
+                into = merged.setdefault(
+                    family.name, Metric(family.name, family.documentation, family.type)
+                )
+                samples = family.samples
+                into.samples += [each._replace(labels={**each.labels, **label}) for each in samples]
+        return merged.values()
+
+    return _text(_Families(families))
 
 
 def _text(*collectors: Collector) -> bytes:

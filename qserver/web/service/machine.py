@@ -21,3 +21,8 @@ def half_of_memory(limits: tuple[Path, ...] = CGROUP_LIMITS) -> int:
         except (OSError, ValueError):
             pass  # there is none, or it is "max"
     return memory // 2
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -20,6 +20,7 @@ import trio
 from qserver.config import Settings
 from qserver.control.databases import Databases
 from qserver.control.logs import Logs
+from qserver.control.owners import Owners
 from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import Grant
 from qserver.control.shares import Shares
@@ -41,6 +42,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.web.service.machine import half_of_memory
 from qserver.web.service.metrics import Metrics
+from qserver.web.service.processes import Member
 from qserver.web.service.storage_test import storage_test
 from qserver.web.statuses import Pairs
 from qserver.web.streaming.readers import Readers
@@ -66,6 +68,7 @@ class Service:
         logs: Logs,
         secrets: Callable[[int], bytes],
         counters: Counters | None = None,
+        member: Member | None = None,
     ) -> None:
         self.settings = settings
         self.world = world
@@ -113,6 +116,8 @@ class Service:
             signups_per_address=settings.signups_per_address,
             signups_per_hour=settings.signups_per_hour,
             shares=self.shares,
+            owners=None if member is None else Owners(member.number, member.count),
+            windows=None if member is None else member.windows,
         )
         self.plane.organizations.count_open = self._count_open
         self.live_queries = Readers("live queries", self.plane.version)
@@ -201,6 +206,8 @@ class Service:
         may be far off.
         """
         checks = {"control": "starting", "databases": "ok", "storage": "ok"}
+        if not self.plane.owners.is_leader and self.plane.version() is not None:
+            checks["control"] = "ok"
         for name, trouble in self.databases.troubles.items():
             kind = trouble.name if isinstance(trouble, QserverError) else "internal_error"
             checks["databases"] = f"{name} cannot be opened: {kind}"

@@ -2,6 +2,9 @@
 
 SIGTERM, SIGINT ─► /ready says 503 ─► no new connections ─► open requests end ─► exit 0
 a second one    ─► at once
+
+With several processes a supervisor binds the port and forks them (`cluster.supervisor`); each of
+them serves as one alone does.
 """
 
 from __future__ import annotations
@@ -10,21 +13,31 @@ import logging
 import resource
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import trio
 
+from qserver.cluster.links import Listeners
+from qserver.cluster.shared_windows import SharedWindows
+from qserver.cluster.supervisor import supervise
 from qserver.config import Settings
+from qserver.control.owners import LEADER
 from qserver.engine.arrivals import Arrivals
 from qserver.engine.collector import start_collector
 from qserver.errors import QserverError, first_of
-from qserver.http1 import Counters, ServerOptions
+from qserver.http1 import Counters, ServerOptions, bind_now, close_all
 from qserver.http1 import serve as serve_http
 from qserver.limits import DATABASES_OPEN_MAX
-from qserver.web.app import Application
+from qserver.sql import load_grammar
 from qserver.web.description.welcome import welcome
-from qserver.web.service.create import create_application
+from qserver.web.service.create import create_application, lock_data
+from qserver.web.service.machine import cores, half_of_memory
+from qserver.web.service.processes import Member, Mover
+
+logger: Final = logging.getLogger("qserver")
 
 FILES_BESIDE: Final = 4 * DATABASES_OPEN_MAX
 """Files that a process may want to open besides its connections: those of databases."""
@@ -45,20 +58,61 @@ def serve(settings: Settings) -> int:
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     files = allow_files(settings.connections_max)
     if files <= settings.connections_max:
-        logging.getLogger("qserver").warning(
+        logger.warning(
             f"this process may open {files} files, fewer than the {settings.connections_max}"
             " connections of QSERVER_CONNECTIONS_MAX: raise its limit (ulimit -n)"
         )
+    processes = settings.processes or cores()
+    if processes == 1:
+        return _run(settings, None)
     try:
-        trio.run(_serve, settings)
+        return _serve_in_processes(settings, processes)
+    except QserverError as problem:
+        _write_problem(problem)
+        return 1
+
+
+def _run(settings: Settings, member: Member | None) -> int:
+    try:
+        trio.run(_serve, settings, member)
     except Exception as error:
         problem = first_of(error)
         if not isinstance(problem, QserverError):
             raise
-        hint = f"\n{problem.hint}" if problem.hint else ""
-        sys.stderr.write(f"qserver: {problem.message}{hint}\n")
+        _write_problem(problem)
         return 1
     return 0
+
+
+def _write_problem(problem: QserverError) -> None:
+    hint = f"\n{problem.hint}" if problem.hint else ""
+    sys.stderr.write(f"qserver: {problem.message}{hint}\n")
+
+
+def _serve_in_processes(settings: Settings, count: int) -> int:
+    """Make what all processes share, then run them."""
+    folder = Path(settings.data)
+    with lock_data(folder):
+        sockets = bind_now(server_options(settings))
+        listeners = Listeners(count)
+        windows = SharedWindows()
+        load_grammar()
+        share = share_of_memory(settings, count)
+
+        def run(number: int, alive: int) -> int:
+            return _run(share, Member(number, count, sockets, listeners, windows, alive))
+
+        try:
+            return supervise(count, run, logger.warning)
+        finally:
+            listeners.remove()
+            close_all(sockets)
+
+
+def share_of_memory(settings: Settings, count: int) -> Settings:
+    """The settings of one of several processes."""
+    memory = (settings.memory or half_of_memory()) // count
+    return replace(settings, memory=memory, memory_bytes_max=settings.memory_bytes_max // count)
 
 
 def allow_files(connections: int) -> int:
@@ -73,16 +127,17 @@ def allow_files(connections: int) -> int:
     return wanted
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, member: Member | None) -> None:
     first_keys: list[str | None] = []
     counters = Counters()
-    app = create_application(settings, first_keys.append, counters)
+    app = create_application(settings, first_keys.append, counters, member)
+    mover = None if member is None else Mover(member, app.service.plane.owners)
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
 
         async def run(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
             options = server_options(settings)
-            report = logging.getLogger("qserver").warning
+            report = logger.warning
             await serve_http(
                 app,
                 options,
@@ -91,23 +146,41 @@ async def _serve(settings: Settings) -> None:
                 counters=counters,
                 batch=app.service.world.batch,
                 turns=Arrivals(),
+                listeners=None if member is None else member.sockets,
+                mover=mover,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
 
-        nursery.start_soon(_heed_signals, app, stop, nursery.cancel_scope)
-        addresses = await nursery.start(run)
-        sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1]))
-        sys.stderr.flush()
-
-
-async def _heed_signals(app: Application, stop: trio.Event, scope: trio.CancelScope) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            if stop.is_set():
-                scope.cancel()
+        def drain() -> None:
             app.drain()
             stop.set()
+
+        nursery.start_soon(_heed_signals, drain, stop, nursery.cancel_scope, member)
+        if member is not None and mover is not None:
+            nursery.start_soon(_heed_supervisor, member, drain)
+            await nursery.start(mover.links.run)
+        addresses = await nursery.start(run)
+        if member is None or member.number == LEADER:
+            sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1]))
+            sys.stderr.flush()
+
+
+async def _heed_signals(
+    drain: Callable[[], None], stop: trio.Event, scope: trio.CancelScope, member: Member | None
+) -> None:
+    """Drain at the first signal, end at the second; see `supervisor` for one of several."""
+    at_once = {signal.SIGINT} if member is not None else {signal.SIGTERM, signal.SIGINT}
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for each in signals:
+            if stop.is_set() and each in at_once:
+                scope.cancel()
+            drain()
+
+
+async def _heed_supervisor(member: Member, drain: Callable[[], None]) -> None:
+    await trio.lowlevel.wait_readable(member.alive)
+    drain()
 
 
 def server_options(settings: Settings) -> ServerOptions:

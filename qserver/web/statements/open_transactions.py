@@ -40,7 +40,7 @@ from qserver.errors import (
     SerializationFailure,
     TransactionNotFound,
 )
-from qserver.http1 import PATH, Response
+from qserver.http1 import PATH, Elsewhere, Response
 from qserver.limits import (
     COMMIT_ANSWER_SECONDS,
     CONTROL_SECONDS_MAX,
@@ -48,7 +48,7 @@ from qserver.limits import (
 )
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import RunOptions
-from qserver.web.calls import NOTHING_TO_WAIT_FOR, Endpoint, Facts, KeyedCall, Serving
+from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.description import shapes
 from qserver.web.places import check_place
 from qserver.web.query_strings import read_query_string
@@ -110,10 +110,17 @@ class TransactionRouteCall(KeyedCall):
     def need_no_query(self) -> None:
         read_query_string(self.endpoint.request.query, ())
 
-    def found(self) -> Held:
+    def found(self) -> Generator[Step, Any, Held]:
         """The caller's transaction that the path names."""
         self.need_no_query()
-        held = self.endpoint.service.plane.open_transactions.find(self.grant, self.name)
+        plane = self.endpoint.service.plane
+        try:
+            held = plane.open_transactions.find(self.grant, self.name)
+        except TransactionNotFound:
+            if plane.owners.count == 1:
+                raise
+            yield partial(plane.find_elsewhere, self.grant, self.name)
+            raise
         check_place(held, self.grant, self.endpoint.database)
         return held
 
@@ -185,8 +192,7 @@ async def _opened_as_of(opened: OpenDatabase, as_of: AsOf) -> OpenTransaction:
 
 class ShowCall(TransactionRouteCall):
     def run(self, body: bytes) -> Serving:
-        yield from NOTHING_TO_WAIT_FOR
-        held = self.found()
+        held = yield from self.found()
         transaction = held.transaction
         record = shapes.OpenTransactionRecord(
             **_fields(held),
@@ -202,7 +208,7 @@ class ShowCall(TransactionRouteCall):
 class EndCall(TransactionRouteCall):
     def run(self, body: bytes) -> Serving:
         check_no_fields(self.endpoint.content_type, body)
-        held = self.found()
+        held = yield from self.found()
         if not held.use_nowait():
             yield partial(held.use, self.grant.deadline())
         held.end = "rolled_back"
@@ -221,7 +227,7 @@ class CommitCall(TransactionRouteCall):
     def run(self, body: bytes) -> Serving:
         check_no_fields(self.endpoint.content_type, body)
         try:
-            held = self.found()
+            held = yield from self.found()
             if not held.use_nowait():
                 yield partial(held.use, self.grant.deadline())
         except TransactionNotFound:
@@ -292,7 +298,7 @@ class CommitCall(TransactionRouteCall):
         answers.keep(self.grant.organization_id, name, text)
         return self.answer(200, self.headers(), text)
 
-    def failed(self, error: Exception) -> Response:
+    def failed(self, error: Exception) -> Response | Elsewhere:
         if isinstance(error, QserverError) and error.applied is Applied.NO:
             self._in_doubt = isinstance(error, LogTaken)
         return super().failed(error)

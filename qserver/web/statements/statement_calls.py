@@ -25,7 +25,7 @@ from qserver.control.open_transactions import Held
 from qserver.control.records import Grant
 from qserver.engine.work import Step
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import InvalidRequest, QserverError
+from qserver.errors import InvalidRequest, QserverError, TransactionNotFound
 from qserver.http1 import Response
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_DEFAULT
 from qserver.query.results import Once
@@ -155,7 +155,14 @@ class StatementCall(KeyedCall):
             raise InvalidRequest(
                 "an open transaction reads one version", hint="Open one with as_of instead."
             )
-        held = endpoint.service.plane.open_transactions.find(grant, name)
+        plane = endpoint.service.plane
+        try:
+            held = plane.open_transactions.find(grant, name)
+        except TransactionNotFound:
+            if plane.owners.count == 1:
+                raise
+            self._waits_for = partial(plane.find_elsewhere, grant, name)
+            return False
         check_place(held, grant, endpoint.database, request.database)
         if held.transaction.read_only:
             allowed = msgspec.structs.replace(self._options.allowed, read_only=True)

@@ -1,6 +1,6 @@
-"""One process of each kind for all tests of the contract; each test runs against both.
+"""One server of each kind for all tests of the contract; each test runs against all.
 
-By day only some run against the other server, hypercorn: what differs there is little."""
+By day only some run against several processes and against hypercorn: little differs there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUSY = "trio.BusyResourceError: another task is currently sending data on this S
 """How a trace of hypercorn ends that closes a connection, without a lock, while it sends to it."""
 
 OTHER_SERVER_SHARE = 0.06
-"""Of the tests that take a server, those that are run by day against hypercorn, too."""
+"""Of the tests that take a server, those that are run by day against each other kind, too."""
 
 _numbers = count(1)
 
@@ -38,13 +38,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
         drawn = Random(f"{SEED} {item.nodeid}").random() < OTHER_SERVER_SHARE
-        if "hypercorn" in given and not drawn:
+        if not drawn and ("hypercorn" in given or "processes" in given):
             item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, Server]]:
-    """Both, started at the same time, because a start takes seconds.
+    """All, started at the same time, because a start takes seconds.
 
     They must end well, and must have written no secret and no trace of a bug.
     """

@@ -1,4 +1,4 @@
-"""The service as real processes: `qserver serve`, and the same application under hypercorn.
+"""The service as real processes: `qserver serve`, as one process and as several, and hypercorn.
 
 A process gets a folder of its own, nothing of the caller's environment, and a port that was free a
 moment ago. What it writes goes to a file, so that tests can look for what must not be in it. A
@@ -13,19 +13,24 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.forked import Forked
 from tests.patience import eventually
 from tests.web.contract import described
 
-Kind = Literal["own", "hypercorn"]
-KINDS: Final[tuple[Kind, ...]] = ("own", "hypercorn")
+Kind = Literal["own", "processes", "hypercorn"]
+KINDS: Final[tuple[Kind, ...]] = ("own", "processes", "hypercorn")
+PROCESSES: Final = 3
+"""So many share the databases of the kind `processes`."""
+
 STOP_SECONDS_MAX: Final = 120.0
 DRAIN_SECONDS: Final = 60
 """What a machine that is busy with other work needs for what is under way."""
@@ -96,12 +101,24 @@ class Server:
     def kill(self) -> None:
         """Whatever it is doing: nothing outlives its tests."""
         self.http.close()
+        workers = self.workers()
         try:
             os.killpg(self.process.pid, signal.SIGKILL)  # its workers too
         except ProcessLookupError:
             pass  # all of them have ended, or it has not got its own group yet
         self.process.kill()
         self.process.wait()
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+
+    def workers(self) -> list[int]:
+        """The processes that it has forked, the oldest first."""
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+        )
+        rows = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+        return sorted(pid for pid, parent in rows if parent == self.process.pid)
 
 
 def launch(
@@ -121,12 +138,14 @@ def launch(
         "QSERVER_DRAIN_TIMEOUT_S": str(grace_seconds),
         **(settings or {}),
     }
+    if kind == "processes":
+        environment["QSERVER_PROCESSES"] = str(PROCESSES)
     # A platform says where to listen with PORT, and its Procfile is all that is run.
     environment.setdefault("PORT", str(port))
     environment.setdefault("QSERVER_HOST", "127.0.0.1")
     process: subprocess.Popen[bytes] | Forked
     with (folder / "output").open("ab") as output:
-        if kind == "own" and not by_command:
+        if kind != "hypercorn" and not by_command:
             process = Forked(["serve"], folder, environment, output.fileno())
         else:
             process = subprocess.Popen(
@@ -157,7 +176,7 @@ def start(
 
 
 def _command(kind: Kind, port: int, grace_seconds: int) -> list[str]:
-    if kind == "own":
+    if kind != "hypercorn":
         return [sys.executable, "-m", "qserver", "serve"]
     options = ["--worker-class", "trio", "--bind", f"127.0.0.1:{port}"]
     options += ["--graceful-timeout", str(grace_seconds)]
@@ -216,6 +235,17 @@ class Client:
 
     def delete(self, path: str) -> httpx.Response:
         return self.call("DELETE", path)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric over all processes and all labels but those given."""
+        answer = self.get("/metrics")
+        assert answer.status_code == 200, answer.text
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(answer.text)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        )
 
     # --- what is asked for most
 

@@ -266,9 +266,7 @@ def test_a_deleted_database_ends_it(admin: Client) -> None:
 
 
 def readers(client: Client) -> int:
-    text = client.get("/metrics").text
-    (line,) = [each for each in text.splitlines() if each.startswith("qserver_feed_readers ")]
-    return int(float(line.split()[1]))
+    return int(client.metric("qserver_feed_readers"))
 
 
 def test_readers_that_are_gone_are_forgotten(admin: Client, fresh: Client) -> None:

@@ -209,9 +209,7 @@ def test_a_reader_without_the_scope_is_refused(admin: Client) -> None:
 
 
 def open_queries(client: Client) -> int:
-    text = client.get("/metrics").text
-    (line,) = [each for each in text.splitlines() if each.startswith("qserver_live_queries ")]
-    return int(float(line.split()[1]))
+    return int(client.metric("qserver_live_queries"))
 
 
 def test_readers_that_are_gone_are_forgotten(fresh: Client, admin: Client) -> None:

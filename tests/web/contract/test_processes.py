@@ -82,7 +82,7 @@ def what_was_printed(server: Server) -> tuple[str, str]:
     assert found, server.output
     lines = server.output[found.end() :].splitlines()[:2]
     named = f"at {server.url}, data in" in server.output
-    assert named == (server.kind == "own"), "who is not told where it listens does not guess"
+    assert named == (server.kind != "hypercorn"), "who is not told where it listens does not guess"
     curl = "\n".join(line.strip() for line in lines)
     return found[1], curl.replace(ADDRESS_UNKNOWN, server.url)
 

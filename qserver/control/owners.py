@@ -1,0 +1,148 @@
+"""Which process owns which database, and calls to the owners of others.
+
+    family ─► rendezvous hash ─► process      a pure function: no table, nothing on disk, and the
+                                              number of processes may change at each start
+    here?  ─► go on
+    there? ─► OwnedElsewhere: the connection moves to the owner, with the request
+              or a call, where one request concerns databases of several owners
+
+A family is a database with its branches: they share pages, so one process has all of them. A new
+database is made by the process that its name stands for, and gets an id of which that process is
+the owner. Names that end with numbers are spread evenly.
+
+`control` is owned by process 0; the others follow it (see `plane`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, Final, NoReturn
+
+import trio
+
+from qserver.cluster import Handler, Links, RemoteLocks, StreamHandler
+from qserver.control.tokens import Mint
+from qserver.errors import DatabaseUnavailable, QserverError
+from qserver.limits import CALL_SECONDS_MAX
+
+LEADER: Final = 0
+"""The process that owns `control`."""
+
+
+LOOK_SECONDS: Final = 2.0
+"""How long a look at all processes waits for one of them."""
+
+
+class OwnedElsewhere(Exception):
+    """The request belongs to another process. Nothing has been changed or answered."""
+
+    def __init__(self, process: int) -> None:
+        super().__init__(f"process {process} owns it")
+        self.process = process
+
+
+class Owners:
+    """The processes of this machine; by default this one is the only one."""
+
+    def __init__(self, process: int = LEADER, count: int = 1) -> None:
+        self.process = process
+        self.count = count
+        self.links: Links
+        """To the other processes, if there are any."""
+        self.methods: dict[str, Handler] = _Known()
+        """What other processes may call here."""
+        self.streams: dict[str, StreamHandler] = _Known()
+        """What other processes may follow here."""
+        self.locks = RemoteLocks()
+        """The locks of this process, for all."""
+
+    @property
+    def is_leader(self) -> bool:
+        return self.process == LEADER
+
+    @property
+    def others(self) -> Sequence[int]:
+        return [each for each in range(self.count) if each != self.process]
+
+    def owner_of(self, family: str) -> int:
+        if self.count == 1:
+            return self.process
+        return max(range(self.count), key=lambda each: (_weight(family, each), each))
+
+    def is_here(self, family: str) -> bool:
+        return self.owner_of(family) == self.process
+
+    def check_here(self, family: str) -> None:
+        """Raise OwnedElsewhere if another process owns the family."""
+        self.check_process(self.owner_of(family))
+
+    def check_process(self, process: int) -> None:
+        if process != self.process:
+            raise OwnedElsewhere(process)
+
+    def process_for(self, organization_id: str, name: str) -> int:
+        """Return which process makes a new database of that name."""
+        return (_number(organization_id) + sum(name.encode())) % self.count
+
+    def new_id(self, mint: Mint, now: float, process: int) -> str:
+        """Return an id for a new database that is its own family, and is owned by a process."""
+        while self.owner_of(made := mint.id("db", now)) != process:
+            pass
+        return made
+
+    # --- calls ---
+
+    def answer(self, method: str, handler: Handler) -> None:
+        """Let a handler answer the calls of a method, from here and from other processes."""
+        self.methods[method] = handler
+
+    async def ask(
+        self, process: int, method: str, *arguments: Any, seconds: float = CALL_SECONDS_MAX
+    ) -> Any:
+        """Call a method of one process, which may be this one."""
+        if process == self.process:
+            return await self.methods[method](*arguments)
+        deadline = trio.current_time() + seconds
+        return await self.links.call(process, method, arguments, deadline=deadline)
+
+    async def ask_owner(self, family: str, method: str, *arguments: Any) -> Any:
+        return await self.ask(self.owner_of(family), method, *arguments)
+
+    async def ask_all(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of all processes, in their order."""
+        return [await self.ask(each, method, *arguments) for each in range(self.count)]
+
+    async def try_all(self, method: str, *arguments: Any) -> list[Any | QserverError]:
+        """Call a method of all processes at once; one that does not answer soon is an error."""
+        answers: list[Any | QserverError] = [None] * self.count
+
+        async def try_one(process: int) -> None:
+            try:
+                found = await self.ask(process, method, *arguments, seconds=LOOK_SECONDS)
+            except QserverError as error:
+                found = error
+            answers[process] = found
+
+        async with trio.open_nursery() as nursery:
+            for each in range(self.count):
+                nursery.start_soon(try_one, each)
+        return answers
+
+    def __repr__(self) -> str:
+        return f"process {self.process} of {self.count}"
+
+
+class _Known(dict[str, Any]):
+    """Methods by name; one that is not known yet is no mistake of the caller's."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise DatabaseUnavailable(f"{name}: the process is starting", hint="Try again.")
+
+
+def _weight(family: str, process: int) -> int:
+    return _number(f"{process} {family}")
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")

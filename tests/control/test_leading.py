@@ -1,0 +1,295 @@
+"""Several control planes over one folder, as several processes have them, in one event loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from qserver.cluster import Service
+from qserver.control import ControlPlane, MemoryLogs
+from qserver.control.branches import Origin
+from qserver.control.owners import OwnedElsewhere, Owners
+from qserver.control.records import DatabaseRecord, Grant
+from qserver.errors import (
+    AlreadyExists,
+    DatabaseUnavailable,
+    InvalidRequest,
+    NotFound,
+    TransactionNotFound,
+    Unauthorized,
+)
+from tests.cluster.linked import Process, listening
+from tests.control.planes import FIRST_KEY, TestWorld, started_logs, unopened_plane, until
+
+pytestmark = pytest.mark.trio
+
+
+class Member:
+    """One process: its plane, and the links that it has."""
+
+    def __init__(self, number: int, count: int, logs: MemoryLogs, world: TestWorld) -> None:
+        self.owners = Owners(number, count)
+        self.plane = unopened_plane(logs, world, FIRST_KEY, owners=self.owners)
+        owners = self.owners
+        self.service = Service(owners.methods, owners.streams, _unwelcome, owners.locks)
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
+        try:
+            with self.scope:
+                await self.plane.run(task_status=task_status)
+        finally:
+            self.ended.set()
+
+
+async def _unwelcome(*_: object) -> None:
+    raise AssertionError("no connection moves here")
+
+
+class Machine:
+    """Processes of one machine: each can die, and begin again."""
+
+    def __init__(self, count: int, logs: MemoryLogs, nursery: trio.Nursery) -> None:
+        self.count = count
+        self.logs = logs
+        self.world = TestWorld()
+        self.members: list[Member] = []
+        self.processes: list[Process] = []
+        self._nursery = nursery
+
+    async def start(self, number: int, listeners: Any) -> None:
+        member = Member(number, self.count, self.logs, self.world)
+        process = Process(number, listeners, member.service)
+        self.members[number:] = [member, *self.members[number + 1 :]]
+        self.processes[number:] = [process, *self.processes[number + 1 :]]
+        await self._nursery.start(process.run)
+        member.owners.links = process.links
+        await self._nursery.start(member.run)
+
+    async def die(self, number: int) -> None:
+        await self.processes[number].die()
+        self.members[number].scope.cancel()
+        await self.members[number].ended.wait()
+
+    def __getitem__(self, number: int) -> ControlPlane:
+        return self.members[number].plane
+
+    def owner(self, family: str) -> int:
+        return self.members[0].owners.owner_of(family)
+
+
+@asynccontextmanager
+async def machine(
+    count: int = 3,
+) -> AsyncIterator[tuple[Machine, Callable[[int], Awaitable[None]]]]:
+    """A machine, and what starts one of its processes again."""
+    logs = await started_logs()
+    with listening(count) as listeners:
+        async with trio.open_nursery() as nursery:
+            made = Machine(count, logs, nursery)
+
+            async def start(number: int) -> None:
+                await made.start(number, listeners)
+
+            async with trio.open_nursery() as starting:
+                for number in range(count):
+                    starting.start_soon(start, number)
+                    await trio.testing.wait_all_tasks_blocked()
+            yield made, start
+            nursery.cancel_scope.cancel()
+
+
+async def grants(made: Machine) -> list[Grant]:
+    return [await each.plane.authenticate(FIRST_KEY) for each in made.members]
+
+
+async def create(made: Machine, at: int, grant: Grant, name: str) -> DatabaseRecord:
+    """Make a database, by asking a process: it is made where it belongs."""
+    try:
+        return await made[at].records.create(grant, name)
+    except OwnedElsewhere as elsewhere:
+        assert elsewhere.process != at
+        return await made[elsewhere.process].records.create(grant, name)
+
+
+async def test_a_database_is_made_by_the_process_of_its_name_and_found_by_all() -> None:
+    async with machine() as (made, _):
+        every = await grants(made)
+        for number in range(9):
+            name = f"d{number}"
+            at = number % 3
+            record = await create(made, at, every[0], name)
+            for other, grant in enumerate(every):
+                try:
+                    (await made[other].database(grant, name)).release()
+                    assert other == made.owner(record.family)
+                except OwnedElsewhere as elsewhere:
+                    assert elsewhere.process == made.owner(record.family) != other
+        found, _ = await made[1].records.list_page(every[1])
+        owners = [made.owner(each.family) for each in found if each.name != "main"]
+        assert sorted(owners) == [0, 0, 0, 1, 1, 1, 2, 2, 2], "numbered names are spread evenly"
+
+
+async def test_a_name_is_taken_whichever_process_is_asked() -> None:
+    async with machine() as (made, _):
+        every = await grants(made)
+        await create(made, 0, every[0], "d")
+        with pytest.raises(AlreadyExists):
+            await create(made, 1, every[1], "d")
+
+
+async def test_a_revoked_key_fails_everywhere_from_the_answer_on() -> None:
+    async with machine() as (made, _):
+        every = await grants(made)
+        for number in range(60):
+            by, at = number % 3, (number // 3) % 3
+            record, secret = await made[by].keys.create(every[by], "test")
+            assert (await made[at].authenticate(secret)).key_id == record.id
+            assert made[at].grant_nowait(secret) is not None
+            await made[(by + 1) % 3].keys.revoke(every[(by + 1) % 3], record.id)
+            assert made[at].grant_nowait(secret) is None
+            for each in made.members:
+                with pytest.raises(Unauthorized, match="revoked"):
+                    await each.plane.authenticate(secret)
+
+
+async def test_nothing_is_answered_before_every_process_has_it() -> None:
+    async with machine() as (made, start):
+        every = await grants(made)
+        record, secret = await made[1].keys.create(every[1], "test")
+        await made.die(2)
+        with trio.move_on_after(0.2) as patience:
+            await made[1].keys.revoke(every[1], record.id)
+        assert patience.cancelled_caught, "one process has not confirmed it"
+        await start(2)
+        await made[0].keys.revoke(every[0], record.id)
+        with pytest.raises(Unauthorized):
+            await made[2].authenticate(secret)
+
+
+async def test_others_go_on_while_the_leader_is_away_and_follow_its_successor() -> None:
+    async with machine() as (made, start):
+        every = await grants(made)
+        record, secret = await made[1].keys.create(every[1], "test")
+        await made.die(0)
+        assert (await made[2].authenticate(secret)).key_id == record.id
+        await start(0)
+        await made[1].keys.revoke(every[1], record.id)
+        with pytest.raises(Unauthorized, match="revoked"):
+            await made[2].authenticate(secret)
+
+
+async def test_a_branch_is_made_and_deleted_where_its_parent_is() -> None:
+    async with machine() as (made, _):
+        every = await grants(made)
+        parent = await create(made, 0, every[0], "d1")
+        owner = made.owner(parent.family)
+        elsewhere = (owner + 1) % 3
+        names = made.logs.names()
+        with pytest.raises(OwnedElsewhere):
+            await made[elsewhere].records.create(every[0], "b", Origin("d1"))
+        assert made.logs.names() == names, "nothing has changed"
+        branch = await made[owner].records.create(every[owner], "b", Origin("d1"))
+        assert branch.family == parent.family
+        twig = await made[owner].records.create(every[owner], "c", Origin("b"))
+        assert twig.family == parent.family
+        records, grant = made[elsewhere].records, every[elsewhere]
+        changes: list[Awaitable[object]] = [
+            records.delete(grant, "b"),
+            records.rename(grant, "b", "x"),
+            records.keep(grant, "b"),
+            records.keep_history(grant, "b", 7.0),
+        ]
+        for change in changes:
+            with pytest.raises(OwnedElsewhere) as raised:
+                await change
+            assert raised.value.process == owner
+        await made[owner].records.delete(every[owner], "c")
+        with pytest.raises(NotFound):
+            await made[elsewhere].database(every[elsewhere], "c")
+
+
+async def test_one_request_may_concern_databases_of_all_processes() -> None:
+    async with machine() as (made, _):
+        every = await grants(made)
+        for number in range(6):
+            name = f"d{number}"
+            record = await create(made, 0, every[0], name)
+            owner = made.owner(record.family)
+            with await made[owner].database(every[owner], name) as opened:
+                await opened.sql.execute("create table t (id int primary key, n int)")
+                await opened.sql.execute("insert into t values (1, 2), (2, 3)")
+        found, _ = await made[1].records.list_page(every[1])
+        facts = [(await made[1].records.find(every[1], each.id))[1] for each in found]
+        assert sorted(each.rows for each in facts) == [0, 2, 2, 2, 2, 2, 2]
+        texts = {"one": "select * from t where id = :id"}
+        _, secret = await made[2].keys.create(
+            every[2], "all", databases=[f"d{number}" for number in range(6)], statements=texts
+        )
+        statements = (await made[0].authenticate(secret)).statements
+        assert statements is not None and "n" in statements["one"].sql
+        with pytest.raises(InvalidRequest, match="not good in the database 'd"):
+            await made[2].keys.create(
+                every[2], "no", databases=["d0", "d1"], statements={"one": "select * from missing"}
+            )
+        report = await made[2].reset(every[2])
+        assert (report.databases, report.tables_dropped, report.rows_deleted) == (7, 6, 12)
+        overview = await made[1].organizations.overview(every[1])
+        assert overview.use.databases == 7 and overview.use.stored_bytes > 0
+
+
+async def test_signups_are_counted_by_one_process_and_their_databases_spread() -> None:
+    async with machine() as (made, _):
+        with pytest.raises(OwnedElsewhere) as raised:
+            made[1].take_signup("127.0.0.1")
+        assert raised.value.process == 0
+        made[0].take_signup("127.0.0.1")
+        owners = set()
+        for number in range(12):
+            _, database, _, secret = await made[0].organizations.signup(f"acme{number}")
+            owners.add(made.owner(database.family))
+            assert (await made[2].authenticate(secret)).organization == f"acme{number}"
+        assert owners == {0, 1, 2}
+
+
+async def test_an_open_transaction_is_looked_for_at_its_owner() -> None:
+    async with machine() as (made, _):
+        every = await grants(made)
+        record = await create(made, 0, every[0], "d1")
+        owner = made.owner(record.family)
+        elsewhere = (owner + 1) % 3
+        with await made[owner].database(every[owner], "d1") as opened:
+            transaction = await opened.sql.open(False, 1000)
+            opened.users += 1
+            held = made[owner].open_transactions.hold(every[owner], opened, transaction)
+        with pytest.raises(OwnedElsewhere):
+            await made[elsewhere].find_elsewhere(every[elsewhere], held.id)
+        with pytest.raises(TransactionNotFound):
+            await made[owner].find_elsewhere(every[owner], held.id)
+        with pytest.raises(TransactionNotFound):
+            await made[elsewhere].find_elsewhere(every[elsewhere], "txn_nonsense")
+        key, secret = await made[elsewhere].keys.create(every[elsewhere], "test")
+        assert made[owner].open_transactions.find(every[owner], held.id) is held
+        made[owner].open_transactions.finish(held, "rolled_back")
+        with await made[owner].database(every[owner], "d1") as opened:
+            grant = await made[owner].authenticate(secret)
+            transaction = await opened.sql.open(False, 1000)
+            opened.users += 1
+            made[owner].open_transactions.hold(grant, opened, transaction)
+        await made[elsewhere].keys.revoke(every[elsewhere], key.id)
+        registry = made[owner].open_transactions
+        await until(lambda: registry.statistics().held == 0)
+
+
+async def test_a_process_that_is_away_is_named() -> None:
+    async with machine() as (made, _):
+        await made.die(2)
+        found = await made.members[0].owners.try_all("in_use", "org", "free", None)
+        assert isinstance(found[2], DatabaseUnavailable) and "process 2" in found[2].message
+        assert found[0] == found[1] == [0, 0, 0, 0, 0]
