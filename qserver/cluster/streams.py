@@ -11,6 +11,7 @@ none left it waits: a slow consumer holds its producer back, and nothing else on
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import trio
 
@@ -27,13 +28,13 @@ class Stream:
     def __init__(self, stream_id: int, connection: Connection) -> None:
         self._id = stream_id
         self._connection = connection
-        self._arrived: deque[object] = deque()
+        self._arrived: deque[Any] = deque()
         self._credits = LINK_STREAM_VALUES_MAX
         self._changed = trio.lowlevel.ParkingLot()
         self._error: QserverError | None = None
         self.has_ended = False
 
-    async def send(self, value: object) -> None:
+    async def send(self, value: Any) -> None:
         """Send a plain value, when the other end has room for it.
 
         What is sent when the other end has left is dropped.
@@ -55,7 +56,7 @@ class Stream:
     def __aiter__(self) -> Stream:
         return self
 
-    async def __anext__(self) -> object:
+    async def __anext__(self) -> Any:
         while not self._arrived and not self.has_ended:
             await self._changed.park()
         if not self._arrived:
@@ -65,7 +66,7 @@ class Stream:
         self._connection.send_nowait(Outgoing(Credit(self._id)))
         return self._arrived.popleft()
 
-    def arrive(self, value: object) -> None:
+    def arrive(self, value: Any) -> None:
         if len(self._arrived) >= LINK_STREAM_VALUES_MAX:
             raise DamagedFrame("a stream has sent more than there was room for")
         self._arrived.append(value)

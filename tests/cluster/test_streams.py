@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -9,6 +10,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.cluster import Service, Stream
+from qserver.cluster.connection import Connection, Outgoing
+from qserver.cluster.messages import Item
 from qserver.errors import DatabaseUnavailable, QserverError, UniqueViolation
 from qserver.limits import LINK_STREAM_VALUES_MAX, LINK_UNSENT_BYTES_MAX
 from tests.cluster.linked import linked
@@ -165,6 +168,23 @@ async def test_large_values_wait_for_room_and_can_be_left() -> None:
         async with one.links.follow(0, "blocks") as stream:
             await wait_all_tasks_blocked()
             for _number in range(40):
-                assert len(await anext(stream)) == LINK_UNSENT_BYTES_MAX  # type: ignore[arg-type]
+                assert len(await anext(stream)) == LINK_UNSENT_BYTES_MAX
             assert source.yielded <= 40 + LINK_STREAM_VALUES_MAX + 1
         assert await one.links.call(0, "echo", [1]) == 1
+
+
+async def test_a_sender_that_is_cancelled_while_the_link_is_full_loses_no_place() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        connection = Connection(ours, "the peer", print)
+        full = Outgoing(Item(1, bytes(LINK_UNSENT_BYTES_MAX)))
+        connection.send_nowait(full)
+        stream = Stream(1, connection)
+        for number in range(2 * LINK_STREAM_VALUES_MAX):
+            with trio.move_on_after(0) as waiting:
+                await stream.send(number)
+            assert waiting.cancelled_caught
+        connection.withdraw(full)
+        for number in range(LINK_STREAM_VALUES_MAX):
+            await stream.send(number)
+        connection.close()
