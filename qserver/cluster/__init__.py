@@ -8,6 +8,8 @@ connection      messages over a socket
 messages        all messages
 frames          whole messages in a stream of bytes, with a descriptor
 plain_values    the values that can be sent
+shared_windows  rate limits that hold for all processes together
+supervisor      forks the processes, and forks anew what has ended
 """
 
 from __future__ import annotations
