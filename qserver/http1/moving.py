@@ -79,19 +79,16 @@ async def relay(outer: Transport, inner: Transport, options: ServerOptions) -> N
 
     An end of one direction is passed on; a reset of either ends both.
     """
-    ended = trio.Event()
 
     async def inward() -> None:
         await _copy(outer.receive, inner, inf)  # the owner reads when it has answered
         await inner.end_output()
-        ended.set()
-        await until_true(outer.was_reset)
+        await until_true(outer.was_reset)  # or both sides have ended
 
     async def outward() -> None:
         await _copy(inner.receive, outer, options.send_seconds)
         await outer.end_output()
-        with trio.move_on_after(options.linger_seconds):  # the owner lingers, too, or is gone
-            await ended.wait()
+        await trio.sleep(options.linger_seconds)  # the owner lingers, too, or is gone
 
     async def run(direction: Callable[[], Awaitable[None]]) -> None:
         with suppress(*GONE):

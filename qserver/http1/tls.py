@@ -36,6 +36,28 @@ def tls_context(options: ServerOptions) -> ssl.SSLContext | None:
     return context
 
 
+class OpenInput(trio.abc.Stream):
+    """A socket whose end of input is an error: SSLStream cannot send after one that it has seen."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data = await self._stream.receive_some(max_bytes)
+        if not data:
+            raise trio.BrokenResourceError("the client has ended its input")
+        return bytes(data)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 class TlsTransport(SocketEnd):
     __slots__ = ("_seconds", "_stream")
 
@@ -45,7 +67,7 @@ class TlsTransport(SocketEnd):
         # The socket may hold half a TLS record, or only TLS's own.
         super().__init__(connected, may_be_watched=False)
         self._seconds = handshake_seconds
-        stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
+        stream = OpenInput(connected)
         self._stream = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
 
     async def open(self) -> None:

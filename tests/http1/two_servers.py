@@ -9,6 +9,7 @@ so in the same way:
     read     in the task, after the whole body was read
     bulk     in the task, before anything was read; the owner reads in parts
     stream   at once; the owner answers in parts
+    quiet    at once; the owner answers with one part, and no end
 
 A socket is duplicated on its way, as if it had gone to another process: it stays open while its
 first descriptor is closed.
@@ -60,7 +61,7 @@ class Owner(App):
     def answer(self, asked: Asked) -> Answered:
         _, owner, way, *_ = asked.request.path.split("/")
         own = int(owner) == self.process
-        if way in ("now", "stream"):
+        if way in ("now", "stream", "quiet"):
             if not own:
                 return Elsewhere(int(owner))
             if not isinstance(asked.body, bytes):
@@ -98,6 +99,8 @@ class Owner(App):
         self.schemes.add(request.scheme)
         self.clients.add(asked.client)
         answer = expected(request.path, body, request.method)
+        if "/quiet" in request.path:
+            return in_parts(_quiet(answer))
         return in_parts(_parts(answer)) if "/stream" in request.path else reply(answer)
 
 
@@ -110,6 +113,11 @@ async def _parts(data: bytes) -> AsyncGenerator[bytes, None]:
     for at in range(0, len(data), max(7, len(data) // 5)):
         yield data[at : at + max(7, len(data) // 5)]
         await trio.lowlevel.checkpoint()
+
+
+async def _quiet(data: bytes) -> AsyncGenerator[bytes, None]:
+    yield data
+    await trio.sleep_forever()
 
 
 class DirectMover:
