@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from qserver.http1 import Elsewhere, Refusal
 from qserver.http1.listening import bind_all
 from qserver.http1.options import ServerOptions
-from tests.http1.serving import App, Asked, Client, request, running
+from tests.http1.serving import PATIENCE_SECONDS, App, Asked, Client, request, running
 from tests.http1.two_servers import WAYS, Two, chunked, expected, two_servers
 from tests.sampling import NIGHTLY, examples
 
 MOVES = 100_000 if NIGHTLY else 2_000
+LONG_SECONDS = 20 * PATIENCE_SECONDS
 LARGE = b"0123456789" * 300_000
 BODY = b"some bytes of a body"
 
@@ -325,7 +326,7 @@ async def move_often(two: Two, count: int) -> None:
 
 
 async def test_thousands_of_moves_leave_nothing_behind() -> None:
-    async with two_servers(access_log=None) as two:
+    async with two_servers(access_log=None, patience_seconds=LONG_SECONDS) as two:
         await move_often(two, 200)
         for owner in two.owners:
             owner.paths.clear()

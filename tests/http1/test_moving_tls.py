@@ -10,7 +10,7 @@ import trio.testing
 
 from qserver.http1 import Refusal
 from tests.http1.serving import PATIENCE_SECONDS, Client, request
-from tests.http1.test_moving import BODY, KINDS, LARGE, left, sized
+from tests.http1.test_moving import BODY, KINDS, LARGE, LONG_SECONDS, left, sized
 from tests.http1.test_tls import TLS, tls_client
 from tests.http1.two_servers import WAYS, Two, chunked, expected, two_servers
 from tests.sampling import NIGHTLY
@@ -172,7 +172,7 @@ async def test_many_moves_over_tls_leave_nothing_behind() -> None:
         await two.until_empty()
         await trio.testing.wait_all_tasks_blocked()
 
-    async with two_servers(**TLS) as two:
+    async with two_servers(patience_seconds=LONG_SECONDS, **TLS) as two:
         await move_often(20)
         before = left(two)
         await move_often(MOVES)

@@ -189,10 +189,12 @@ class Two:
 
 @asynccontextmanager
 async def two_servers(
-    listeners: list[list[socket.socket]] | None = None, **options: Any
+    listeners: list[list[socket.socket]] | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
+    **options: Any,
 ) -> AsyncIterator[Two]:
     two = Two()
-    with trio.fail_after(PATIENCE_SECONDS):
+    with trio.fail_after(patience_seconds):
         async with trio.open_nursery() as nursery:
             for process in range(2):
                 server = Running([], trio.Event(), Counters())
