@@ -15,11 +15,11 @@ import httpx
 
 from qserver.client.requests import checked_url
 
-_SECONDS: Final = re.compile(r"^process_cpu_seconds_total (\S+)$", re.MULTILINE)
+_SECONDS: Final = re.compile(r"^process_cpu_seconds_total(?:{.*})? (\S+)$", re.MULTILINE)
 
 ServerClock = Callable[[], Awaitable[float | None]]
-"""Tells the CPU time that the server has used since its start. It is unknown (None) to a key that
-may not see the server's metrics, and where there are none."""
+"""Tells the CPU time that all processes of the server have used since their start. It is unknown
+(None) to a key that may not see the server's metrics, and where there are none."""
 
 
 @asynccontextmanager
@@ -29,9 +29,9 @@ async def server_clock(url: str, key: str) -> AsyncIterator[ServerClock]:
 
         async def cpu_seconds() -> float | None:
             try:
-                found = _SECONDS.search((await http.get(page)).text)
+                found = _SECONDS.findall((await http.get(page)).text)
             except httpx.HTTPError:
                 return None
-            return float(found.group(1)) if found else None
+            return sum(map(float, found)) if found else None
 
         yield cpu_seconds
