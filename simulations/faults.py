@@ -48,6 +48,8 @@ class Profile:
     """Whether all that may be done where it is asked for is done there, whatever the seed says."""
     holds: bool = False
     """Whether snapshots are held open across checkpoints, see `holding`."""
+    follows: bool = False
+    """Whether another process follows the database, see `following`."""
     past: int = 0
     """How many versions a family of branches has when its clients begin, each with a checkpoint."""
     steps: int = 14
@@ -107,6 +109,7 @@ def make_profile(name: str, seed: int) -> Profile:
         cache_bytes=chance.choice((1 << 30, 1 << 30, 100_000, 2_000)),
         history=chance.choice((0.0, 0.0, 0.5, 1e9)),
         holds=Random(f"holds {name} {seed}").random() < 0.4,
+        follows=Random(f"follows {name} {seed}").random() < 0.2,
     )
     if name == "calm":
         return shape

@@ -149,8 +149,8 @@ def disk_problems(disk: Disk, horizon: float = inf) -> list[str]:
     return problems
 
 
-def leftovers(statistics: DatabaseStatistics) -> list[str]:
-    """Return what a database at rest must not have."""
+def leftovers(statistics: DatabaseStatistics, streams: int = 0) -> list[str]:
+    """Return what a database at rest must not have; it has so many streams to followers."""
     generation = statistics.generation
     if generation is None:
         return [f"the database is {statistics.state}"]
@@ -159,7 +159,7 @@ def leftovers(statistics: DatabaseStatistics) -> list[str]:
         problems.append(f"{statistics.watches.watches} live queries were never closed")
     if generation.unanswered:
         problems.append(f"{generation.unanswered} commits were never answered")
-    if generation.versions.waiting:
+    if generation.versions.waiting > streams:
         problems.append(f"{generation.versions.waiting} still wait for what is durable")
     for shard in generation.shards:
         if shard.undecided:

@@ -38,6 +38,7 @@ from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 from simulations.checkers.kept_history import KeptHistory
 from simulations.disk import Disk, DiskHandle
+from simulations.following import SimulatedFollower
 from simulations.history import History, Operation, Status
 from simulations.holding import hold_snapshots
 from simulations.inspection import (
@@ -93,10 +94,15 @@ class Service:
         self._newest_front: Front | None = None
         self._up = trio.Event()
         self._recovered = trio.Event()
+        self._follower: SimulatedFollower | None = None
+        if world.profile.follows:
+            self._follower = SimulatedFollower(world, disk, lambda: self._database, self.problems)
 
     async def run(self) -> None:
         """Run processes, one after the other; each until it crashes, or another takes over."""
         async with trio.open_nursery() as processes:
+            if self._follower is not None:
+                processes.start_soon(self._follower.run)
             while True:
                 self._handle = self.disk.connect()
                 database = self._new_database(self._handle)
@@ -224,11 +230,13 @@ class Service:
     def _left_over(self) -> list[str]:
         assert self._database is not None and self._front is not None
         left = [
-            *leftovers(self._database.statistics()),
+            *leftovers(self._database.statistics(), streams=self._follower is not None),
             *waiting_problems(self._database),
             *range_problems(self._database),
             *self._front.leftovers(),
         ]
+        if self._follower is not None:
+            left += self._follower.problems_at_rest(self._database)
         if self._requests:
             left.append(f"{len(self._requests)} requests have not ended")
         return left
@@ -288,6 +296,8 @@ class Service:
         if self._up.is_set():  # else a client may wait already for the next process
             self._up = trio.Event()
         self._process.cancel()
+        if self._follower is not None:
+            self._follower.cut()
         for request in list(self._requests.values()):
             request.cancel()
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from qserver import limits
 from qserver.durability import check_snapshot, loading, recovery
-from qserver.engine import catch_up, checkpointer, coordinator, feed
+from qserver.engine import catch_up, checkpointer, coordinator, feed, follower, following
 from qserver.storage import btree, ranges, snapshot
 from qserver.web.streaming import feed as web_feed
 
@@ -120,6 +120,9 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (coordinator, "WORK_BEFORE_YIELDING", sizes.work_at_once),
         (feed, "FEED_VERSIONS_MAX", sizes.feed_versions),
         (catch_up, "RECORDS_AT_ONCE", min(read_at_once, catch_up.RECORDS_AT_ONCE)),
+        (following, "RECORDS_AT_ONCE", min(read_at_once, following.RECORDS_AT_ONCE)),
+        (following, "PAGES_BYTES", 300 if few else following.PAGES_BYTES),
+        (follower, "RECORD_BYTES_LONG", 100 if few else recovery.RECORD_BYTES_LONG),
         (web_feed, "ANSWER_PART_BYTES", 300 if few else limits.ANSWER_PART_BYTES),
         (feed, "RUN_VERSIONS", 3 if few else feed.RUN_VERSIONS),
     )

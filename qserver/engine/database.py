@@ -293,7 +293,9 @@ class Database:
     async def _snapshot(self, version: int) -> Snapshot:
         """Return the newest durable snapshot; wait while it is unknown or older than `version`."""
         while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
-            if snapshot is None or self._generation is None:
+            is_known = snapshot is not None
+            del snapshot  # or its pages could not be forgotten while this waits
+            if not is_known or self._generation is None:
                 await self._wait_for_change()
             else:
                 with suppress(EngineRestarted):

@@ -127,27 +127,31 @@ class FollowedDatabase:
 
         Raises DoesNotFollow, and what the stream raises.
         """
-        log = MemoryLog()
+        log, pages = MemoryLog(), 0
         async with aclosing(messages):
             async for message in messages:
                 async with self._applying:
                     if message[0] == "pages":
                         await log.save_pages(message[1])
+                        pages += len(message[1])
                     elif message[0] == "base":
                         await log.save_checkpoint(message[1], message[2])
-                        await self._begin(log, message[1])
-                        log = MemoryLog()
+                        await self._begin(log, message[1], pages)
+                        log, pages = MemoryLog(), 0
                     else:
                         for record in message[1]:
                             await self._apply(record)
                             await trio.lowlevel.checkpoint()
 
-    async def _begin(self, log: MemoryLog, version: int) -> None:
-        """Begin anew with a base."""
+    async def _begin(self, log: MemoryLog, version: int, pages: int) -> None:
+        """Begin anew with a base, for which so many pages came."""
         if self.version is not None and version < self.version:
             raise DoesNotFollow(f"version {version} is older than {self.version}")
         report = self._world.report
         recovered = await recover(log, self._shards, LoggedPages(log, self.page_cache, report))
+        if recovered.saved.count != pages:
+            self.page_cache.close(recovered.saved.store)
+            raise DoesNotFollow(f"a base has {recovered.saved.count} pages, and {pages} came")
         versions = Versions(recovered.snapshot, self._world.now)
         self._check_open()
         if self._checkpointer is not None:
@@ -202,6 +206,7 @@ class FollowedDatabase:
 
     async def _snapshot(self, version: int) -> Snapshot:
         while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
+            del snapshot  # or its pages could not be forgotten while this waits
             self._check_open()
             await self._changed.wait()
         return snapshot

@@ -16,6 +16,7 @@ from simulations.mutants import (
     checkpoints,
     failing_work,
     feeds,
+    followers,
     footprints,
     guarded,
     leases,
@@ -86,4 +87,5 @@ MUTANTS: Final = (
     *steps.MUTANTS,
     *guarded.MUTANTS,
     *leases.MUTANTS,
+    *followers.MUTANTS,
 )

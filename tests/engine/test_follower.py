@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
+from random import Random
+from weakref import ref
 
 import pytest
 import trio
@@ -18,6 +21,7 @@ from qserver.durability.recovery import recover
 from qserver.engine.follower import DoesNotFollow, FollowedDatabase
 from qserver.engine.following import Message, records_after
 from qserver.engine.snapshot_base import SnapshotBase
+from qserver.engine.world import OrdinaryWorld
 from qserver.errors import (
     DatabaseUnavailable,
     HistoryTooOld,
@@ -207,6 +211,16 @@ async def test_a_gap_a_repeat_and_records_before_a_base_are_refused() -> None:
         assert followed.version == 4
 
 
+async def test_a_base_that_lacks_pages_is_refused() -> None:
+    async with opened(counters=500) as database, following() as followed:
+        base = SnapshotBase(newest(database))
+        pages = list(base.pages())
+        for some in (pages[1:], [*pages, pages[0]]):
+            with pytest.raises(DoesNotFollow, match=f"{len(pages)} pages, and {len(some)} came"):
+                await followed.follow(given(("pages", some), ("base", 1, base.record())))
+        assert followed.snapshots.take() is None
+
+
 async def test_an_older_base_is_refused_and_a_newer_one_replaces_everything() -> None:
     async with opened(counters=5, policy=NEVER) as database, following() as followed:
         old = SnapshotBase(newest(database))
@@ -255,6 +269,27 @@ async def test_readers_wait_for_a_version_until_their_deadline(autojump_clock: M
                 await followed.snapshot_at(as_of)
         with pytest.raises(QueryCanceled):
             await followed.snapshot_at(3, trio.current_time() + 1)
+
+
+async def test_who_waits_for_a_version_keeps_no_pages() -> None:
+    world = OrdinaryWorld(lambda: 1000.0, Random(0), lambda text, error: None)  # keeps nothing
+    async with opened(world=world, counters=5) as database, following(policy=ALWAYS) as followed:
+        await catch_up(followed, database)
+        async with trio.open_nursery() as nursery:
+            for each in (database, followed):
+                lease = newest(each).lease
+                assert lease is not None
+                held = ref(lease)
+                del lease
+                nursery.start_soon(partial(each.wait_durable_snapshot, version=3))
+                await wait_all_tasks_blocked()
+                await database.checkpoint()  # the newest snapshot has another lease from here on
+                await database.transact(counters.increment(1))
+                await catch_up(followed, database)
+                await wait_all_tasks_blocked()
+                assert held() is None
+            await database.transact(counters.increment(1))
+            await catch_up(followed, database)
 
 
 async def test_a_follower_that_is_closed_shows_nothing_and_lets_waiters_go() -> None:

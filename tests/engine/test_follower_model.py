@@ -147,6 +147,7 @@ class Machine:
         await self.start()
 
     async def do_hold(self, _: None) -> None:
+        self.log.release()  # what is under way now ends, and what comes next is held
         self.log.hold()
 
     async def do_release(self, _: None) -> None:
@@ -177,15 +178,16 @@ class Machine:
 
 def run_program(events: list[tuple[str, Any]], is_saved: bool) -> None:
     async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            machine = Machine(nursery, is_saved)
-            await machine.start()
-            nursery.start_soon(machine.followed.run)
-            nursery.start_soon(machine.watch)
-            for what, how in events:
-                await machine.do(what, how)
-            await machine.end()
-            nursery.cancel_scope.cancel()
+        with trio.fail_after(1e6):  # this is how a deadlock shows
+            async with trio.open_nursery() as nursery:
+                machine = Machine(nursery, is_saved)
+                await machine.start()
+                nursery.start_soon(machine.followed.run)
+                nursery.start_soon(machine.watch)
+                for what, how in events:
+                    await machine.do(what, how)
+                await machine.end()
+                nursery.cancel_scope.cancel()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
 
