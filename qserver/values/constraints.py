@@ -6,9 +6,10 @@ so that a definition in the log outlives every release of the compiler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from qserver.values.plain import PlainFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignKey:
+class ForeignKey(PlainFields):
     """`FOREIGN KEY (columns) REFERENCES table (referenced)`, all by name.
 
     Actions: "no action", "restrict", "cascade", "set null", "set default". `match`: "simple"
@@ -51,28 +52,3 @@ class ForeignKey:
     on_update: str = "no action"
     match: str = "simple"
     on_delete_columns: tuple[str, ...] = ()
-
-    def to_plain(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "columns": list(self.columns),
-            "table": self.table,
-            "referenced": list(self.referenced),
-            "on_delete": self.on_delete,
-            "on_update": self.on_update,
-            "match": self.match,
-            "on_delete_columns": list(self.on_delete_columns),
-        }
-
-    @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> ForeignKey:
-        return ForeignKey(
-            plain["name"],
-            tuple(plain["columns"]),
-            plain["table"],
-            tuple(plain["referenced"]),
-            plain["on_delete"],
-            plain["on_update"],
-            plain["match"],
-            tuple(plain.get("on_delete_columns", ())),
-        )

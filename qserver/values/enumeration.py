@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
-from qserver.values.identifiers import PUBLIC, catalog_key, qualified
+from qserver.values.identifiers import PUBLIC, Named, qualified
 
 LABEL_BYTES_MAX: Final = 63
 
@@ -53,16 +53,12 @@ class Label(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Enumeration:
+class Enumeration(Named):
     """An ENUM type: its name, its labels in order, and its schema."""
 
     name: str
     labels: tuple[Label, ...]
     schema: str = PUBLIC
-
-    @property
-    def key(self) -> str:
-        return catalog_key(self.schema, self.name)
 
     def __str__(self) -> str:
         return qualified(self.schema, self.name)

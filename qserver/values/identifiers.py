@@ -16,6 +16,25 @@ def catalog_key(schema: str, name: str) -> str:
     return name if schema == PUBLIC else f"{schema}\0{name}"
 
 
+class Named:
+    """What has a name in a schema."""
+
+    __slots__ = ()
+
+    name: str
+    schema: str
+
+    @property
+    def key(self) -> str:
+        """Its key in the catalog."""
+        return catalog_key(self.schema, self.name)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names that a statement may use for it."""
+        return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
+
+
 def name_of_key(key: str) -> str:
     """The name that a key stands for: after its schema and a dot; of a schema, its own.
 

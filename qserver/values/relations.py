@@ -12,18 +12,23 @@ every table is also a type. All are frozen values with a plain form for the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from qserver.values.enumeration import Enumeration
-from qserver.values.identifiers import PUBLIC, catalog_key
+from qserver.values.identifiers import PUBLIC, Named, catalog_key
+from qserver.values.plain import PlainFields, each_by
 from qserver.values.schema import Table, check_name
 from qserver.values.types import BIGINT, SqlType
 
 
+def _named_type(plain: Any) -> tuple[str, SqlType]:
+    name, sql_type = plain
+    return name, SqlType.from_plain(sql_type)
+
+
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Named, PlainFields):
     """A SQL view: `text` is its query, which each use binds again.
 
     `columns` are its names and types at its creation. `output` are the names that the query itself
@@ -46,44 +51,11 @@ class View:
     def __post_init__(self) -> None:
         check_name(self.name)
 
-    @property
-    def key(self) -> str:
-        return catalog_key(self.schema, self.name)
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
-
-    def to_plain(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "columns": [[name, sql_type.to_plain()] for name, sql_type in self.columns],
-            "output": list(self.output),
-            "text": self.text,
-            "uses": list(self.uses),
-            "comments": [list(pair) for pair in self.comments],
-            "schema": self.schema,
-            "check_option": self.check_option,
-            "defaults": [list(each) for each in self.defaults],
-        }
-
-    @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> View:
-        return View(
-            plain["name"],
-            tuple((name, SqlType.from_plain(sql_type)) for name, sql_type in plain["columns"]),
-            tuple(plain["output"]),
-            plain["text"],
-            tuple(plain["uses"]),
-            tuple((what, text) for what, text in plain["comments"]),
-            plain["schema"],
-            plain.get("check_option", ""),  # an old log lacks the option
-            tuple((name, text, sequence) for name, text, sequence in plain.get("defaults", ())),
-        )
+    READERS: ClassVar = {"columns": each_by(_named_type)}
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Named, PlainFields):
     """How a sequence counts. Its current value is not part of it: that is the sequence's state.
 
     `id` never changes; `state` identifies the sequence's state, and changes when a statement
@@ -112,45 +84,7 @@ class Sequence:
             object.__setattr__(self, "state", self.id)
         assert self.increment != 0 and self.minimum <= self.start <= self.maximum
 
-    @property
-    def key(self) -> str:
-        return catalog_key(self.schema, self.name)
-
-    def to_plain(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "start": self.start,
-            "increment": self.increment,
-            "minimum": self.minimum,
-            "maximum": self.maximum,
-            "cycle": self.cycle,
-            "cache": self.cache,
-            "type": self.type.to_plain(),
-            "owner": None if self.owner is None else list(self.owner),
-            "comments": [list(pair) for pair in self.comments],
-            "schema": self.schema,
-            "state": self.state,
-        }
-
-    @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Sequence:
-        owner = plain["owner"]
-        return Sequence(
-            plain["id"],
-            plain["name"],
-            plain["start"],
-            plain["increment"],
-            plain["minimum"],
-            plain["maximum"],
-            plain["cycle"],
-            plain["cache"],
-            SqlType.from_plain(plain["type"]),
-            None if owner is None else (owner[0], owner[1]),
-            tuple((what, text) for what, text in plain["comments"]),
-            plain["schema"],
-            plain.get("state", 0),
-        )
+    READERS: ClassVar = {"type": SqlType.from_plain}
 
 
 @dataclass(frozen=True, slots=True)

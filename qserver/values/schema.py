@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from qserver.errors import (
     DatatypeMismatch,
@@ -38,8 +38,9 @@ from qserver.errors import (
 from qserver.limits import COLUMNS_MAX, IDENTIFIER_BYTES_MAX, INDEX_COLUMNS_MAX
 from qserver.values.admission import Admitter, admitter
 from qserver.values.constraints import Check, ForeignKey
-from qserver.values.identifiers import PUBLIC, catalog_key
+from qserver.values.identifiers import PUBLIC, Named
 from qserver.values.keys import Key, KeyFunction, KeysFunction, Row, make_key, make_keys
+from qserver.values.plain import PlainFields, each_by
 from qserver.values.text_output import shown
 from qserver.values.types import BIGINT, CAREFUL_KINDS, PLAIN_KINDS, SqlType, type_of_value
 
@@ -49,7 +50,7 @@ EntryFunction = Callable[[Row], tuple[Key, Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(PlainFields):
     """A column; a hidden one is stored, but no statement can name it.
 
     `default` and `generated` are source texts of expressions; a generated column is computed from
@@ -69,32 +70,15 @@ class Column:
     def __post_init__(self) -> None:
         check_name(self.name)
 
+    READERS: ClassVar = {"type": SqlType.from_plain}
+
     def to_plain(self) -> dict[str, Any]:
-        plain = {
-            "name": self.name,
-            "type": self.type.to_plain(),
-            "nullable": self.nullable,
-            "hidden": self.hidden,
-        }
-        rare = {name: getattr(self, name) for name in _RARE_IN_COLUMNS}
-        return plain | {name: value for name, value in rare.items() if value is not None}
-
-    @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Column:
-        return Column(
-            plain["name"],
-            SqlType.from_plain(plain["type"]),
-            plain["nullable"],
-            plain["hidden"],
-            *map(plain.get, _RARE_IN_COLUMNS),
-        )
-
-
-_RARE_IN_COLUMNS = ("default", "generated", "identity", "sequence")
+        plain = PlainFields.to_plain(self)
+        return {name: value for name, value in plain.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class Index(PlainFields):
     """An index over the columns at some positions of its table.
 
     `constraint`: it enforces a UNIQUE constraint of the same name. `nulls_distinct`: NULL is no
@@ -120,32 +104,9 @@ class Index:
         ):  # one form of "all ascending", so that equal indexes compare equal
             object.__setattr__(self, "descending", ())
 
-    def to_plain(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "columns": list(self.columns),
-            "unique": self.unique,
-            "descending": list(self.descending),
-            "constraint": self.constraint,
-            "nulls_distinct": self.nulls_distinct,
-        }
-
-    @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Index:
-        return Index(
-            plain["id"],
-            plain["name"],
-            tuple(plain["columns"]),
-            plain["unique"],
-            tuple(plain["descending"]),
-            plain["constraint"],
-            plain["nulls_distinct"],
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(Named, PlainFields):
     """A table; equal to another if the definitions are equal.
 
     `primary_key_name` is the constraint's name, which stays when the table is renamed; empty if the
@@ -165,6 +126,13 @@ class Table:
     comments: tuple[tuple[str, str], ...] = ()
     referenced_by: tuple[str, ...] = ()
     schema: str = PUBLIC
+
+    READERS: ClassVar = {
+        "columns": each_by(Column.from_plain),
+        "indexes": each_by(Index.from_plain),
+        "checks": each_by(Check.from_plain),
+        "foreign_keys": each_by(ForeignKey.from_plain),
+    }
 
     key_of: KeyFunction = field(init=False, compare=False, repr=False)
     keys_of: KeysFunction = field(init=False, compare=False, repr=False)
@@ -197,16 +165,6 @@ class Table:
     def is_plain(self) -> bool:
         """Do its rows hold only values that are stored just as they are? See `encoding`."""
         return all(column.type.kind in PLAIN_KINDS for column in self.columns)
-
-    @property
-    def key(self) -> str:
-        """The table's key in the catalog."""
-        return catalog_key(self.schema, self.name)
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """The names that a statement may use for it."""
-        return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
 
     @property
     def has_row_id(self) -> bool:
@@ -313,38 +271,6 @@ class Table:
                 names.append(column.generated or column.name if column.hidden else column.name)
                 texts.append("null" if row[at] is None else shown(row[at], column.type))
         return f"({', '.join(names)})=({', '.join(texts)})"
-
-    def to_plain(self) -> dict[str, Any]:
-        """A structure of lists, dicts, texts and numbers, for `from_plain`."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "columns": [column.to_plain() for column in self.columns],
-            "primary_key": list(self.primary_key),
-            "indexes": [index.to_plain() for index in self.indexes],
-            "checks": [check.to_plain() for check in self.checks],
-            "foreign_keys": [foreign_key.to_plain() for foreign_key in self.foreign_keys],
-            "primary_key_name": self.primary_key_name,
-            "comments": [list(pair) for pair in self.comments],
-            "referenced_by": list(self.referenced_by),
-            "schema": self.schema,
-        }
-
-    @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Table:
-        return Table(
-            plain["id"],
-            plain["name"],
-            tuple(map(Column.from_plain, plain["columns"])),
-            tuple(plain["primary_key"]),
-            tuple(map(Index.from_plain, plain["indexes"])),
-            tuple(map(Check.from_plain, plain["checks"])),
-            tuple(map(ForeignKey.from_plain, plain["foreign_keys"])),
-            plain["primary_key_name"],
-            tuple((what, text) for what, text in plain["comments"]),
-            tuple(plain["referenced_by"]),
-            plain["schema"],
-        )
 
 
 def define_table(
