@@ -21,7 +21,7 @@ from qserver.sql.ast import (
     TableRef,
     Update,
 )
-from qserver.sql.ast_builder.expressions import Children, indirect, parts
+from qserver.sql.ast_builder.expressions import Children, as_list, as_tuple, indirect, parts
 from qserver.sql.ast_builder.queries import With
 from qserver.sql.terminals import Terminal
 
@@ -31,6 +31,9 @@ _DEFAULT_VALUES = "default values"
 
 class Changes:
     """Methods for the rules under "changing data"."""
+
+    insert_columns = as_list
+    do_update = assignments = as_tuple
 
     def insert(self, children: Children) -> Insert:
         with_clause, word, table, columns, overriding, source, on_conflict, returning = children
@@ -51,9 +54,6 @@ class Changes:
     def insert_target(self, children: Children) -> TableRef:
         name, alias = children
         return TableRef(parts(name), _value(alias), position=name[0].start)
-
-    def insert_columns(self, children: Children) -> list[ColumnTarget]:
-        return children
 
     def insert_default(self, children: Children) -> str:
         return _DEFAULT_VALUES
@@ -82,9 +82,6 @@ class Changes:
 
     def do_nothing(self, children: Children) -> tuple[tuple[()], None]:
         return (), None
-
-    def do_update(self, children: Children) -> tuple[Any, ...]:
-        return tuple(children)
 
     def conflict_target(self, children: Children) -> tuple[Any, ...]:
         items, where = children
@@ -119,9 +116,6 @@ class Changes:
         )
 
     changed_table = insert_target
-
-    def assignments(self, children: Children) -> tuple[Assignment, ...]:
-        return tuple(children)
 
     def assignment(self, children: Children) -> Assignment:
         (column, target, start), expression = children

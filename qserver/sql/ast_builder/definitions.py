@@ -27,9 +27,10 @@ from qserver.sql.ast import (
     Truncate,
     TypeName,
 )
-from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, as_list, as_tuple, parts
 from qserver.sql.ast_builder.places import leftmost, text_between, unexpected
 from qserver.sql.terminals import Source, Terminal
+from qserver.values.identifiers import quoted
 
 Option = tuple[str, Expression | None]
 _WITHOUT_NUMBER = frozenset({"restart", "cycle"})
@@ -38,6 +39,9 @@ _WITH_NO = frozenset({"minvalue", "maxvalue", "cycle"})
 
 class Definitions:
     """Methods for the rules under "CREATE" and "DROP, TRUNCATE, ALTER, COMMENT"."""
+
+    index_items = as_list
+    sequence_options = enum_labels = as_tuple
 
     # --- CREATE INDEX -----------------------------------------------------------------------------
 
@@ -67,9 +71,6 @@ class Definitions:
     def where_text(self, children: Children) -> tuple[Expression, str]:
         word, condition = children
         return condition, text_between(word.end, word)
-
-    def index_items(self, children: Children) -> list[IndexItem]:
-        return children
 
     def index_item(self, children: Children) -> IndexItem:
         (expression, text), collation, operator_class, direction, nulls_first = children
@@ -139,9 +140,6 @@ class Definitions:
             position=word.start,
         )
 
-    def sequence_options(self, children: Children) -> tuple[Option, ...]:
-        return tuple(children)
-
     def sequence_option(self, children: Children) -> Option:
         word, sign, number = children
         literal = number.value
@@ -174,9 +172,6 @@ class Definitions:
     def create_enum(self, children: Children) -> CreateEnum:
         word, name, labels = children
         return CreateEnum(parts(name), labels or (), position=word.start)
-
-    def enum_labels(self, children: Children) -> tuple[Literal, ...]:
-        return tuple(children)
 
     def create_schema(self, children: Children) -> CreateSchema:
         word, if_not_exists, name = children
@@ -243,14 +238,14 @@ def _with_text(item: IndexItem, source: Source) -> IndexItem:
 
 
 def _recursive_view(
-    name: list[Terminal], columns: tuple[str, ...] | None, query: Query, text: str
+    parts_of_name: list[Terminal], columns: tuple[str, ...] | None, query: Query, text: str
 ) -> tuple[Query, str]:
     """Rewrite CREATE RECURSIVE VIEW v (a) AS q to AS WITH RECURSIVE v (a) AS (q) SELECT …"""
     if not columns:
-        raise unexpected(name[-1])
+        raise unexpected(parts_of_name[-1])
     place = query.position
-    view = name[-1].value
-    listed = ", ".join([_quoted(column) for column in columns])
+    view = parts_of_name[-1].value
+    listed = ", ".join([quoted(column) for column in columns])
     table = CommonTable(view, columns, query, position=place)
     body = Select(
         (Target(Star(position=place), position=place),),
@@ -258,9 +253,5 @@ def _recursive_view(
         position=place,
     )
     outer = Query(body, common_tables=(table,), recursive=True, position=place)
-    quoted = _quoted(view)
-    return outer, f"WITH RECURSIVE {quoted} ({listed}) AS ({text}) SELECT * FROM {quoted}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    name = quoted(view)
+    return outer, f"WITH RECURSIVE {name} ({listed}) AS ({text}) SELECT * FROM {name}"

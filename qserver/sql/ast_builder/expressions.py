@@ -55,8 +55,19 @@ def parts(terminals: list[Terminal]) -> tuple[str, ...]:
     return tuple([terminal.value for terminal in terminals])
 
 
+def as_list(builder: object, children: Children) -> list[Any]:
+    """The method of a rule that is a list of its parts."""
+    return children
+
+
+def as_tuple(builder: object, children: Children) -> tuple[Any, ...]:
+    return tuple(children)
+
+
 class Expressions:
     """Methods for the rules under "names" and "expressions"."""
+
+    expressions = as_tuple
 
     # --- names ------------------------------------------------------------------------------------
 
@@ -81,9 +92,6 @@ class Expressions:
         return tree
 
     restricted = group = expression
-
-    def expressions(self, children: Children) -> tuple[Expression, ...]:
-        return tuple(children)
 
     def scalar_query(self, children: Children) -> ScalarQuery:
         made = operand(children[0])

@@ -16,7 +16,7 @@ from qserver.sql.ast import (
     Window,
     Word,
 )
-from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, as_list, parts
 from qserver.sql.ast_builder.precedence import operand
 from qserver.sql.terminals import Terminal
 
@@ -41,8 +41,7 @@ def number(digits: str, position: int) -> Cast:
 class Functions:
     """Methods for the rules under "functions"."""
 
-    def arguments(self, children: Children) -> list[Any]:
-        return children
+    arguments = as_list
 
     def named_argument(self, children: Children) -> NamedArgument:
         name, _, value = children

@@ -22,7 +22,7 @@ from qserver.sql.ast import (
     Target,
     Values,
 )
-from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, as_list, as_tuple, parts
 from qserver.sql.ast_builder.functions import number
 from qserver.sql.ast_builder.places import leftmost
 from qserver.sql.ast_builder.select_into import Into, SelectInto
@@ -50,6 +50,9 @@ class With:
 
 class Queries:
     """Methods for the rules under "queries"."""
+
+    tail = as_list
+    targets = value_row = order_by = as_tuple
 
     def bare_query(self, children: Children) -> Query:
         body, tail = children
@@ -90,9 +93,6 @@ class Queries:
     def distinct(self, children: Children) -> tuple[Expression, ...]:
         return () if len(children) == 1 else children[1]
 
-    def targets(self, children: Children) -> tuple[Target, ...]:
-        return tuple(children)
-
     def target(self, children: Children) -> Target:
         expression, alias = children if len(children) == 2 else (children[0], None)
         if isinstance(expression, Terminal):
@@ -116,9 +116,6 @@ class Queries:
             return Values(tuple(rows), True, repeated.value, position=word.start)
         return Values(tuple(rows), position=word.start)
 
-    def value_row(self, children: Children) -> tuple[Expression, ...]:
-        return tuple(children)
-
     def table(self, children: Children) -> Select:
         word, name = children
         star = Target(Star(position=word.start), position=word.start)
@@ -126,12 +123,6 @@ class Queries:
         return Select((star,), (source,), position=word.start)
 
     # --- ORDER BY and the limits ------------------------------------------------------------------
-
-    def tail(self, children: Children) -> list[Any]:
-        return children
-
-    def order_by(self, children: Children) -> tuple[OrderItem, ...]:
-        return tuple(children)
 
     def order_item(self, children: Children) -> OrderItem:
         expression, direction, nulls_first = children

@@ -10,7 +10,6 @@ from qserver.sql.ast import (
     Call,
     Expression,
     Frame,
-    FromItem,
     FunctionRef,
     GroupingSets,
     Join,
@@ -24,7 +23,7 @@ from qserver.sql.ast import (
     Values,
     Window,
 )
-from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, as_list, as_tuple, parts
 from qserver.sql.terminals import Terminal
 
 Bound = tuple[str, Expression | None]
@@ -35,8 +34,8 @@ _NO_ALIAS: Alias = (None, ())
 class Sources:
     """Methods for the rules under "FROM" and "GROUP BY and windows"."""
 
-    def from_(self, children: Children) -> tuple[FromItem, ...]:
-        return tuple(children)
+    columns_of_record = as_list
+    from_ = rows_of_functions = windows = as_tuple
 
     # --- joins ------------------------------------------------------------------------------------
 
@@ -136,18 +135,12 @@ class Sources:
             return self.function_reference([None, first.call, ordinality, given])
         return RowsFrom(functions, alias, columns, ordinality is not None, position=word.start)
 
-    def rows_of_functions(self, children: Children) -> tuple[FunctionRef, ...]:
-        return tuple(children)
-
     def rows_of_function(self, children: Children) -> FunctionRef:
         call, columns = children
         names = [] if columns is None else [each[0] for each in columns]
         types = [] if columns is None else [each[1] for each in columns]
         whole = [None, call, None, (None, tuple(names), tuple(types)) if names else None]
         return self.function_reference(whole)
-
-    def columns_of_record(self, children: Children) -> Children:
-        return children
 
     def alias(self, children: Children) -> Alias:
         name, columns = children
@@ -194,9 +187,6 @@ class Sources:
         return GroupingSets("sets", tuple(map(_group, items)), position=word.start)
 
     # --- windows ----------------------------------------------------------------------------------
-
-    def windows(self, children: Children) -> tuple[tuple[str, Window], ...]:
-        return tuple(children)
 
     def window_definition(self, children: Children) -> tuple[str, Window]:
         name, window = children

@@ -14,7 +14,7 @@ from qserver.sql.ast import (
     ForeignKey,
     TableLike,
 )
-from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, as_list, parts
 from qserver.sql.ast_builder.places import text_between, unexpected
 from qserver.sql.ast_builder.precedence import operand
 
@@ -30,6 +30,8 @@ _EXCLUSIVE = {
 
 class Tables:
     """Methods for the rules of CREATE TABLE and CREATE TABLE AS."""
+
+    table_elements = as_list
 
     def create_table(self, children: Children) -> CreateTable:
         word, temporary, if_not_exists, name, elements, *options = children
@@ -88,9 +90,6 @@ class Tables:
     def on_commit(self, children: Children) -> TableOptions:
         words = [word.value for word in children[1:]]
         return (("on commit", " ".join(words)),)
-
-    def table_elements(self, children: Children) -> list[Any]:
-        return children
 
     def table_like(self, children: Children) -> TableLike:
         word, name, *options = children

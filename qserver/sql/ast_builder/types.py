@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.sql.ast import Call, Cast, Literal, Operator, TypeName
-from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, as_tuple, parts
 from qserver.sql.ast_builder.places import unexpected
 from qserver.sql.terminals import Terminal
 
@@ -17,6 +17,8 @@ _LAST_FIELDS |= {"hour": ("minute", "second"), "minute": ("second",)}
 
 class Types:
     """Methods for the rules under "types"."""
+
+    modifiers = as_tuple
 
     def type(self, children: Children) -> TypeName:
         name, dimensions = children
@@ -59,9 +61,6 @@ class Types:
             raise unexpected(end)
         name = first.value if last is None else f"{first.value} to {last.value}"
         return name, arguments or ()
-
-    def modifiers(self, children: Children) -> tuple[Literal, ...]:
-        return tuple(children)
 
     def modifier(self, children: Children) -> Literal:
         sign, number = children
