@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from qserver.control.databases import Databases, OpenDatabase, OpenDatabaseStatistics
-from qserver.control.logs import Logs, MemoryLogs
-from qserver.control.plane import ControlPlane
-from qserver.control.rates import Allowance
-from qserver.control.records import (
-    SCOPES,
-    DatabaseFacts,
-    DatabaseRecord,
-    Grant,
-    KeyRecord,
-    Organization,
-    OrganizationOverview,
-    ResetReport,
-    SessionRecord,
+from qserver.control.databases import (
+    Databases as Databases,
+    OpenDatabase as OpenDatabase,
+    OpenDatabaseStatistics as OpenDatabaseStatistics,
 )
-from qserver.control.tiers import TIERS, Tier
-
-__all__ = [
-    "SCOPES",
-    "TIERS",
-    "Allowance",
-    "ControlPlane",
-    "DatabaseFacts",
-    "DatabaseRecord",
-    "Databases",
-    "Grant",
-    "KeyRecord",
-    "Logs",
-    "MemoryLogs",
-    "OpenDatabase",
-    "OpenDatabaseStatistics",
-    "Organization",
-    "OrganizationOverview",
-    "SessionRecord",
-    "Tier",
-    "ResetReport",
-]
+from qserver.control.logs import Logs as Logs, MemoryLogs as MemoryLogs
+from qserver.control.plane import ControlPlane as ControlPlane
+from qserver.control.rates import Allowance as Allowance
+from qserver.control.records import (
+    SCOPES as SCOPES,
+    DatabaseFacts as DatabaseFacts,
+    DatabaseRecord as DatabaseRecord,
+    Grant as Grant,
+    KeyRecord as KeyRecord,
+    Organization as Organization,
+    OrganizationOverview as OrganizationOverview,
+    ResetReport as ResetReport,
+    SessionRecord as SessionRecord,
+)
+from qserver.control.tiers import TIERS as TIERS, Tier as Tier

@@ -20,67 +20,36 @@ ASGI server.
 
 from __future__ import annotations
 
-from qserver.http1.addresses import network_of
+from qserver.http1.addresses import network_of as network_of
 from qserver.http1.application import (
-    PATH,
-    PENDING,
-    Answer,
-    Application,
-    Client,
-    Elsewhere,
-    Endpoint,
-    Hold,
-    IncomingBody,
-    Parts,
-    Request,
-    Respond,
-    Response,
-    Values,
-    Varying,
-    hold_anything,
-    request_id_of,
+    PATH as PATH,
+    PENDING as PENDING,
+    Answer as Answer,
+    Application as Application,
+    Client as Client,
+    Elsewhere as Elsewhere,
+    Endpoint as Endpoint,
+    Hold as Hold,
+    IncomingBody as IncomingBody,
+    Parts as Parts,
+    Request as Request,
+    Respond as Respond,
+    Response as Response,
+    Values as Values,
+    Varying as Varying,
+    hold_anything as hold_anything,
+    request_id_of as request_id_of,
 )
-from qserver.http1.counters import Counters, ServerStatistics
-from qserver.http1.errors import AnswerCut, BodyRefused, ClientGone, InvalidAnswer
-from qserver.http1.headers import Headers
-from qserver.http1.listening import bind_now, close_all
-from qserver.http1.moving import Adopt, Moved, Mover
-from qserver.http1.options import ServerOptions
-from qserver.http1.refusal import Refusal
-from qserver.http1.server import serve
-
-__all__ = [
-    "PATH",
-    "PENDING",
-    "Adopt",
-    "Answer",
-    "AnswerCut",
-    "Application",
-    "BodyRefused",
-    "Client",
-    "ClientGone",
-    "Counters",
-    "Elsewhere",
-    "Endpoint",
-    "Headers",
-    "Hold",
-    "IncomingBody",
-    "InvalidAnswer",
-    "Moved",
-    "Mover",
-    "Parts",
-    "Refusal",
-    "Request",
-    "Respond",
-    "Response",
-    "ServerOptions",
-    "ServerStatistics",
-    "Values",
-    "Varying",
-    "hold_anything",
-    "bind_now",
-    "close_all",
-    "network_of",
-    "request_id_of",
-    "serve",
-]
+from qserver.http1.counters import Counters as Counters, ServerStatistics as ServerStatistics
+from qserver.http1.errors import (
+    AnswerCut as AnswerCut,
+    BodyRefused as BodyRefused,
+    ClientGone as ClientGone,
+    InvalidAnswer as InvalidAnswer,
+)
+from qserver.http1.headers import Headers as Headers
+from qserver.http1.listening import bind_now as bind_now, close_all as close_all
+from qserver.http1.moving import Adopt as Adopt, Moved as Moved, Mover as Mover
+from qserver.http1.options import ServerOptions as ServerOptions
+from qserver.http1.refusal import Refusal as Refusal
+from qserver.http1.server import serve as serve

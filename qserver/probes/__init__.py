@@ -15,18 +15,7 @@ Nothing here knows HTTP.
 
 from __future__ import annotations
 
-from qserver.probes.catalogue import Catalogue, catalogue
-from qserver.probes.matrix import Capability, matrix, run_probe
-from qserver.probes.run import Probe, ProbeResult
-from qserver.probes.steps import Step
-
-__all__ = [
-    "Capability",
-    "Catalogue",
-    "Probe",
-    "ProbeResult",
-    "Step",
-    "catalogue",
-    "matrix",
-    "run_probe",
-]
+from qserver.probes.catalogue import Catalogue as Catalogue, catalogue as catalogue
+from qserver.probes.matrix import Capability as Capability, matrix as matrix, run_probe as run_probe
+from qserver.probes.run import Probe as Probe, ProbeResult as ProbeResult
+from qserver.probes.steps import Step as Step

@@ -34,59 +34,39 @@ then `ast`. Other rooms import what stands below, and nothing else.
 
 from __future__ import annotations
 
-from qserver.sql import ast
-from qserver.sql.binder import Literals
-from qserver.sql.ddl import DEFINITIONS, perform
-from qserver.sql.ddl.constraints import referenced_index
-from qserver.sql.ddl.port import DdlPort
-from qserver.sql.described import Described, describe, view_text
-from qserver.sql.execution import Rows
-from qserver.sql.explain import explain
-from qserver.sql.expressions import RunRefused
-from qserver.sql.live import check_live, explain_live, linear_scan
-from qserver.sql.optimizer import RULES, Rule
-from qserver.sql.parameter_steps import is_heavy, slots_in_steps
-from qserver.sql.parameters import Given, json_of, types_of
-from qserver.sql.parser import Parsed, load_grammar, parse, parse_expression
-from qserver.sql.plan import OutputColumn, Scan
-from qserver.sql.positions import locate
-from qserver.sql.prepare import CompiledPlan, only_reads, prepare, statement_inside
-from qserver.sql.step_budget import NotShort, StepBudget
-
-__all__ = [
-    "CompiledPlan",
-    "DEFINITIONS",
-    "Described",
-    "Given",
-    "Literals",
-    "NotShort",
-    "OutputColumn",
-    "Parsed",
-    "RULES",
-    "Rows",
-    "Rule",
-    "RunRefused",
-    "Scan",
-    "StepBudget",
-    "DdlPort",
-    "ast",
-    "check_live",
-    "describe",
-    "explain",
-    "explain_live",
-    "is_heavy",
-    "json_of",
-    "linear_scan",
-    "load_grammar",
-    "locate",
-    "only_reads",
-    "parse",
-    "parse_expression",
-    "perform",
-    "prepare",
-    "referenced_index",
-    "slots_in_steps",
-    "statement_inside",
-    "types_of",
-    "view_text",
-]
+from qserver.sql import ast as ast
+from qserver.sql.binder import Literals as Literals
+from qserver.sql.ddl import DEFINITIONS as DEFINITIONS, perform as perform
+from qserver.sql.ddl.constraints import referenced_index as referenced_index
+from qserver.sql.ddl.port import DdlPort as DdlPort
+from qserver.sql.described import (
+    Described as Described,
+    describe as describe,
+    view_text as view_text,
+)
+from qserver.sql.execution import Rows as Rows
+from qserver.sql.explain import explain as explain
+from qserver.sql.expressions import RunRefused as RunRefused
+from qserver.sql.live import (
+    check_live as check_live,
+    explain_live as explain_live,
+    linear_scan as linear_scan,
+)
+from qserver.sql.optimizer import RULES as RULES, Rule as Rule
+from qserver.sql.parameter_steps import is_heavy as is_heavy, slots_in_steps as slots_in_steps
+from qserver.sql.parameters import Given as Given, json_of as json_of, types_of as types_of
+from qserver.sql.parser import (
+    Parsed as Parsed,
+    load_grammar as load_grammar,
+    parse as parse,
+    parse_expression as parse_expression,
+)
+from qserver.sql.plan import OutputColumn as OutputColumn, Scan as Scan
+from qserver.sql.positions import locate as locate
+from qserver.sql.prepare import (
+    CompiledPlan as CompiledPlan,
+    only_reads as only_reads,
+    prepare as prepare,
+    statement_inside as statement_inside,
+)
+from qserver.sql.step_budget import NotShort as NotShort, StepBudget as StepBudget

@@ -9,8 +9,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from qserver.cluster.plain_values import packed, unpacked
 

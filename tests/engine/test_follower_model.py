@@ -11,8 +11,7 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 import trio
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from trio.testing import MockClock
 
 from qserver.engine.database import Database

@@ -13,9 +13,10 @@ from typing import Any, Self
 
 import trio
 
-from qserver.http1 import Answer as Answered
 from qserver.http1 import (
+    Answer as Answered,
     Application,
+    Client as Caller,
     Counters,
     Headers,
     IncomingBody,
@@ -26,7 +27,6 @@ from qserver.http1 import (
     Values,
     serve,
 )
-from qserver.http1 import Client as Caller
 
 PATIENCE_SECONDS = 240.0
 """A test that has not ended by then hangs."""

@@ -18,16 +18,10 @@ mean.
 
 from __future__ import annotations
 
-from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.expressions.literals import Literals, RepeatedLiteralPinned
-from qserver.sql.binder.names.type_names import bind_type
-from qserver.sql.binder.statements import Bound, bind
-
-__all__ = [
-    "Bound",
-    "Clause",
-    "Literals",
-    "RepeatedLiteralPinned",
-    "bind",
-    "bind_type",
-]
+from qserver.sql.binder.clauses import Clause as Clause
+from qserver.sql.binder.expressions.literals import (
+    Literals as Literals,
+    RepeatedLiteralPinned as RepeatedLiteralPinned,
+)
+from qserver.sql.binder.names.type_names import bind_type as bind_type
+from qserver.sql.binder.statements import Bound as Bound, bind as bind
