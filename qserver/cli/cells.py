@@ -57,10 +57,10 @@ def _escaped(found: re.Match[str]) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, str):
         return value
-    return str(value) if type(value) in (int, float) else _json(value)
+    return str(value) if type(value) in (int, float) else as_json(value)
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
@@ -120,6 +120,6 @@ _WRITERS: Final[dict[str, Writer]] = {
     "timestamp without time zone": _timestamp,
     "timestamptz": _timestamp_with_zone,
     "timestamp with time zone": _timestamp_with_zone,
-    "json": _json,
-    "jsonb": _json,
+    "json": as_json,
+    "jsonb": as_json,
 }

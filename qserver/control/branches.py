@@ -119,7 +119,7 @@ class Branches:
                 f"version {version} is not kept any more", hint="Name a newer version, or none."
             )
         handover = database.hand_over(newest, kept) if version == newest.version else None
-        async with self._databases.log(branch_id) as log:
+        async with self._databases.logs.open(branch_id) as log:
             await begin_branch(log, database.log, parent.id, kept, version)
         return version, handover
 

@@ -19,7 +19,6 @@ durable. Only for that are hosts shielded from cancellation.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -27,7 +26,6 @@ import trio
 
 from qserver.control.logs import Logs
 from qserver.control.shares import Share
-from qserver.durability.files import Disk
 from qserver.durability.handing_over import Handover
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
@@ -170,7 +168,7 @@ class Databases:
             raise ValueError("at least 2 databases can be open: one is the control plane's own")
         if not idle_seconds > 0:
             raise ValueError("a database is idle for more than 0 seconds before it is closed")
-        self._logs = logs
+        self.logs = logs
         self._world = world
         self._shards = shards
         self._idle_seconds = idle_seconds
@@ -250,7 +248,7 @@ class Databases:
         await self.close(database_id)
         self.troubles.pop(database_id, None)
         self._histories.pop(database_id, None)
-        await self._logs.remove(database_id)
+        await self.logs.remove(database_id)
 
     def history_of(self, database_id: str) -> float:
         """Return for how many seconds a database keeps older versions."""
@@ -261,27 +259,6 @@ class Databases:
         opened = self._open.get(database_id)
         if opened is not None:
             opened.database.keep_history(seconds)
-
-    def log(self, database_id: str) -> AbstractAsyncContextManager[Log]:
-        """Open the log of a database that is not ready, without the database."""
-        return self._logs.open(database_id)
-
-    def size_bytes(self, database_id: str) -> int:
-        return self._logs.size_bytes(database_id)
-
-    async def shrink(self, database_id: str) -> None:
-        await self._logs.shrink(database_id)
-
-    def disk(self) -> Disk | None:
-        return self._logs.disk()
-
-    @property
-    def reserved_bytes(self) -> int:
-        """Bytes of the disk that are kept for what removes rows."""
-        return self._logs.reserved_bytes
-
-    def hold_reserve(self, size: int) -> None:
-        self._logs.hold_reserve(size)
 
     def all_open(self) -> list[OpenDatabase]:
         return list(self._open.values())
@@ -294,7 +271,7 @@ class Databases:
                 opened.name,
                 opened.users,
                 0.0 if opened.users else now - opened.used_at,
-                self.size_bytes(opened.id),
+                self.logs.size_bytes(opened.id),
                 opened.quota.refused,
                 opened.database.statistics(),
                 opened.sql.statistics(),
@@ -360,7 +337,7 @@ class Databases:
                 await other.closed.wait()
             try:
                 with host.scope:
-                    async with self._logs.open(host.id) as log:
+                    async with self.logs.open(host.id) as log:
                         await self._live(host, log)
             except Exception as error:
                 host.trouble = self.troubles[host.id] = first_of(error)

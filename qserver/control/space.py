@@ -95,7 +95,7 @@ class Space:
         for opened in self._databases.all_open():
             if self._is_full(opened):
                 opened.database.save_soon()
-                await self._databases.shrink(opened.id)
+                await self._databases.logs.shrink(opened.id)
 
     async def _measure_others(self) -> None:
         """Measure files that other processes write, now and then."""
@@ -106,7 +106,7 @@ class Space:
             await self._measure_all(organization)
 
     def _measure_disk(self) -> None:
-        disk = self._databases.disk()
+        disk = self._databases.logs.disk()
         self.disk_free = None if disk is None else disk.free
         self._disk_full = None
         if disk is not None and not self._has_room(disk):
@@ -121,15 +121,15 @@ class Space:
 
         The reserve is given up when nothing else is left, and taken again when there is room.
         """
-        size, held = min(DISK_RESERVE_BYTES, disk.total // 16), self._databases.reserved_bytes
+        size, held = min(DISK_RESERVE_BYTES, disk.total // 16), self._databases.logs.reserved_bytes
         left = disk.free + held - size
         has_room = left >= min(DISK_FREE_BYTES_MIN, disk.total // 16)
         if not self._owners.is_leader:
             pass  # it has the reserve of all
         elif held and disk.free < size:
-            self._databases.hold_reserve(0)
+            self._databases.logs.hold_reserve(0)
         elif held < size and has_room:
-            self._databases.hold_reserve(size)
+            self._databases.logs.hold_reserve(size)
         return has_room
 
     def _is_full(self, opened: OpenDatabase) -> bool:
@@ -187,7 +187,7 @@ class Space:
             known.sizes.pop(database_id, None)
 
     def _measure(self, organization: Organization, database_id: str) -> None:
-        organization.sizes[database_id] = self._databases.size_bytes(database_id)
+        organization.sizes[database_id] = self._databases.logs.size_bytes(database_id)
 
     async def _owner_of(self, database_id: str) -> Organization | None:
         """Return the organization of a database; None for one of our own, or a deleted one."""

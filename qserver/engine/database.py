@@ -21,7 +21,7 @@ acknowledged commit. The outcomes of commits that were under way are reported la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -38,7 +38,7 @@ from qserver.durability.port import Log
 from qserver.durability.recovery import CheckpointOvertaken, Recovered, recover, recover_from
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.catch_up import LogCatchUp
-from qserver.engine.checkpointer import CheckpointPolicy
+from qserver.engine.checkpointer import Checkpointer, CheckpointPolicy
 from qserver.engine.feed import Feed
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
@@ -436,12 +436,7 @@ class Database:
 
     async def checkpoint(self) -> None:
         """Return when a checkpoint has everything durable now; raise LogFailed if that fails."""
-        while True:
-            generation = await self._alive()
-            try:
-                return await generation.checkpointer.save_now()
-            except EngineRestarted:
-                pass  # the next generation can do it
+        await self._by_checkpointer(Checkpointer.save_now)
 
     async def make_room_for_branch(self) -> None:
         """Save what no checkpoint has, if memory has no room for a second database with it.
@@ -469,10 +464,13 @@ class Database:
 
     async def stop_borrowing(self) -> None:
         """Return when no record of a parent is needed; raise LogFailed if that fails."""
+        await self._by_checkpointer(Checkpointer.stop_borrowing)
+
+    async def _by_checkpointer(self, work: Callable[[Checkpointer], Awaitable[None]]) -> None:
         while True:
             generation = await self._alive()
             try:
-                return await generation.checkpointer.stop_borrowing()
+                return await work(generation.checkpointer)
             except EngineRestarted:
                 pass  # the next generation can do it
 

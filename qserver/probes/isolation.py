@@ -10,8 +10,11 @@ would retry an ordinary request, and its client would never see the conflict.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
+from qserver.probes.open_transaction import OpenTransaction
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import SqlStep, changes, does, gives
 
@@ -35,6 +38,15 @@ def finally_(*rows: str) -> SqlStep:
     return gives("SELECT v FROM t ORDER BY id", *rows)
 
 
+@asynccontextmanager
+async def two_rows(run: Run, *rows: str) -> AsyncIterator[list[OpenTransaction]]:
+    """Make the table, begin two transactions, and check the rows when both have ended."""
+    await run.perform(*TWO_ROWS)
+    async with run.overlapping("T1", "T2") as both:
+        yield both
+    await run.perform(finally_(*rows))
+
+
 async def dirty_write(run: Run) -> None:
     await run.perform(*TWO_ROWS)
     async with run.overlapping("T1", "T2") as (first, second):
@@ -50,38 +62,32 @@ async def dirty_write(run: Run) -> None:
 
 
 async def aborted_read(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "10", "20") as (first, second):
         await first.perform(writes(1, 101))
         await second.perform(reads(1, 10))
         await first.roll_back()
         await second.perform(reads(1, 10))
         await second.commit()
-    await run.perform(finally_("10", "20"))
 
 
 async def intermediate_read(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "11", "20") as (first, second):
         await first.perform(writes(1, 101))
         await second.perform(reads(1, 10))
         await first.perform(writes(1, 11))
         await first.commit()
         await second.perform(reads(1, 10))
         await second.commit()
-    await run.perform(finally_("11", "20"))
 
 
 async def circular_information_flow(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "11", "20") as (first, second):
         await first.perform(writes(1, 11))
         await second.perform(writes(2, 22))
         await first.perform(reads(2, 20))
         await second.perform(reads(1, 10))
         await first.commit()
         await second.commit(code=CONFLICT)
-    await run.perform(finally_("11", "20"))
 
 
 async def observed_transaction_vanishes(run: Run) -> None:
@@ -99,48 +105,40 @@ async def observed_transaction_vanishes(run: Run) -> None:
 
 
 async def lost_update(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "11", "20") as (first, second):
         await first.perform(reads(1, 10))
         await second.perform(reads(1, 10))
         await first.perform(writes(1, 11))
         await second.perform(writes(1, 11))
         await first.commit()
         await second.commit(code=CONFLICT)
-    await run.perform(finally_("11", "20"))
 
 
 async def non_repeatable_read(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "12", "20") as (first, second):
         await first.perform(reads(1, 10))
         await second.perform(writes(1, 12))
         await second.commit()
         await first.perform(reads(1, 10))
         await first.commit()
-    await run.perform(finally_("12", "20"))
 
 
 async def read_skew(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "12", "18") as (first, second):
         await first.perform(reads(1, 10))
         await second.perform(writes(1, 12), writes(2, 18))
         await second.commit()
         await first.perform(reads(2, 20))
         await first.commit()
-    await run.perform(finally_("12", "18"))
 
 
 async def read_skew_with_write(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "12", "18") as (first, second):
         await first.perform(reads(1, 10))
         await second.perform(writes(1, 12), writes(2, 18))
         await second.commit()
         await first.perform(changes("DELETE FROM t WHERE v = 20", 1))
         await first.commit(code=CONFLICT)
-    await run.perform(finally_("12", "18"))
 
 
 async def phantom(run: Run) -> None:
@@ -157,24 +155,20 @@ async def phantom(run: Run) -> None:
 
 async def phantom_that_decides(run: Run) -> None:
     """T1 writes because some rows are absent; meanwhile T2 inserts one."""
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "10", "20", "35") as (first, second):
         await first.perform(gives("SELECT id FROM t WHERE v BETWEEN 30 AND 40"))
         await second.perform(changes("INSERT INTO t VALUES (3, 35)", 1))
         await second.commit()
         await first.perform(writes(1, 0))
         await first.commit(code=CONFLICT)
-    await run.perform(finally_("10", "20", "35"))
 
 
 async def predicate_many_preceders(run: Run) -> None:
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "20", "30") as (first, second):
         await first.perform(changes("UPDATE t SET v = v + 10", 2))
         await second.perform(changes("DELETE FROM t WHERE v = 20", 1))
         await first.commit()
         await second.commit(code=CONFLICT)
-    await run.perform(finally_("20", "30"))
 
 
 async def write_skew(run: Run) -> None:
@@ -247,13 +241,11 @@ async def long_fork(run: Run) -> None:
 
 async def disjoint_writes_commit(run: Run) -> None:
     """Transactions on different rows do not conflict."""
-    await run.perform(*TWO_ROWS)
-    async with run.overlapping("T1", "T2") as (first, second):
+    async with two_rows(run, "11", "21") as (first, second):
         await first.perform(reads(1, 10), writes(1, 11))
         await second.perform(reads(2, 20), writes(2, 21))
         await first.commit()
         await second.commit()
-    await run.perform(finally_("11", "21"))
 
 
 async def own_writes_are_seen(run: Run) -> None:

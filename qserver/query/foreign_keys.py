@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias
 
 from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
 from qserver.sql import Rows, ast, referenced_index
@@ -28,8 +28,6 @@ from qserver.values.schema import Table
 from qserver.values.steps import Steps
 from qserver.values.text_output import shown
 from qserver.values.types import SqlType
-
-T = TypeVar("T")
 
 CHANGES_AT_ONCE: Final = 100
 """Changes between two yields: each takes some ten microseconds for a foreign key."""
@@ -69,21 +67,14 @@ def enforce(runner: Runner, journal: Journal) -> Generator[None, None, int]:
         finally:
             transaction.journal = None
         everything += yield from _paired(more)
-    for some in _slices(everything):
-        for table, old, new in some:
-            if new is not None and table.foreign_keys:
-                _require_referenced(transaction, table, old, new)
-            if old is not None and table.referenced_by:
-                yield from _require_unreferenced(runner, table, old, new)
-        if len(some) == CHANGES_AT_ONCE:
+    for count, (table, old, new) in enumerate(everything, 1):
+        if new is not None and table.foreign_keys:
+            _require_referenced(transaction, table, old, new)
+        if old is not None and table.referenced_by:
+            yield from _require_unreferenced(runner, table, old, new)
+        if not count % CHANGES_AT_ONCE:
             yield
     return len(everything) - first
-
-
-def _slices(items: list[T]) -> Iterator[list[T]]:
-    """Yield as many items as are worth a yield to others; the last ones may be fewer."""
-    for at in range(0, len(items), CHANGES_AT_ONCE):
-        yield items[at : at + CHANGES_AT_ONCE]
 
 
 def _paired(journal: Journal) -> Generator[None, None, Journal]:
@@ -92,21 +83,19 @@ def _paired(journal: Journal) -> Generator[None, None, Journal]:
     An UPDATE deletes all rows that move before it inserts them again, in the same order.
     """
     gone: dict[int, deque[int]] = {}
-    result: list[tuple[Table, Row | None, Row | None] | None] = []
-    for some in _slices(journal):
-        for table, old, new in some:
+    result: Journal = []
+    for count, (table, old, new) in enumerate(journal, 1):
+        waiting = gone.setdefault(table.id, deque())
+        if old is None and new is not None and waiting:
+            at = waiting.popleft()
+            result[at] = (table, result[at][1], new)
+        else:
             if new is None:
-                gone.setdefault(table.id, deque()).append(len(result))
-            elif old is None and gone.get(table.id):
-                at = gone[table.id].popleft()
-                left = result[at]
-                assert left is not None
-                result[at] = (table, left[1], new)
-                continue
+                waiting.append(len(result))
             result.append((table, old, new))
-        if len(some) == CHANGES_AT_ONCE:
+        if not count % CHANGES_AT_ONCE:
             yield
-    return [change for change in result if change is not None]
+    return result
 
 
 # --- the referencing side ------------------------------------------------------------------------
@@ -202,14 +191,11 @@ Action: TypeAlias = tuple[Table, Row, Row | None, Table, ForeignKey]
 
 def _actions(transaction: Transaction, changes: Journal) -> Generator[None, None, list[Action]]:
     found: list[Action] = []
-    for some in _slices(changes):
-        found += [
-            (table, old, new, other, key)
-            for table, old, new in some
-            if old is not None and table.referenced_by
-            for other, key, _ in _broken(transaction, table, old, new)
-        ]
-        if len(some) == CHANGES_AT_ONCE:
+    for count, (table, old, new) in enumerate(changes, 1):
+        if old is not None and table.referenced_by:
+            broken = _broken(transaction, table, old, new)
+            found += [(table, old, new, other, key) for other, key, _ in broken]
+        if not count % CHANGES_AT_ONCE:
             yield
     return found
 
@@ -226,21 +212,19 @@ def _in_order(actions: list[Action]) -> Generator[None, None, list[Action]]:
         if new is not None and key.on_update == "cascade"
     ]
     leaving: dict[tuple[Any, ...], int] = {}
-    for some in _slices(moving):
-        for number in some:
-            table, old, _, other, key = actions[number]
-            leaving[_place(other, key, table, old)] = number
-        if len(some) == CHANGES_AT_ONCE:
+    for count, number in enumerate(moving, 1):
+        table, old, _, other, key = actions[number]
+        leaving[_place(other, key, table, old)] = number
+        if not count % CHANGES_AT_ONCE:
             yield
     following: dict[int, int] = {}
-    for some in _slices(moving):
-        for number in some:
-            table, _, new, other, key = actions[number]
-            assert new is not None
-            place = _place(other, key, table, new)
-            if place in leaving:
-                following[number] = leaving[place]
-        if len(some) == CHANGES_AT_ONCE:
+    for count, number in enumerate(moving, 1):
+        table, _, new, other, key = actions[number]
+        assert new is not None
+        place = _place(other, key, table, new)
+        if place in leaving:
+            following[number] = leaving[place]
+        if not count % CHANGES_AT_ONCE:
             yield
     if not following:
         return actions

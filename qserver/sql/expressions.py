@@ -114,8 +114,8 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
-    """At least two operands, none of them an And. Likewise Or."""
+class _Joined:
+    """At least two operands, none of them joined by the same word."""
 
     operands: tuple[Expression, ...]
     type: SqlType = BOOLEAN
@@ -125,14 +125,12 @@ class And:
         return any(operand.nullable for operand in self.operands)
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
-    operands: tuple[Expression, ...]
-    type: SqlType = BOOLEAN
+class And(_Joined):
+    __slots__ = ()
 
-    @property
-    def nullable(self) -> bool:
-        return any(operand.nullable for operand in self.operands)
+
+class Or(_Joined):
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ async def test_a_database_is_opened_when_it_is_wanted_and_shared() -> None:
             first.release()
         (statistics,) = databases.statistics()
         assert (statistics.id, statistics.users, statistics.database.state) == ("one", 0, "open")
-        assert databases.size_bytes("one") > 0
+        assert databases.logs.size_bytes("one") > 0
         assert repr(databases) == "1 databases open, 0 opening, 0 closing"
 
 
@@ -240,7 +240,7 @@ async def test_a_removed_database_is_gone_with_its_log() -> None:
         with await databases.use("one") as database:
             await database.sql.execute("create table t (id integer primary key)")
         await databases.remove("one")
-        assert logs.names() == [] and databases.size_bytes("one") == 0
+        assert logs.names() == [] and databases.logs.size_bytes("one") == 0
         await databases.remove("one")
         with await databases.use("one") as anew:
             assert await anew.database.wait_durable_snapshot() is not None

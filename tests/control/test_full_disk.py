@@ -37,7 +37,7 @@ async def filled(opened: Opened) -> None:
     for first in range(1, 8000, 500):
         await opened.run(opened.grant, FILL.format(first, first + 499))
     await checkpoint(opened)
-    await opened.plane.databases.shrink(await database_id(opened))  # its write-ahead log, too
+    await opened.plane.databases.logs.shrink(await database_id(opened))  # its write-ahead log, too
     await opened.plane.space.measure()
 
 
@@ -77,14 +77,14 @@ async def test_what_removes_rows_works_on_a_full_disk_and_frees_it(disk: Path, s
         await filled(opened)
         assert (disk / RESERVE_FILE).stat().st_size == DISK // 16
         fill_the_disk(disk)
-        size = opened.plane.databases.size_bytes(await database_id(opened))
+        size = opened.plane.databases.logs.size_bytes(await database_id(opened))
         await opened.plane.space.measure()
         with pytest.raises(DiskFull, match="almost full") as refused:
             await opened.run(opened.grant, MORE)
         del refused
         assert await tried(opened, sql)
         assert await has_room_again(opened)
-        assert opened.plane.databases.size_bytes(await database_id(opened)) < size * 3 // 4
+        assert opened.plane.databases.logs.size_bytes(await database_id(opened)) < size * 3 // 4
 
 
 async def has_room_again(opened: Opened, tries: int = 40) -> bool:

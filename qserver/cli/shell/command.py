@@ -7,8 +7,9 @@ import os
 import sys
 from contextlib import suppress
 
+from qserver.cli.command_line import moment
 from qserver.cli.connection import connect
-from qserver.cli.shell.commands import run_command, version_or_time
+from qserver.cli.shell.commands import run_command
 from qserver.cli.shell.failures import StatementFailed, told
 from qserver.cli.shell.scripts import ScriptFailed, run_file, run_standard_input
 from qserver.cli.shell.shell import Shell
@@ -20,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     with connect(options, options.database) as client:
         shell = Shell(client, run_command, _write, _say)
         shell.layout_name = options.format
-        shell.as_of = None if options.as_of is None else version_or_time(options.as_of)
+        shell.as_of = None if options.as_of is None else moment(options.as_of)
         try:
             if options.statements or options.files:
                 return _given(shell, options)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from qserver.cli.command_line import moment
 from qserver.cli.layouts import LAYOUTS
 from qserver.cli.shell.copying import copy, plain_name
 from qserver.cli.shell.describe import databases_listed, table_described, tables_listed
@@ -114,13 +115,9 @@ def _as_of(shell: Shell, argument: str) -> None:
         shell.as_of = None
         shell.say("Statements read the newest version.\n")
         return
-    found = shell.client.query("SELECT 1", as_of=version_or_time(argument))
+    found = shell.client.query("SELECT 1", as_of=moment(argument))
     shell.as_of = found.version
     shell.say(f"Statements read version {found.version}, until \\as_of now.\n")
-
-
-def version_or_time(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def _quit(shell: Shell, argument: str) -> None:

@@ -11,11 +11,12 @@ strings, as PostgreSQL prints them: JSON has no exact form for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from qserver import __version__
+from qserver.cli.cells import as_json
 from qserver.cli.transfer.inserts import Inserts
 from qserver.cli.transfer.snapshot import Snapshot, TableShape, Texts
 
@@ -87,12 +88,12 @@ def as_ndjson(taken: Snapshot) -> Lines:
         list(taken.after),
         [Shape.of(table) for table in taken.tables],
     )
-    yield f"{_json(head)}\n", 0
+    yield f"{as_json(head)}\n", 0
     count = 0
     for table, values in taken.rows:
         count += 1
-        yield f'{{"table":{_json(table.name)},"row":{_row(table, values)}}}\n', count
-    yield f"{_json({'end': True, 'rows': count})}\n", count
+        yield f'{{"table":{as_json(table.name)},"row":{_row(table, values)}}}\n', count
+    yield f"{as_json({'end': True, 'rows': count})}\n", count
 
 
 WRITERS: Final[dict[str, Callable[[Snapshot], Lines]]] = {"sql": as_sql, "ndjson": as_ndjson}
@@ -100,14 +101,10 @@ WRITERS: Final[dict[str, Callable[[Snapshot], Lines]]] = {"sql": as_sql, "ndjson
 
 def _row(table: TableShape, values: Texts) -> str:
     pairs = zip(table.columns, values, table.types, strict=True)
-    return "{" + ",".join(f"{_json(name)}:{_value(text, of)}" for name, text, of in pairs) + "}"
+    return "{" + ",".join(f"{as_json(name)}:{_value(text, of)}" for name, text, of in pairs) + "}"
 
 
 def _value(text: str | None, of_type: str) -> str:
     if text is None:
         return "null"
-    return text if of_type in _AS_JSON and text not in _NOT_JSON else _json(text)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return text if of_type in _AS_JSON and text not in _NOT_JSON else as_json(text)

@@ -6,12 +6,14 @@ day -5 count back from where they stand. Days are counted as Julian days.
 
 from __future__ import annotations
 
+from qserver.functions.datetime.fields import toward_zero
+
 
 def julian_day(year: int, month: int, day: int) -> int:
     year, month = (year + 4800, month + 1) if month > 2 else (year + 4799, month + 13)
-    century = _cut(year, 100)
-    julian = year * 365 - 32167 + _cut(year, 4) - century + _cut(century, 4)
-    return julian + _cut(7834 * month, 256) + day
+    century = toward_zero(year, 100)
+    julian = year * 365 - 32167 + toward_zero(year, 4) - century + toward_zero(century, 4)
+    return julian + toward_zero(7834 * month, 256) + day
 
 
 def iso_year(year: int, month: int, day: int) -> int:
@@ -20,7 +22,7 @@ def iso_year(year: int, month: int, day: int) -> int:
 
 def iso_week(year: int, month: int, day: int) -> int:
     number = julian_day(year, month, day)
-    return _cut(number - _year_and_start(year, number)[1], 7) + 1
+    return toward_zero(number - _year_and_start(year, number)[1], 7) + 1
 
 
 def iso_day_of_year(year: int, month: int, day: int) -> int:
@@ -34,7 +36,7 @@ def _year_and_start(year: int, number: int) -> tuple[int, int]:
     if number < start:
         year -= 1
         start = _first_monday(year)
-    if _cut(number - start, 7) + 1 >= 52 and number >= _first_monday(year + 1):
+    if toward_zero(number - start, 7) + 1 >= 52 and number >= _first_monday(year + 1):
         return year + 1, _first_monday(year + 1)
     return year, start
 
@@ -43,8 +45,3 @@ def _first_monday(year: int) -> int:
     """Return the Monday of the week that January 4 is in."""
     fourth = julian_day(year, 1, 4)
     return fourth - fourth % 7
-
-
-def _cut(number: int, by: int) -> int:
-    """Divide towards zero, as C does."""
-    return number // by if number >= 0 else -(-number // by)

@@ -12,12 +12,12 @@ from qserver.errors import (
     ArraySubscriptError,
     CharacterNotInRepertoire,
     InvalidParameterValue,
-    SubstringError,
     UntranslatableCharacter,
 )
 from qserver.functions.aggregates.basic import joinable
 from qserver.functions.costs import bytea_cost, linear
 from qserver.functions.registry import Aggregate, Function
+from qserver.functions.text.strings import overlay, overlay_for, substring, substring_for
 from qserver.values.binary_text import bytes_from_escapes, bytes_from_hex
 from qserver.values.types import BIGINT, BYTEA, INTEGER, TEXT
 
@@ -173,26 +173,6 @@ def _codec(encoding: str, which: str) -> str:
 
 
 # --- substrings ----------------------------------------------------------------------------------
-
-
-def substring(value: bytes, start: int) -> bytes:
-    return value[max(start - 1, 0) :]
-
-
-def substring_for(value: bytes, start: int, count: int) -> bytes:
-    if count < 0:
-        raise SubstringError("negative substring length not allowed")
-    return value[max(start - 1, 0) : max(start - 1 + count, 0)]
-
-
-def overlay(value: bytes, replacement: bytes, start: int) -> bytes:
-    return overlay_for(value, replacement, start, len(replacement))
-
-
-def overlay_for(value: bytes, replacement: bytes, start: int, count: int) -> bytes:
-    if start <= 0:
-        raise SubstringError("negative substring length not allowed")
-    return substring_for(value, 1, start - 1) + replacement + substring(value, start + count)
 
 
 def position(piece: bytes, value: bytes) -> int:

@@ -6,6 +6,7 @@ them. The difference shows for booleans: `true` by the cast, `t` by printing.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from qserver.functions.costs import FREE, joined_cost
@@ -16,26 +17,11 @@ from qserver.values.text_output import shown_function
 from qserver.values.types import ANY, ANYNONARRAY, INTEGER, TEXT, SqlType
 
 
-def _joined_left(types: tuple[SqlType, ...]) -> Function:
-    cast = cast_function(types[0], TEXT)
-    return Function(
-        "||",
-        types,
-        TEXT,
-        lambda left, right: cast(left) + right,
-        symbol="||",
-    )
-
-
-def _joined_right(types: tuple[SqlType, ...]) -> Function:
-    cast = cast_function(types[1], TEXT)
-    return Function(
-        "||",
-        types,
-        TEXT,
-        lambda left, right: left + cast(right),
-        symbol="||",
-    )
+def _joined(at: int, types: tuple[SqlType, ...]) -> Function:
+    """The operator for a text and something else, which is at this place."""
+    cast = cast_function(types[at], TEXT)
+    calls = (lambda left, right: cast(left) + right, lambda left, right: left + cast(right))
+    return Function("||", types, TEXT, calls[at], symbol="||")
 
 
 def _concat(types: tuple[SqlType, ...]) -> Function:
@@ -89,8 +75,8 @@ def _non_nulls(*values: Any) -> int:
 
 OPERATORS: Final = (
     Function("||", (TEXT, TEXT), TEXT, str.__add__, inline="({0} + {1})", symbol="||"),
-    Generic("||", (ANYNONARRAY, TEXT), _joined_left),
-    Generic("||", (TEXT, ANYNONARRAY), _joined_right),
+    Generic("||", (ANYNONARRAY, TEXT), partial(_joined, 0)),
+    Generic("||", (TEXT, ANYNONARRAY), partial(_joined, 1)),
 )
 
 FUNCTIONS: Final = (

@@ -7,7 +7,7 @@ code point to one, as PostgreSQL does with the locale C.UTF-8, so the length nev
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import AnyStr, Final
 
 from qserver.errors import InvalidParameterValue, ProgramLimitExceeded, SubstringError
 from qserver.functions.costs import (
@@ -45,12 +45,12 @@ def bit_length(text: str) -> int:
 # --- substrings ----------------------------------------------------------------------------------
 
 
-def substring(text: str, start: int) -> str:
+def substring(text: AnyStr, start: int) -> AnyStr:
     return text[max(start - 1, 0) :]
 
 
-def substring_for(text: str, start: int, count: int) -> str:
-    """Return `count` characters from `start` on, some of which may be before the text."""
+def substring_for(text: AnyStr, start: int, count: int) -> AnyStr:
+    """Return `count` characters (or bytes) from `start` on; some may be before the text."""
     if count < 0:
         raise SubstringError("negative substring length not allowed")
     return text[max(start - 1, 0) : max(start - 1 + count, 0)]
@@ -95,11 +95,11 @@ def split_part(text: str, delimiter: str, number: int) -> str:
     return parts[number] if -number <= len(parts) else ""
 
 
-def overlay(text: str, replacement: str, start: int) -> str:
+def overlay(text: AnyStr, replacement: AnyStr, start: int) -> AnyStr:
     return overlay_for(text, replacement, start, len(replacement))
 
 
-def overlay_for(text: str, replacement: str, start: int, count: int) -> str:
+def overlay_for(text: AnyStr, replacement: AnyStr, start: int, count: int) -> AnyStr:
     if start <= 0:
         raise SubstringError("negative substring length not allowed")
     return substring_for(text, 1, start - 1) + replacement + substring(text, start + count)

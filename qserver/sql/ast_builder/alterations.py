@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql.ast import AlterAction, AlterTable, Constraint, Expression
-from qserver.sql.ast_builder.definitions import Option, is_cascade
+from qserver.sql.ast import AlterAction, AlterTable, Constraint
+from qserver.sql.ast_builder.definitions import Definitions, Option, is_cascade
 from qserver.sql.ast_builder.expressions import Children, parts
 from qserver.sql.ast_builder.places import text_between, unexpected
 
@@ -73,9 +73,7 @@ class Alterations:
             "type", type=type_name, expression=expression, text=text, collation=collation
         )
 
-    def using_text(self, children: Children) -> tuple[Expression, str]:
-        word, expression = children
-        return expression, text_between(word.end, word)
+    using_text = Definitions.where_text
 
     def add_identity(self, children: Children) -> AlterAction:
         return AlterAction("add identity", constraint=children[1])

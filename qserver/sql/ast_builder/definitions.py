@@ -27,7 +27,7 @@ from qserver.sql.ast import (
     Truncate,
     TypeName,
 )
-from qserver.sql.ast_builder.expressions import Children, as_list, as_tuple, parts
+from qserver.sql.ast_builder.expressions import Children, Expressions, as_list, as_tuple, parts
 from qserver.sql.ast_builder.places import leftmost, text_between, unexpected
 from qserver.sql.terminals import Source, Terminal
 from qserver.values.identifiers import quoted
@@ -189,8 +189,7 @@ class Definitions:
 
     alter_kind = comment_kind = drop_kind
 
-    def relations(self, children: Children) -> tuple[tuple[str, ...], ...]:
-        return tuple([parts(each) for each in children])
+    relations = Expressions.object_names
 
     def truncate(self, children: Children) -> Truncate:
         word, names, identity, behavior = children

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from qserver.errors import FeatureNotSupported, SqlSyntaxError
 from qserver.sql.ast import (
@@ -247,14 +247,11 @@ class Tables:
                 return f"set {word.value}", children[1] or ()
 
 
-class Attribute:
+class Attribute(NamedTuple):
     """DEFERRABLE and similar, until its constraint is known."""
 
-    __slots__ = ("start", "words")
-
-    def __init__(self, words: str, start: int) -> None:
-        self.words = words
-        self.start = start
+    words: str
+    start: int
 
 
 def _attach(attribute: Attribute, constraints: list[Constraint], *, of_table: bool = False) -> None:

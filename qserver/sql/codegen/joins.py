@@ -7,6 +7,9 @@ anti-join is only a condition.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
@@ -257,25 +260,13 @@ def _width(node: plan.Plan, made: int) -> int:
     raise AssertionError(f"nobody makes source {made}")
 
 
-def _semi(
-    pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables, consume: Consumer
-) -> None:
-    _if_any(pipeline, node, prepared, rows, consume, "if {}:")
-
-
-def _anti(
-    pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables, consume: Consumer
-) -> None:
-    _if_any(pipeline, node, prepared, rows, consume, "if not {}:")
-
-
 def _if_any(
+    head: str,
     pipeline: Pipeline,
     node: plan.Join,
     prepared: str,
     rows: RowVariables,
     consume: Consumer,
-    head: str,
 ) -> None:
     assert prepared, "a semi-join keeps its right side"
     candidates = _named_matches(pipeline, node, prepared, rows)
@@ -345,4 +336,10 @@ def _full(pipeline: Pipeline, node: plan.Join, rows: RowVariables, consume: Cons
     pipeline.loop_over(both, left_sources + right_sources, rows, consume)
 
 
-_PRINTERS = {"inner": _inner, "cross": _inner, "left": _left, "semi": _semi, "anti": _anti}
+_PRINTERS: Mapping[str, Callable[..., None]] = {
+    "inner": _inner,
+    "cross": _inner,
+    "left": _left,
+    "semi": partial(_if_any, "if {}:"),
+    "anti": partial(_if_any, "if not {}:"),
+}
