@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog
-from qserver.durability.port import NO_PARTS, CheckpointParts, Log, StoredPage
+from qserver.durability.port import NO_PARTS, CheckpointParts, StoredPage
 from qserver.durability.sqlite import open_log
 from qserver.engine.checkpointer import CheckpointerStatistics, CheckpointPolicy
 from qserver.engine.database import Database, DatabaseState
@@ -60,10 +59,7 @@ class SlowLog(MemoryLog):
         await super().forget(version, pages)
 
 
-def opened(
-    log: Log, policy: CheckpointPolicy, world: Laboratory | None = None, shards: int = 2
-) -> AbstractAsyncContextManager[Database]:
-    return fakes.opened(log, world, shards, policy=policy)
+opened = partial(fakes.opened, shards=2)
 
 
 def statistics(database: Database) -> CheckpointerStatistics:
@@ -74,7 +70,7 @@ def statistics(database: Database) -> CheckpointerStatistics:
 
 async def test_enough_log_makes_a_checkpoint_due_and_it_cuts_the_log() -> None:
     log = SlowLog()
-    async with opened(log, CheckpointPolicy(log_bytes=2000, seconds=1e9)) as database:
+    async with opened(log, policy=CheckpointPolicy(log_bytes=2000, seconds=1e9)) as database:
         await database.transact(counters.create(5))
         while not statistics(database).checkpoints:
             await database.transact(counters.increment(1))
@@ -87,7 +83,7 @@ async def test_enough_log_makes_a_checkpoint_due_and_it_cuts_the_log() -> None:
 
 async def test_log_that_is_not_durable_yet_still_counts_after_a_checkpoint() -> None:
     log = HeldLog()
-    async with opened(log, CheckpointPolicy(log_bytes=1000, seconds=1e9)) as database:
+    async with opened(log, policy=CheckpointPolicy(log_bytes=1000, seconds=1e9)) as database:
         await database.transact(counters.create(5))
         log.hold()
         async with trio.open_nursery() as nursery:
@@ -103,7 +99,7 @@ async def test_time_makes_a_checkpoint_due_if_anything_was_committed(
     autojump_clock: MockClock,
 ) -> None:
     log = SlowLog()
-    async with opened(log, CheckpointPolicy(log_bytes=1 << 60, seconds=300)) as database:
+    async with opened(log, policy=CheckpointPolicy(log_bytes=1 << 60, seconds=300)) as database:
         await database.transact(counters.create(5))
         await trio.sleep(301)
         assert statistics(database).version == 1
@@ -115,7 +111,7 @@ async def test_time_makes_a_checkpoint_due_if_anything_was_committed(
 
 async def test_commits_go_on_while_a_checkpoint_is_saved() -> None:
     log = SlowLog()
-    async with opened(log, NEVER) as database, trio.open_nursery() as nursery:
+    async with opened(log, policy=NEVER) as database, trio.open_nursery() as nursery:
         await database.transact(counters.create(5))
         log.hold()
         asked = Observed(nursery, database.checkpoint)
@@ -131,7 +127,7 @@ async def test_commits_go_on_while_a_checkpoint_is_saved() -> None:
 async def test_pages_are_saved_a_few_at_a_time_and_forgotten_when_the_checkpoint_is_there() -> None:
     log = SlowLog()
     policy, world = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, pages_at_once=4), Laboratory()
-    async with opened(log, policy, world, shards=1) as database:
+    async with opened(log, world, shards=1, policy=policy) as database:
         await database.transact(counters.create(500))
         await database.checkpoint()
         assert log.calls == ["4 pages", "4 pages", "4 pages", "checkpoint 1", "forget 1"]
@@ -148,7 +144,7 @@ async def test_a_checkpoint_that_fails_is_told_and_tried_again_while_commits_go_
     autojump_clock: MockClock,
 ) -> None:
     log, world = SlowLog(), Laboratory()
-    async with opened(log, CheckpointPolicy(log_bytes=1, seconds=1e9), world) as database:
+    async with opened(log, world, policy=CheckpointPolicy(log_bytes=1, seconds=1e9)) as database:
         log.fails = True
         await database.transact(counters.create(5))
         await database.transact(counters.increment(1))
@@ -164,7 +160,7 @@ async def test_a_checkpoint_that_fails_is_told_and_tried_again_while_commits_go_
 
 async def test_who_asks_for_a_checkpoint_is_told_that_it_failed() -> None:
     log = SlowLog()
-    async with opened(log, NEVER) as database:
+    async with opened(log, policy=NEVER) as database:
         await database.transact(counters.create(5))
         log.fails = True
         with pytest.raises(LogFailed):
@@ -175,7 +171,7 @@ async def test_who_waits_for_a_checkpoint_gets_it_from_the_next_generation(
     autojump_clock: MockClock,
 ) -> None:
     log, world = SlowLog(), Laboratory()
-    async with opened(log, NEVER, world) as database, trio.open_nursery() as nursery:
+    async with opened(log, world, policy=NEVER) as database, trio.open_nursery() as nursery:
         await database.transact(counters.create(5))
         log.hold()
         asked = Observed(nursery, database.checkpoint)
@@ -213,13 +209,13 @@ async def test_closing_takes_a_last_checkpoint_and_the_next_start_needs_no_log(
 
 async def test_closing_where_no_checkpoint_can_be_saved_loses_nothing() -> None:
     log, world = SlowLog(), Laboratory()
-    async with opened(log, NEVER, world) as database:
+    async with opened(log, world, policy=NEVER) as database:
         await database.transact(counters.create(5))
         log.fails = True
         await database.close()
     assert any("closes without a checkpoint" in report for report in world.reports)
     log.fails = False
-    async with opened(log, NEVER) as database:
+    async with opened(log, policy=NEVER) as database:
         assert await counters.total(database) == 0
 
 
@@ -242,7 +238,7 @@ async def test_a_full_disk_lets_reads_go_on_and_commits_again_when_there_is_room
     autojump_clock.autojump_threshold = 0.2  # the log's thread works in real time
     world = Laboratory()
     async with await open_log(tmp_path / "data") as log:
-        async with opened(log, NEVER, world) as database:
+        async with opened(log, world, policy=NEVER) as database:
             await database.transact(counters.create(5))
             connection = log._file._open
             assert connection is not None
@@ -312,7 +308,7 @@ class SteppedLog(MemoryLog):
 async def test_a_step_saves_a_bounded_number_of_bytes_and_others_run_after_each_page() -> None:
     log = SteppedLog(seconds=0.0)
     policy = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
-    async with opened(log, policy) as database, trio.open_nursery() as nursery:
+    async with opened(log, policy=policy) as database, trio.open_nursery() as nursery:
         await database.transact(counters.create(5000))
         nursery.start_soon(log.tick)
         with trio.CancelScope(shield=True):
@@ -336,7 +332,7 @@ async def time_of_checkpoint(
 ) -> float:
     """How long a checkpoint of many steps of 1 ms takes, by the clock that jumps."""
     log = SteppedLog()
-    async with opened(log, policy) as database:
+    async with opened(log, policy=policy) as database:
         await database.transact(counters.create(5000))
         began = trio.current_time()
         if hurry:
@@ -365,7 +361,7 @@ async def test_a_checkpoint_takes_its_share_of_the_time_and_all_of_it_when_the_l
 async def test_a_commit_waits_for_one_step_of_a_checkpoint_and_not_for_all(tmp_path: Path) -> None:
     async with await open_log(tmp_path / "data") as log:
         policy = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
-        async with opened(log, policy) as database, trio.open_nursery() as nursery:
+        async with opened(log, policy=policy) as database, trio.open_nursery() as nursery:
             await database.transact(counters.create(5000))
             saving = Observed(nursery, database.checkpoint)
             commits = 0
@@ -407,7 +403,7 @@ async def test_records_that_a_failure_left_behind_are_forgotten_without_another_
     monkeypatch.setattr("qserver.engine.checkpointer.RECORDS_FORGOTTEN_AT_ONCE", 1)
     log = ForgetfulLog()
     log.forgets = 1
-    async with opened(log, NEVER) as database:
+    async with opened(log, policy=NEVER) as database:
         await database.transact(counters.create(4))
         for number in range(3):
             await database.transact(counters.increment(number))
@@ -415,7 +411,7 @@ async def test_records_that_a_failure_left_behind_are_forgotten_without_another_
             await database.checkpoint()
         assert len(await log.read(0, 100)) == 3
     log.forgets = 100
-    async with opened(log, NEVER) as database:  # it has forgotten how far it came
+    async with opened(log, policy=NEVER) as database:  # it has forgotten how far it came
         await database.checkpoint()
     assert await log.read(0, 100) == []
 
@@ -436,7 +432,7 @@ async def test_history_keeps_checkpoints_and_the_log_and_lets_them_go_with_time(
     autojump_clock: MockClock,
 ) -> None:
     log, world = MemoryLog(), Laboratory()
-    async with opened(log, HOUR, world) as database:
+    async with opened(log, world, policy=HOUR) as database:
         await database.transact(counters.create(300))
         for number in range(4):
             world.time += 600
@@ -459,7 +455,7 @@ async def test_what_is_pinned_stays_over_restarts_until_it_is_let_go(
     autojump_clock: MockClock,
 ) -> None:
     log, world = MemoryLog(), Laboratory()
-    async with opened(log, HOUR, world) as database:
+    async with opened(log, world, policy=HOUR) as database:
         await database.transact(counters.create(300))
         await database.checkpoint()
         pinned = await database.pin_checkpoint("a branch", 1)
@@ -474,7 +470,7 @@ async def test_what_is_pinned_stays_over_restarts_until_it_is_let_go(
         assert kept_versions(database) == [1, 4]
         assert await log.read(0, 100) == [], "a name keeps pages, and no log"
         assert await database.pin_checkpoint("too late", 1) is None
-    async with opened(log, HOUR, world) as database:
+    async with opened(log, world, policy=HOUR) as database:
         assert kept_versions(database) == [1, 4]
         await database.unpin_checkpoint("a branch")
         await database.unpin_checkpoint("a branch")

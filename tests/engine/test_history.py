@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from trio.testing import MockClock
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
-from qserver.durability.port import Log
 from qserver.durability.sqlite import open_log
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
@@ -38,13 +37,7 @@ from tests.sampling import examples
 OFTEN = CheckpointPolicy(log_bytes=200, seconds=1e9, history=3600.0)
 
 
-def opened(
-    log: Log,
-    world: Laboratory,
-    policy: CheckpointPolicy = OFTEN,
-    cache: PageCache | None = None,
-) -> AbstractAsyncContextManager[Database]:
-    return fakes.opened(log, world, 2, policy=policy, cache=cache)
+opened = partial(fakes.opened, shards=2, policy=OFTEN)
 
 
 def contents(snapshot: Snapshot) -> dict[str, Any]:
@@ -93,7 +86,7 @@ class Machine:
     async def run(self, program: list[tuple[str, Any]]) -> None:
         while program:
             policy = CheckpointPolicy(log_bytes=200, seconds=1e9, history=self.seconds)
-            async with opened(self.log, self.world, policy) as database:
+            async with opened(self.log, self.world, policy=policy) as database:
                 if newest(database).version:
                     assert contents(newest(database)) == self.versions[max(self.versions)][1]
                 while program:
@@ -251,7 +244,7 @@ async def test_the_future_and_what_is_gone_are_refused() -> None:
 async def test_no_history_means_the_newest_version_alone() -> None:
     world = Laboratory()
     policy = CheckpointPolicy(log_bytes=1 << 30, seconds=1e9)
-    async with opened(MemoryLog(), world, policy) as database:
+    async with opened(MemoryLog(), world, policy=policy) as database:
         await database.transact(counters.create(5))
         await database.transact(counters.increment(1))
         assert (await database.snapshot_at(2)).version == 2
@@ -276,7 +269,7 @@ async def test_a_deadline_ends_the_making_of_a_version(autojump_clock: MockClock
 async def test_versions_in_memory_are_few_are_counted_and_go_first() -> None:
     world, cache = Laboratory(), PageCache(1 << 20)
     policy = CheckpointPolicy(log_bytes=1 << 30, seconds=1e9, history=3600.0)
-    async with opened(MemoryLog(), world, policy, cache) as database:
+    async with opened(MemoryLog(), world, policy=policy, cache=cache) as database:
         await database.transact(counters.create(20))
         for number in range(8):
             await database.transact(counters.increment(number))
@@ -299,7 +292,7 @@ async def test_every_version_can_be_read_however_little_memory_there_is() -> Non
     """A policy for much memory keeps few checkpoints, and the log between them is long."""
     world, cache = Laboratory(), PageCache(1 << 20)
     policy = CheckpointPolicy(seconds=1e9, history=3600.0)
-    async with opened(MemoryLog(), world, policy, cache) as database:
+    async with opened(MemoryLog(), world, policy=policy, cache=cache) as database:
         await database.transact(counters.create(20))
         for _ in range(1000):
             await database.transact(counters.increment(*range(20)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -59,12 +59,8 @@ class CountedScratch(MemoryScratch):
         await super().save_pages(pages)
 
 
-@asynccontextmanager
-async def opened(log: Log, memory: int) -> AsyncIterator[Database]:
-    async with fakes.opened(
-        log, Laboratory(), 2, policy=RARELY, cache=PageCache(memory)
-    ) as database:
-        yield database
+def opened(log: Log, memory: int) -> AbstractAsyncContextManager[Database]:
+    return fakes.opened(log, Laboratory(), 2, policy=RARELY, cache=PageCache(memory))
 
 
 async def written(log: Log, width: int, checkpoint_at: int | None = None) -> dict[int, Rows]:

@@ -12,7 +12,6 @@ import pytest
 import trio
 import trio.testing
 
-from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed
@@ -20,7 +19,7 @@ from qserver.engine.shard import Shard
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import OutcomeUnknown
 from qserver.storage import writes
-from tests.engine import counters
+from tests.engine import counters, fakes
 
 
 class Steps(trio.abc.Instrument):
@@ -40,13 +39,9 @@ async def opened(reports: list[str] | None = None) -> AsyncIterator[Database]:
             reports.append(repr(error))
 
     world = OrdinaryWorld(lambda: 1000.0, Random(1), report)
-    database = Database(MemoryLog(), world, name="alone")
-    async with trio.open_nursery() as nursery:
-        await nursery.start(database.run)
-        await database.transact(counters.create(4))
+    async with fakes.opened(None, world, counters=4) as database:
         await trio.testing.wait_all_tasks_blocked()
         yield database
-        nursery.cancel_scope.cancel()
 
 
 def rounds(database: Database) -> int:

@@ -183,6 +183,13 @@ def message(
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 
+async def opened(client: Client, **options: Any) -> str:
+    """Open a transaction, and return its id."""
+    answer = await client.ask(message("POST", "/v1/transaction/open", {}, **options))
+    assert answer.status == 201, answer.body
+    return str(json.loads(answer.body)["transaction"]["id"])
+
+
 def query(sql: str, params: Any = None, *, token: str = ADMIN, **headers: str) -> bytes:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return message("POST", "/v1/query", {"sql": sql, "params": params}, token, named)

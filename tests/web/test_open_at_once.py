@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.http1.serving import Answer, Client
-from tests.web.served import USES_UNTIL_KNOWN, Way, filled, message, query, serving
-
-
-async def opened(client: Client) -> str:
-    answer = await client.ask(message("POST", "/v1/transaction/open", {}))
-    assert answer.status == 201, answer.body
-    return str(json.loads(answer.body)["transaction"]["id"])
+from tests.web.served import USES_UNTIL_KNOWN, Way, filled, message, opened, query, serving
 
 
 async def used(client: Client, name: str, number: int) -> list[Answer]:

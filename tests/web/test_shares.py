@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from qserver.engine.turns import Turns
 from tests.http1.serving import Client
-from tests.web.served import ADMIN, Served, code_of, message, query, serving
+from tests.web.served import ADMIN, Served, code_of, message, opened, query, serving
 
 MIB = 1024 * 1024
 FILL = "insert into t select i from generate_series($1::int, $1::int + 20000) s(i)"
@@ -37,12 +37,6 @@ async def code(client: Client, data: bytes) -> str | None:
     return None if error is None else error["code"]
 
 
-async def opened(client: Client, token: str) -> str:
-    made = await answer(client, message("POST", "/v1/transaction/open", token=token))
-    name: str = made["transaction"]["id"]
-    return name
-
-
 def inside(transaction: str, token: str, sql: str, *params: Any) -> bytes:
     body = {"sql": sql, "params": params, "transaction": transaction}
     return message("POST", "/v1/query", body, token)
@@ -53,7 +47,7 @@ async def fill_transactions(client: Client, token: str) -> tuple[int, list[str]]
     await client.ask(query("create table t (id int primary key)", token=token))
     codes = []
     for number in range(40):
-        transaction = await opened(client, token)
+        transaction = await opened(client, token=token)
         found = await code(client, inside(transaction, token, FILL, number * 100_000))
         if found is not None:
             codes.append(found)
