@@ -42,7 +42,7 @@ class OwnedDatabases:
             snapshot = await opened.database.wait_durable_snapshot(deadline)
             tables = snapshot.catalog.tables.values()
             rows = sum(snapshot.count(table.id) for table in tables)
-            size_bytes = self._databases.size_bytes(database_id)
+            size_bytes = self._databases.logs.size_bytes(database_id)
             history = int(self._databases.history_of(database_id))
             return [snapshot.version, len(tables), rows, size_bytes, history]
 

@@ -173,7 +173,7 @@ class Space:
         )
         sizes: dict[str, int] = {}
         for (database_id,) in found.rows:
-            sizes[database_id] = self._databases.size_bytes(database_id)
+            sizes[database_id] = self._databases.logs.size_bytes(database_id)
             if len(sizes) % FILES_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
         organization.sizes = sizes
