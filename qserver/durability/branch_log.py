@@ -32,7 +32,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT, format_of
+from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT
+from qserver.durability.checkpoint import format_of
 from qserver.durability.kept import KeptCheckpoint, encode_numbers, encode_outline
 from qserver.durability.leases import Leases
 from qserver.durability.port import (

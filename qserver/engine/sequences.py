@@ -26,7 +26,8 @@ after a commit that gave the sequence another state.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence as Many
+from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Sequence as Many
 from contextlib import AsyncExitStack
 
 import trio

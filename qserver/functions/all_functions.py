@@ -18,18 +18,19 @@ from qserver.functions import (
     series,
     typed_comparisons,
 )
-from qserver.functions.aggregates import basic as aggregates, ordered_aggregates, statistics
-from qserver.functions.arrays import functions as arrays, part_assignment, rows as array_rows
-from qserver.functions.datetime import (
-    arithmetic as datetime_arithmetic,
-    clock,
-    fields as datetime_fields,
-    from_pattern as datetime_from_pattern,
-    functions as datetime_functions,
-    series as datetime_series,
-    to_char as datetime_to_char,
-    truncation as datetime_truncation,
-)
+from qserver.functions.aggregates import basic as aggregates
+from qserver.functions.aggregates import ordered_aggregates, statistics
+from qserver.functions.arrays import functions as arrays
+from qserver.functions.arrays import part_assignment
+from qserver.functions.arrays import rows as array_rows
+from qserver.functions.datetime import arithmetic as datetime_arithmetic
+from qserver.functions.datetime import clock
+from qserver.functions.datetime import fields as datetime_fields
+from qserver.functions.datetime import from_pattern as datetime_from_pattern
+from qserver.functions.datetime import functions as datetime_functions
+from qserver.functions.datetime import series as datetime_series
+from qserver.functions.datetime import to_char as datetime_to_char
+from qserver.functions.datetime import truncation as datetime_truncation
 from qserver.functions.json import json_access, json_making, jsonb_changes, jsonb_reading
 from qserver.functions.numbers import (
     angles,
@@ -38,7 +39,8 @@ from qserver.functions.numbers import (
     number_printing,
     number_reading,
 )
-from qserver.functions.regex import functions as regex_functions, regexes
+from qserver.functions.regex import functions as regex_functions
+from qserver.functions.regex import regexes
 from qserver.functions.registry import Aggregate, Function, TableFunction
 from qserver.functions.signatures import Generic, Signature
 from qserver.functions.text import (

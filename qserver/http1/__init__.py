@@ -21,35 +21,35 @@ ASGI server.
 from __future__ import annotations
 
 from qserver.http1.addresses import network_of as network_of
-from qserver.http1.application import (
-    PATH as PATH,
-    PENDING as PENDING,
-    Answer as Answer,
-    Application as Application,
-    Client as Client,
-    Elsewhere as Elsewhere,
-    Endpoint as Endpoint,
-    Hold as Hold,
-    IncomingBody as IncomingBody,
-    Parts as Parts,
-    Request as Request,
-    Respond as Respond,
-    Response as Response,
-    Values as Values,
-    Varying as Varying,
-    hold_anything as hold_anything,
-    request_id_of as request_id_of,
-)
-from qserver.http1.counters import Counters as Counters, ServerStatistics as ServerStatistics
-from qserver.http1.errors import (
-    AnswerCut as AnswerCut,
-    BodyRefused as BodyRefused,
-    ClientGone as ClientGone,
-    InvalidAnswer as InvalidAnswer,
-)
+from qserver.http1.application import PATH as PATH
+from qserver.http1.application import PENDING as PENDING
+from qserver.http1.application import Answer as Answer
+from qserver.http1.application import Application as Application
+from qserver.http1.application import Client as Client
+from qserver.http1.application import Elsewhere as Elsewhere
+from qserver.http1.application import Endpoint as Endpoint
+from qserver.http1.application import Hold as Hold
+from qserver.http1.application import IncomingBody as IncomingBody
+from qserver.http1.application import Parts as Parts
+from qserver.http1.application import Request as Request
+from qserver.http1.application import Respond as Respond
+from qserver.http1.application import Response as Response
+from qserver.http1.application import Values as Values
+from qserver.http1.application import Varying as Varying
+from qserver.http1.application import hold_anything as hold_anything
+from qserver.http1.application import request_id_of as request_id_of
+from qserver.http1.counters import Counters as Counters
+from qserver.http1.counters import ServerStatistics as ServerStatistics
+from qserver.http1.errors import AnswerCut as AnswerCut
+from qserver.http1.errors import BodyRefused as BodyRefused
+from qserver.http1.errors import ClientGone as ClientGone
+from qserver.http1.errors import InvalidAnswer as InvalidAnswer
 from qserver.http1.headers import Headers as Headers
-from qserver.http1.listening import bind_now as bind_now, close_all as close_all
-from qserver.http1.moving import Adopt as Adopt, Moved as Moved, Mover as Mover
+from qserver.http1.listening import bind_now as bind_now
+from qserver.http1.listening import close_all as close_all
+from qserver.http1.moving import Adopt as Adopt
+from qserver.http1.moving import Moved as Moved
+from qserver.http1.moving import Mover as Mover
 from qserver.http1.options import ServerOptions as ServerOptions
 from qserver.http1.refusal import Refusal as Refusal
 from qserver.http1.server import serve as serve

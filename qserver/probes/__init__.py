@@ -15,7 +15,11 @@ Nothing here knows HTTP.
 
 from __future__ import annotations
 
-from qserver.probes.catalogue import Catalogue as Catalogue, catalogue as catalogue
-from qserver.probes.matrix import Capability as Capability, matrix as matrix, run_probe as run_probe
-from qserver.probes.run import Probe as Probe, ProbeResult as ProbeResult
+from qserver.probes.catalogue import Catalogue as Catalogue
+from qserver.probes.catalogue import catalogue as catalogue
+from qserver.probes.matrix import Capability as Capability
+from qserver.probes.matrix import matrix as matrix
+from qserver.probes.matrix import run_probe as run_probe
+from qserver.probes.run import Probe as Probe
+from qserver.probes.run import ProbeResult as ProbeResult
 from qserver.probes.steps import Step as Step

@@ -9,7 +9,8 @@ from qserver.functions.context import Context
 from qserver.query.cursor import StatementSteps
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import slots_of
-from qserver.sql import Given, is_heavy, slots_in_steps as heavy_slots
+from qserver.sql import Given, is_heavy
+from qserver.sql import slots_in_steps as heavy_slots
 
 
 def slots_in_steps(

@@ -36,37 +36,36 @@ from __future__ import annotations
 
 from qserver.sql import ast as ast
 from qserver.sql.binder import Literals as Literals
-from qserver.sql.ddl import DEFINITIONS as DEFINITIONS, perform as perform
+from qserver.sql.ddl import DEFINITIONS as DEFINITIONS
+from qserver.sql.ddl import perform as perform
 from qserver.sql.ddl.constraints import referenced_index as referenced_index
 from qserver.sql.ddl.port import DdlPort as DdlPort
-from qserver.sql.described import (
-    Described as Described,
-    describe as describe,
-    view_text as view_text,
-)
+from qserver.sql.described import Described as Described
+from qserver.sql.described import describe as describe
+from qserver.sql.described import view_text as view_text
 from qserver.sql.execution import Rows as Rows
 from qserver.sql.explain import explain as explain
 from qserver.sql.expressions import RunRefused as RunRefused
-from qserver.sql.live import (
-    check_live as check_live,
-    explain_live as explain_live,
-    linear_scan as linear_scan,
-)
-from qserver.sql.optimizer import RULES as RULES, Rule as Rule
-from qserver.sql.parameter_steps import is_heavy as is_heavy, slots_in_steps as slots_in_steps
-from qserver.sql.parameters import Given as Given, json_of as json_of, types_of as types_of
-from qserver.sql.parser import (
-    Parsed as Parsed,
-    load_grammar as load_grammar,
-    parse as parse,
-    parse_expression as parse_expression,
-)
-from qserver.sql.plan import OutputColumn as OutputColumn, Scan as Scan
+from qserver.sql.live import check_live as check_live
+from qserver.sql.live import explain_live as explain_live
+from qserver.sql.live import linear_scan as linear_scan
+from qserver.sql.optimizer import RULES as RULES
+from qserver.sql.optimizer import Rule as Rule
+from qserver.sql.parameter_steps import is_heavy as is_heavy
+from qserver.sql.parameter_steps import slots_in_steps as slots_in_steps
+from qserver.sql.parameters import Given as Given
+from qserver.sql.parameters import json_of as json_of
+from qserver.sql.parameters import types_of as types_of
+from qserver.sql.parser import Parsed as Parsed
+from qserver.sql.parser import load_grammar as load_grammar
+from qserver.sql.parser import parse as parse
+from qserver.sql.parser import parse_expression as parse_expression
+from qserver.sql.plan import OutputColumn as OutputColumn
+from qserver.sql.plan import Scan as Scan
 from qserver.sql.positions import locate as locate
-from qserver.sql.prepare import (
-    CompiledPlan as CompiledPlan,
-    only_reads as only_reads,
-    prepare as prepare,
-    statement_inside as statement_inside,
-)
-from qserver.sql.step_budget import NotShort as NotShort, StepBudget as StepBudget
+from qserver.sql.prepare import CompiledPlan as CompiledPlan
+from qserver.sql.prepare import only_reads as only_reads
+from qserver.sql.prepare import prepare as prepare
+from qserver.sql.prepare import statement_inside as statement_inside
+from qserver.sql.step_budget import NotShort as NotShort
+from qserver.sql.step_budget import StepBudget as StepBudget

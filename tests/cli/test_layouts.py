@@ -8,7 +8,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.cli.cells import harmless, writer_of
 from qserver.cli.layouts import LAYOUTS, Aligned, Expanded, Layout, table, width

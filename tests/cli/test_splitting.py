@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.cli.splitting import Splitter, Statement, is_whole, split
 from qserver.errors import ProgramLimitExceeded

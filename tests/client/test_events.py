@@ -6,7 +6,8 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.client import ConnectionLost
 from qserver.client.events import Event, EventReader, RowsOfStream

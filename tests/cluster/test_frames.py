@@ -6,7 +6,8 @@ import os
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.cluster.frames import DamagedFrame, Frame, FrameReader, head_of
 from qserver.cluster.messages import (

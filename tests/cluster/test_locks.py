@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import trio
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.cluster import RemoteLocks, Service

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.cluster.plain_values import packed, unpacked
 

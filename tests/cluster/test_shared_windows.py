@@ -11,7 +11,8 @@ from struct import Struct
 from typing import NoReturn
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.cluster import SharedWindows
 from qserver.control.rates import Allowance, Rates

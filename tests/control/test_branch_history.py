@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import trio
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from qserver.control.branches import Origin
 from qserver.control.logs import MemoryLogs

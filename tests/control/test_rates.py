@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.control.rates import UNLIMITED, Allowance, Rates, SignupRates, SlidingLogs
 from qserver.control.tiers import TIERS, Tier

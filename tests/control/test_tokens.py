@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.control.records import SCOPES, Grant, SessionRecord
 from qserver.control.requests import (

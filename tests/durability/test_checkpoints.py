@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.durability.checkpoint import decode_checkpoint, encode_checkpoint
 from qserver.durability.memory import MemoryLog

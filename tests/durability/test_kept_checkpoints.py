@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.durability.check_history import HistoryCheck
 from qserver.durability.checkpoint import Checkpoint, decode_checkpoint

@@ -9,7 +9,8 @@ from zlib import crc32
 
 import msgspec
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.durability.records import (
     FORMAT,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.durability import pauses
 from qserver.durability.check_snapshot import problems_of

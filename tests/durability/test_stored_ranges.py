@@ -7,7 +7,8 @@ from zlib import crc32
 
 import msgspec
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.checkpoint import decode_checkpoint

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.serial_queue import SerialQueue

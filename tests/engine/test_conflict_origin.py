@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.engine import conflict_origin
 from qserver.engine.conflict_origin import Writers

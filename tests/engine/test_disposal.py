@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import trio
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.engine.disposal import PIECE_ENTRIES, dispose, emptied

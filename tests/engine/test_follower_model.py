@@ -11,7 +11,8 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from qserver.engine.database import Database

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from qserver.durability.check_snapshot import problems_of

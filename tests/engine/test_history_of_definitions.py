@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.memory import MemoryLog

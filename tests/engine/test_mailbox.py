@@ -6,7 +6,8 @@ from typing import Final
 
 import pytest
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.engine.mailbox import Mailbox, MailboxStatistics, Reply

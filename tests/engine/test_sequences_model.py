@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work

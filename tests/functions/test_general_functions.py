@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import InvalidParameterValue, ProgramLimitExceeded
 from qserver.functions.resolve import resolve_function, resolve_table_function

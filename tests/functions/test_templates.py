@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, Overflow as DecimalOverflow
+from decimal import Decimal
+from decimal import Overflow as DecimalOverflow
 from math import isnan
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.functions import all_functions

@@ -20,7 +20,8 @@ from tests.hostile.attacks import ATTACKS
 from tests.hostile.siege import ATTACKERS, Siege
 from tests.hostile.statement_sweep import Run, drawn, measured
 from tests.hostile.sweep import Step, steps
-from tests.known_work import STEP_SECONDS as KNOWN_STEP_SECONDS, step_seconds
+from tests.known_work import STEP_SECONDS as KNOWN_STEP_SECONDS
+from tests.known_work import step_seconds
 from tests.sql.databases import opened_sql
 
 SWEEP_SECONDS = 300.0

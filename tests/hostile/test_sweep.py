@@ -15,7 +15,8 @@ from qserver.values.types import INTEGER, TEXT, array_of
 from tests.hostile.long_values import contents, value
 from tests.hostile.sweep import SLOW_SECONDS, Call, Step, catalogue, measured, steps
 from tests.hot_path.counting import instructions
-from tests.known_work import step as known_step, step_seconds
+from tests.known_work import step as known_step
+from tests.known_work import step_seconds
 from tests.sampling import NIGHTLY, SEED
 
 CALLS = 1500 if NIGHTLY else 250

@@ -13,10 +13,9 @@ from typing import Any, Self
 
 import trio
 
+from qserver.http1 import Answer as Answered
 from qserver.http1 import (
-    Answer as Answered,
     Application,
-    Client as Caller,
     Counters,
     Headers,
     IncomingBody,
@@ -27,6 +26,7 @@ from qserver.http1 import (
     Values,
     serve,
 )
+from qserver.http1 import Client as Caller
 
 PATIENCE_SECONDS = 240.0
 """A test that has not ended by then hangs."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.http1 import Headers, InvalidAnswer, Response, ServerOptions
 from qserver.http1.answer import HeadRenderer

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.http1 import Elsewhere, Refusal
 from qserver.http1.listening import bind_all

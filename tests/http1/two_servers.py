@@ -31,7 +31,6 @@ import trio
 from qserver.http1 import (
     PENDING,
     Adopt,
-    Answer as Answered,
     Counters,
     Elsewhere,
     Moved,
@@ -39,6 +38,7 @@ from qserver.http1 import (
     ServerOptions,
     serve,
 )
+from qserver.http1 import Answer as Answered
 from qserver.http1.context import ServerContext
 from tests.http1.serving import PATIENCE_SECONDS, App, Asked, Client, Running, in_parts, reply
 

@@ -16,15 +16,8 @@ from typing import Any
 
 import trio
 
-from qserver.http1 import (
-    PENDING,
-    Answer as Answered,
-    Counters,
-    Headers,
-    Respond,
-    Response,
-    ServerOptions,
-)
+from qserver.http1 import PENDING, Counters, Headers, Respond, Response, ServerOptions
+from qserver.http1 import Answer as Answered
 from qserver.http1.connection import Connection
 from qserver.http1.context import ServerContext
 from qserver.http1.transport import PlainTransport

@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from qserver.errors import QserverError, SqlSyntaxError
 from qserver.lexing.fingerprint import MARK, parameterize

@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.lexing import value_rows
 from qserver.lexing.fingerprint import ROWS_MARK, parameterize, parameterize_plain_rows

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Sequence
 
 import pytest
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog

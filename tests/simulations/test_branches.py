@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 import simulations.branches as family
-from qserver.durability.branch_log import BranchLog, begin_branch as begin
+from qserver.durability.branch_log import BranchLog
+from qserver.durability.branch_log import begin_branch as begin
 from qserver.durability.handing_over import _copied_alone
 from qserver.durability.kept import KeptCheckpoint, is_needless
 from qserver.durability.port import Log

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from simulations.checkers.anomaly import Anomaly
 from simulations.checkers.registers import check_versions

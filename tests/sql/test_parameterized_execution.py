@@ -12,7 +12,8 @@ from random import Random
 from typing import Any
 
 import trio
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.functions.context import Context

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.functions.context import Context

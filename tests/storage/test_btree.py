@@ -6,7 +6,8 @@ from itertools import chain
 from operator import lt
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from qserver.storage import btree
 from qserver.storage.page import EMPTY, Branch, Key, Leaf, Tree

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from qserver.storage.btree import cut_keys, first_entries, join, key_at, last_entries, split
 from qserver.storage.page import EMPTY

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.page import EMPTY, Key, Value

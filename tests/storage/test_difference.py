@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 
 from qserver.storage import btree

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
-from qserver.storage import find_conflict as module, writes as writes_module
+from qserver.storage import find_conflict as module
+from qserver.storage import writes as writes_module
 from qserver.storage.btree import apply, cuts
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.find_conflict import find_conflict, is_long
@@ -19,9 +21,9 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.writes import (
     TreeWrites,
-    changed as tree_changed,
     merge_writes,
 )
+from qserver.storage.writes import changed as tree_changed
 from qserver.values.keys import Predicate
 from qserver.values.steps import at_once
 from tests.steps import taken

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.limits import LIVE_KEYS_MAX, LIVE_RANGES_MAX
 from qserver.storage.footprint import Footprint

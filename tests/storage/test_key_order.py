@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.storage import key_order
 from qserver.storage.key_order import INSERTED_MAX, RUN_KEYS_MAX, KeyOrder

@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import TypeAlias
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Key, Value

@@ -6,7 +6,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from qserver.limits import RANGE_ENTRIES_MAX, RANGE_ENTRIES_MIN
 from qserver.storage.btree import entries_at, get, pages

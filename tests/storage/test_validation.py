@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import pytest
-from hypothesis import event, given, settings, strategies as st
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.page import Value

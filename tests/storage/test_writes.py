@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.storage.page import EMPTY
 from qserver.storage.writes import (

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TypeAlias
 
-from hypothesis import settings, strategies as st
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from qserver.storage import btree
 from qserver.storage.page import EMPTY, Branch, Key, Leaf, Tree, Value

@@ -5,7 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.values.binary_text import bytes_from_text, text_of_bytes, uuid_from_text

@@ -6,7 +6,8 @@ Where the docstring of the module names no difference, the tables were compared 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.values.types import DATE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, SqlType

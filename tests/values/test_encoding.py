@@ -9,7 +9,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import DataCorrupted
 from qserver.values.encoding import (

@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import InvalidTextRepresentation, QserverError, StatementTooComplex
 from qserver.limits import JSON_DEPTH_MAX

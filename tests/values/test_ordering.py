@@ -8,7 +8,8 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import DatatypeMismatch, NumericValueOutOfRange
 from qserver.values.keys import key_element

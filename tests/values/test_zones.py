@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import DatetimeFieldOverflow, InvalidParameterValue
 from qserver.values.zones import find_zone, offset_text, to_local, to_utc, zone_named

@@ -21,8 +21,6 @@ from qserver.control.logs import MemoryLogs
 from qserver.engine.world import OrdinaryWorld
 from qserver.http1 import (
     PENDING,
-    Answer as Answered,
-    Client as Caller,
     Counters,
     IncomingBody,
     Request,
@@ -32,6 +30,8 @@ from qserver.http1 import (
     Values,
     serve,
 )
+from qserver.http1 import Answer as Answered
+from qserver.http1 import Client as Caller
 from qserver.web.app import Application
 from qserver.web.calls import Endpoint
 from qserver.web.service.service import Service

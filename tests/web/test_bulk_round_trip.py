@@ -7,7 +7,8 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.query.bulk import BulkInsert
 from qserver.query.results import RunOptions

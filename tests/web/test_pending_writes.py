@@ -18,7 +18,8 @@ from qserver.control.logs import MemoryLogs, SizedLog
 from qserver.control.plane import CONTROL
 from qserver.durability.port import Log
 from qserver.http1 import ServerOptions
-from qserver.http1.head import END_OF_HEAD as END, parse_head
+from qserver.http1.head import END_OF_HEAD as END
+from qserver.http1.head import parse_head
 from qserver.web.app import Application
 from tests.engine.fakes import HeldLog
 from tests.http1.serving import Answer, Client

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from qserver.control.plane import CONTROL
 from tests.http1.serving import Answer, Client

@@ -3,7 +3,8 @@ from __future__ import annotations
 from urllib.parse import quote, urlencode
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import InvalidRequest
 from qserver.web.query_strings import BIGINT_MAX, read_query_string, whole_number

@@ -13,93 +13,85 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from qserver.sql.ast.changes import (
-    Assignment as Assignment,
-    Delete as Delete,
-    Insert as Insert,
-    Merge as Merge,
-    MergeWhen as MergeWhen,
-    OnConflict as OnConflict,
-    Update as Update,
-)
-from qserver.sql.ast.definitions import (
-    AlterAction as AlterAction,
-    AlterTable as AlterTable,
-    ColumnDefinition as ColumnDefinition,
-    CommentOn as CommentOn,
-    Constraint as Constraint,
-    CreateEnum as CreateEnum,
-    CreateIndex as CreateIndex,
-    CreateSchema as CreateSchema,
-    CreateSequence as CreateSequence,
-    CreateTable as CreateTable,
-    CreateView as CreateView,
-    Drop as Drop,
-    Explain as Explain,
-    ForeignKey as ForeignKey,
-    IndexItem as IndexItem,
-    SetVariable as SetVariable,
-    Show as Show,
-    TableLike as TableLike,
-    TransactionControl as TransactionControl,
-    Truncate as Truncate,
-)
-from qserver.sql.ast.expressions import (
-    ArrayItems as ArrayItems,
-    ArrayQuery as ArrayQuery,
-    Between as Between,
-    Call as Call,
-    Case as Case,
-    Cast as Cast,
-    Collate as Collate,
-    Constant as Constant,
-    Default as Default,
-    Exists as Exists,
-    Expression as Expression,
-    Field as Field,
-    Frame as Frame,
-    InList as InList,
-    InQuery as InQuery,
-    Is as Is,
-    Like as Like,
-    Literal as Literal,
-    Name as Name,
-    NamedArgument as NamedArgument,
-    Node as Node,
-    Operator as Operator,
-    OrderItem as OrderItem,
-    Parameter as Parameter,
-    Quantified as Quantified,
-    Row as Row,
-    Run as Run,
-    ScalarQuery as ScalarQuery,
-    Star as Star,
-    Subscript as Subscript,
-    Transform as Transform,
-    TypeName as TypeName,
-    Window as Window,
-    Word as Word,
-)
-from qserver.sql.ast.queries import (
-    CommonTable as CommonTable,
-    Cycle as Cycle,
-    FromItem as FromItem,
-    FunctionRef as FunctionRef,
-    GroupingSets as GroupingSets,
-    Join as Join,
-    Locking as Locking,
-    Query as Query,
-    QueryBody as QueryBody,
-    RowsFrom as RowsFrom,
-    Search as Search,
-    Select as Select,
-    SetOperation as SetOperation,
-    SubqueryRef as SubqueryRef,
-    TableRef as TableRef,
-    TableSample as TableSample,
-    Target as Target,
-    Values as Values,
-)
+from qserver.sql.ast.changes import Assignment as Assignment
+from qserver.sql.ast.changes import Delete as Delete
+from qserver.sql.ast.changes import Insert as Insert
+from qserver.sql.ast.changes import Merge as Merge
+from qserver.sql.ast.changes import MergeWhen as MergeWhen
+from qserver.sql.ast.changes import OnConflict as OnConflict
+from qserver.sql.ast.changes import Update as Update
+from qserver.sql.ast.definitions import AlterAction as AlterAction
+from qserver.sql.ast.definitions import AlterTable as AlterTable
+from qserver.sql.ast.definitions import ColumnDefinition as ColumnDefinition
+from qserver.sql.ast.definitions import CommentOn as CommentOn
+from qserver.sql.ast.definitions import Constraint as Constraint
+from qserver.sql.ast.definitions import CreateEnum as CreateEnum
+from qserver.sql.ast.definitions import CreateIndex as CreateIndex
+from qserver.sql.ast.definitions import CreateSchema as CreateSchema
+from qserver.sql.ast.definitions import CreateSequence as CreateSequence
+from qserver.sql.ast.definitions import CreateTable as CreateTable
+from qserver.sql.ast.definitions import CreateView as CreateView
+from qserver.sql.ast.definitions import Drop as Drop
+from qserver.sql.ast.definitions import Explain as Explain
+from qserver.sql.ast.definitions import ForeignKey as ForeignKey
+from qserver.sql.ast.definitions import IndexItem as IndexItem
+from qserver.sql.ast.definitions import SetVariable as SetVariable
+from qserver.sql.ast.definitions import Show as Show
+from qserver.sql.ast.definitions import TableLike as TableLike
+from qserver.sql.ast.definitions import TransactionControl as TransactionControl
+from qserver.sql.ast.definitions import Truncate as Truncate
+from qserver.sql.ast.expressions import ArrayItems as ArrayItems
+from qserver.sql.ast.expressions import ArrayQuery as ArrayQuery
+from qserver.sql.ast.expressions import Between as Between
+from qserver.sql.ast.expressions import Call as Call
+from qserver.sql.ast.expressions import Case as Case
+from qserver.sql.ast.expressions import Cast as Cast
+from qserver.sql.ast.expressions import Collate as Collate
+from qserver.sql.ast.expressions import Constant as Constant
+from qserver.sql.ast.expressions import Default as Default
+from qserver.sql.ast.expressions import Exists as Exists
+from qserver.sql.ast.expressions import Expression as Expression
+from qserver.sql.ast.expressions import Field as Field
+from qserver.sql.ast.expressions import Frame as Frame
+from qserver.sql.ast.expressions import InList as InList
+from qserver.sql.ast.expressions import InQuery as InQuery
+from qserver.sql.ast.expressions import Is as Is
+from qserver.sql.ast.expressions import Like as Like
+from qserver.sql.ast.expressions import Literal as Literal
+from qserver.sql.ast.expressions import Name as Name
+from qserver.sql.ast.expressions import NamedArgument as NamedArgument
+from qserver.sql.ast.expressions import Node as Node
+from qserver.sql.ast.expressions import Operator as Operator
+from qserver.sql.ast.expressions import OrderItem as OrderItem
+from qserver.sql.ast.expressions import Parameter as Parameter
+from qserver.sql.ast.expressions import Quantified as Quantified
+from qserver.sql.ast.expressions import Row as Row
+from qserver.sql.ast.expressions import Run as Run
+from qserver.sql.ast.expressions import ScalarQuery as ScalarQuery
+from qserver.sql.ast.expressions import Star as Star
+from qserver.sql.ast.expressions import Subscript as Subscript
+from qserver.sql.ast.expressions import Transform as Transform
+from qserver.sql.ast.expressions import TypeName as TypeName
+from qserver.sql.ast.expressions import Window as Window
+from qserver.sql.ast.expressions import Word as Word
+from qserver.sql.ast.queries import CommonTable as CommonTable
+from qserver.sql.ast.queries import Cycle as Cycle
+from qserver.sql.ast.queries import FromItem as FromItem
+from qserver.sql.ast.queries import FunctionRef as FunctionRef
+from qserver.sql.ast.queries import GroupingSets as GroupingSets
+from qserver.sql.ast.queries import Join as Join
+from qserver.sql.ast.queries import Locking as Locking
+from qserver.sql.ast.queries import Query as Query
+from qserver.sql.ast.queries import QueryBody as QueryBody
+from qserver.sql.ast.queries import RowsFrom as RowsFrom
+from qserver.sql.ast.queries import Search as Search
+from qserver.sql.ast.queries import Select as Select
+from qserver.sql.ast.queries import SetOperation as SetOperation
+from qserver.sql.ast.queries import SubqueryRef as SubqueryRef
+from qserver.sql.ast.queries import TableRef as TableRef
+from qserver.sql.ast.queries import TableSample as TableSample
+from qserver.sql.ast.queries import Target as Target
+from qserver.sql.ast.queries import Values as Values
 
 Statement: TypeAlias = (
     Query

@@ -19,9 +19,8 @@ mean.
 from __future__ import annotations
 
 from qserver.sql.binder.clauses import Clause as Clause
-from qserver.sql.binder.expressions.literals import (
-    Literals as Literals,
-    RepeatedLiteralPinned as RepeatedLiteralPinned,
-)
+from qserver.sql.binder.expressions.literals import Literals as Literals
+from qserver.sql.binder.expressions.literals import RepeatedLiteralPinned as RepeatedLiteralPinned
 from qserver.sql.binder.names.type_names import bind_type as bind_type
-from qserver.sql.binder.statements import Bound as Bound, bind as bind
+from qserver.sql.binder.statements import Bound as Bound
+from qserver.sql.binder.statements import bind as bind

@@ -19,7 +19,8 @@ from qserver.sql.plan import OutputColumn
 from qserver.sql.ports import CatalogPort
 from qserver.values.constraints import ForeignKey
 from qserver.values.keys import Key, Row
-from qserver.values.relations import Definition, Sequence as SqlSequence
+from qserver.values.relations import Definition
+from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 

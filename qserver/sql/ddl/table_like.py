@@ -6,7 +6,8 @@ identity and comments are copied only if INCLUDING names them.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence as Several
+from collections.abc import Generator
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 
 from qserver.errors import WrongObjectType

@@ -15,7 +15,8 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from qserver.cluster import Links, Listeners, Service as LinkService
+from qserver.cluster import Links, Listeners
+from qserver.cluster import Service as LinkService
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.control.owners import Owners
 from qserver.http1 import Adopt, Moved, Refusal

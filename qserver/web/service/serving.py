@@ -28,7 +28,8 @@ from qserver.control.owners import LEADER
 from qserver.engine.arrivals import Arrivals
 from qserver.engine.collector import start_collector
 from qserver.errors import QserverError, first_of
-from qserver.http1 import Counters, ServerOptions, bind_now, close_all, serve as serve_http
+from qserver.http1 import Counters, ServerOptions, bind_now, close_all
+from qserver.http1 import serve as serve_http
 from qserver.limits import DATABASES_OPEN_MAX
 from qserver.sql import load_grammar
 from qserver.web.description.welcome import welcome

@@ -14,7 +14,8 @@ from typing import Any, Final
 from qserver.query import planning
 from qserver.query.row_stream import RowStream
 from qserver.sql import parameters, plan
-from qserver.sql.codegen import compile as compiling, joins, set_operations, subqueries
+from qserver.sql.codegen import compile as compiling
+from qserver.sql.codegen import joins, set_operations, subqueries
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.set_operations import produce_distinct

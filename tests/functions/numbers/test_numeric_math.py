@@ -7,7 +7,8 @@ from decimal import Context, Decimal, getcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import DivisionByZero, NumericValueOutOfRange
 from qserver.functions.numbers import numeric_math, numeric_powers

@@ -8,7 +8,8 @@ from functools import partial
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.errors import (
     InvalidParameterValue,

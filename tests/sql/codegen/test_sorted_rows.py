@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qserver.functions.context import Context
 from qserver.sql.codegen.sorted_rows import (

@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import InvalidRequest, InvalidTextRepresentation
 from qserver.limits import BULK_COLUMNS_MAX, BULK_ROW_BYTES_MAX, JSON_DEPTH_MAX

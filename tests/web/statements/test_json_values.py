@@ -13,7 +13,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.values.floats import round_to_real
 from qserver.values.interval import Interval

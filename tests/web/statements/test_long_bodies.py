@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.control.tiers import Limits
 from qserver.errors import InvalidRequest, ProgramLimitExceeded

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.errors import InvalidRequest, RequestTooLarge, UnsupportedMediaType
 from qserver.limits import PARAMETERS_MAX, STATEMENT_BYTES_MAX, TRANSACTION_STATEMENTS_MAX

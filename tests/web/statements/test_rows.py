@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.values.types import BIGINT, INTEGER, NUMERIC, TEXT, SqlType
 from qserver.web.statements.answers import WRITERS, rows_in_parts, rows_json, sliced

@@ -13,7 +13,8 @@ from unittest import mock
 import pytest
 import trio
 import trio.lowlevel
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qserver.engine import feed as engine_feed
 from qserver.engine.feed import VERSION_BYTES_LONG, WINDOW_BYTES_MAX, Feed

@@ -41,7 +41,8 @@ from qserver.sql.expressions import (
     Slot,
     Slots,
 )
-from qserver.values.casts import Cast as CastFunction, assignment_function, cast_function, unchanged
+from qserver.values.casts import Cast as CastFunction
+from qserver.values.casts import assignment_function, cast_function, unchanged
 from qserver.values.records import Record
 from qserver.values.types import BOOLEAN, INTEGER_KINDS, TEXT, UNKNOWN, Kind, SqlType, record_of
 

@@ -17,7 +17,8 @@ from qserver.sql.binder.expressions.operands import Operand, Unknown
 from qserver.sql.binder.expressions.parsed import parsed_expression
 from qserver.sql.binder.names.relations import relation_of_table
 from qserver.sql.binder.names.scope import Scope, leftmost, outermost
-from qserver.sql.expressions import Column as BoundColumn, Constant, Expression, Slot
+from qserver.sql.expressions import Column as BoundColumn
+from qserver.sql.expressions import Constant, Expression, Slot
 from qserver.sql.plan import CheckedExpression
 from qserver.sql.walk import substituted
 from qserver.values.schema import Column, Table
