@@ -132,8 +132,10 @@ class FollowedDatabase:
             async for message in messages:
                 async with self._applying:
                     if message[0] == "pages":
+                        if message[1][0][0] != pages + 1:
+                            raise DoesNotFollow(f"page {message[1][0][0]} comes after {pages}")
                         await log.save_pages(message[1])
-                        pages += len(message[1])
+                        pages = message[1][-1][0]
                     elif message[0] == "base":
                         await log.save_checkpoint(message[1], message[2])
                         await self._begin(log, message[1], pages)
@@ -144,7 +146,7 @@ class FollowedDatabase:
                             await trio.lowlevel.checkpoint()
 
     async def _begin(self, log: MemoryLog, version: int, pages: int) -> None:
-        """Begin anew with a base, for which so many pages came."""
+        """Begin anew with a base; `pages`: the last one that came."""
         if self.version is not None and version < self.version:
             raise DoesNotFollow(f"version {version} is older than {self.version}")
         report = self._world.report

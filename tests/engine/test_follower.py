@@ -215,9 +215,15 @@ async def test_a_base_that_lacks_pages_is_refused() -> None:
     async with opened(counters=500) as database, following() as followed:
         base = SnapshotBase(newest(database))
         pages = list(base.pages())
-        for some in (pages[1:], [*pages, pages[0]]):
-            with pytest.raises(DoesNotFollow, match=f"{len(pages)} pages, and {len(some)} came"):
-                await followed.follow(given(("pages", some), ("base", 1, base.record())))
+        end: Message = ("base", 1, base.record())
+        first: Message = ("pages", pages[:1])
+        for messages, problem in (
+            ((first, end), f"a base has {len(pages)} pages, and 1 came"),
+            ((("pages", pages[1:]), end), "page 2 comes after 0"),
+            ((first, first, end), "page 1 comes after 1"),
+        ):
+            with pytest.raises(DoesNotFollow, match=problem):
+                await followed.follow(given(*messages))
         assert followed.snapshots.take() is None
 
 
