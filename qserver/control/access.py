@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.control.databases import Databases, OpenDatabase
-from qserver.control.owners import Owners
+from qserver.control.owners import OwnedElsewhere, Owners
 from qserver.control.records import Grant
 from qserver.control.shares import Shares
 from qserver.control.statement_texts import Statements, check_bound, read_bound, read_statements
@@ -82,8 +82,8 @@ class Access:
         self._now = now
         self._snapshot: Snapshot | None = None
         self._grants: dict[str, Grant] = {}
-        self._names: dict[tuple[str, str], tuple[str, str, str]] = {}
-        """Organization and name, or id, to id, name and family."""
+        self._names: dict[tuple[str, str], tuple[str, str, int]] = {}
+        """Organization and name, or id, to id, name and the process that owns it."""
         self._statements: dict[str, Statements] = {}
         """Statements of keys, decoded."""
 
@@ -190,7 +190,10 @@ class Access:
     # --- databases ---
 
     def database_nowait(self, grant: Grant, name: str | None) -> OpenDatabase | None:
-        """Return an open database by name or id, if the caches show that the grant allows it."""
+        """Return an open database by name or id, if the caches show that the grant allows it.
+
+        Raise OwnedElsewhere if they show that it is another's.
+        """
         if not self._caches_are_good():
             return None
         wanted = grant.database if name is None else name
@@ -200,6 +203,8 @@ class Access:
         opened = self._databases.use_nowait(known[0])
         if opened is not None:
             opened.name = known[1]
+        elif known[2] != self._owners.process:
+            raise OwnedElsewhere(known[2])
         return opened
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
@@ -210,10 +215,10 @@ class Access:
             if known is None:
                 await self._look_up(grant, wanted)
                 continue  # the version may have changed meanwhile
-            database_id, name_now, family = known
+            database_id, name_now, owner = known
             if not grant.may_use(database_id):
                 raise not_among_its_databases(wanted)
-            self._owners.check_here(family)
+            self._owners.check_process(owner)
             opened = await self._databases.use(database_id)
             opened.name = name_now
             return opened
@@ -238,7 +243,7 @@ class Access:
                 return await self._databases.use(database_id)
         return None
 
-    def _known(self, organization_id: str, wanted: str) -> tuple[str, str, str] | None:
+    def _known(self, organization_id: str, wanted: str) -> tuple[str, str, int] | None:
         return self._names.get((organization_id, wanted)) if self._caches_are_good() else None
 
     async def _look_up(self, grant: Grant, wanted: str) -> None:
@@ -264,7 +269,8 @@ class Access:
         if result.version == self._store.version() and self._caches_are_good():
             if len(self._names) >= GRANTS_KEPT_MAX:
                 self._names.clear()
-            self._names[grant.organization_id, wanted] = (database_id, name, family)
+            owner = self._owners.owner_of(family)
+            self._names[grant.organization_id, wanted] = (database_id, name, owner)
 
     def _caches_are_good(self) -> bool:
         """Return whether the caches, empty or not, match the control database now."""

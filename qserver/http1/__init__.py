@@ -15,7 +15,7 @@ ASGI server.
     answer       heads of answers                   transport   plain sockets
     headers      headers of answers                 tls         the same over TLS
     parts        streamed answers                   refusal     the server's own answers
-    addresses    whose connection makes room        moving      connections to other processes
+    addresses    whose connection makes room        moving      requests of other processes
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from qserver.http1.errors import InvalidAnswer as InvalidAnswer
 from qserver.http1.headers import Headers as Headers
 from qserver.http1.listening import bind_now as bind_now
 from qserver.http1.listening import close_all as close_all
-from qserver.http1.moving import Adopt as Adopt
+from qserver.http1.moving import Host as Host
 from qserver.http1.moving import Moved as Moved
 from qserver.http1.moving import Mover as Mover
 from qserver.http1.options import ServerOptions as ServerOptions

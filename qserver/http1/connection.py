@@ -3,7 +3,7 @@
     bytes arrive ─► a whole request? ─► endpoint.handle ─┬─ Response   sent at once
                                                          ├─ PENDING    `respond` sends it
                                                          ├─ coroutine  the task awaits it
-                                                         └─ Elsewhere  the task gives it away
+                                                         └─ Elsewhere  another process serves it
 
 Every step that does not wait is a plain call, made by the holder of the bytes or the answer: the
 task, the reactor (bytes have arrived), or the caller of `respond`. In IDLE, HEAD and PENDING the
@@ -30,7 +30,8 @@ from qserver.http1.context import ServerContext
 from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer
 from qserver.http1.head import END_OF_HEAD, Head, check_beginning, head_of
 from qserver.http1.incoming import ArrivingBody
-from qserver.http1.moving import Moved, relay, released
+from qserver.http1.leaving import depart
+from qserver.http1.moving import FORWARD_BYTES_MAX, Visits
 from qserver.http1.parts import PartsSender
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
 from qserver.http1.state import Phase
@@ -63,8 +64,7 @@ class Connection:
         self._interruption = trio.CancelScope()
         self._began = monotonic()
         """When the request began to arrive, or the wait for it."""
-        self._is_new = True
-        """No request has been answered."""
+        self._answered_count, self._visits = 0, Visits()
         # What states carry:
         self._head: Head | None = None
         """From HANDLING on: the request's head."""
@@ -99,10 +99,7 @@ class Connection:
     # --- the task ---------------------------------------------------------------------------------
 
     async def run(self, refusal: Refusal | None = None) -> None:
-        """Serve until the connection ends; with a refusal, answer so and close.
-
-        Raises nothing but cancellation.
-        """
+        """Serve until the end; with a refusal, answer so. Raises nothing but cancellation."""
         try:
             await self._live(refusal)
         except Exception:
@@ -203,7 +200,7 @@ class Connection:
     def end_if_late(self, now: float) -> bool:
         """End a connection whose time is over, or whose client is gone. True: it did look."""
         options, state = self.context.options, self.state
-        rests = state is IDLE and not self.buffer and not self._is_new
+        rests = state is IDLE and not self.buffer and self._answered_count > 0
         seconds = options.idle_seconds if rests else options.header_seconds
         if state is HANDLING:
             return self._end_if_gone()
@@ -341,20 +338,31 @@ class Connection:
                 keep_alive = head.keep_alive and self._may_keep_alive()
                 self._send(head, answer, body, keep_alive, self._after(keep_alive))
         elif answer is PENDING:
-            assert WAITS in self.state.followers
-            self.state, self._raw = WAITS, raw
+            self._move(WAITS)
+            self._raw = raw
         elif isinstance(answer, Coroutine):
             self._raw = raw
             self._owed = answer
         elif isinstance(answer, Elsewhere):
-            self._leave(answer.process, raw)
+            self._pass_on(answer.process, raw)
         else:
             raise InvalidAnswer(f"{answer!r} is no answer")
 
+    def _pass_on(self, process: int, raw: bytes) -> None:
+        """Have another process serve the request: forward it, or move with it."""
+        mover = self.context.mover
+        if mover is None:
+            raise InvalidAnswer(f"there is no process {process} beside this one")
+        self.context.counters.requests -= 1  # the other process counts it
+        size = len(raw) - len(self.buffer)
+        is_visit = self._visits.next(process, self._answered_count, mover.visits_in_row)
+        if is_visit and self._body is None and size <= FORWARD_BYTES_MAX:
+            self._owed = mover.forward(process, raw[:size], self._client)
+        else:
+            self._leave(process, raw)
+
     def _leave(self, process: int, raw: bytes) -> None:
         """Put the request back into the buffer; the task gives it to its owner."""
-        if self.context.mover is None:
-            raise InvalidAnswer(f"there is no process {process} beside this one")
         body = self._body
         if body is not None and body.refusal is not None:
             self._answer_refusal(body.refusal)
@@ -366,18 +374,8 @@ class Connection:
         self._move(Phase.LEAVING)
 
     async def _give_away(self) -> None:
-        context, mover = self.context, self.context.mover
-        assert mover is not None, "it was there before"
-        context.counters.connections_moved_out += 1
-        if context.reactor is not None:
-            context.reactor.forget(self.transport.descriptor)
-        given, near = released(self.transport)
-        moved = Moved(self._owner, given, self._client, self.buffer)
-        self.buffer, self._raw, self._body = b"", b"", None
-        mover.move(moved)
-        del given, moved  # a relay may last
-        if near is not None:
-            await relay(self.transport, near, context.options)
+        data, self.buffer, self._raw, self._body = self.buffer, b"", b"", None
+        await depart(self.context, self.transport, self._owner, self._client, data)
         self._end()
 
     def respond(self, answer: Answer) -> bool:
@@ -531,7 +529,7 @@ class Connection:
         self.state = state
         if state is IDLE:
             self._head = self._body = None
-            self._is_new = False
+            self._answered_count += 1
             self._began = monotonic()
 
     async def _send_parts(self, response: Response) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import Protocol
 
@@ -62,6 +63,7 @@ class ServerContext:
         self.arriving: set[trio.CancelScope] = set()
         """Waits for parts of bodies."""
         self.addresses = Addresses()
+        self._guests = 0
         self._empty = trio.Event()
 
     def add(self, connection: OpenConnection) -> None:
@@ -73,7 +75,20 @@ class ServerContext:
         self.connections.discard(connection)
         self.addresses.remove(connection.address, connection)
         self.counters.connections_open -= 1
-        if self.draining and not self.connections:
+        self._check_empty()
+
+    @contextmanager
+    def guest(self) -> Iterator[None]:
+        """A request of another process's connection is served during the block."""
+        self._guests += 1
+        try:
+            yield
+        finally:
+            self._guests -= 1
+            self._check_empty()
+
+    def _check_empty(self) -> None:
+        if self.draining and not self.connections and not self._guests:
             self._empty.set()
 
     async def drain(self) -> None:
@@ -83,7 +98,7 @@ class ServerContext:
             connection.end_if_idle()
         for wait in self.arriving:
             wait.deadline = min(wait.deadline, self.body_deadline(inf))
-        if self.connections:
+        if self.connections or self._guests:
             await self._empty.wait()
 
     def body_deadline(self, seconds: float) -> float:

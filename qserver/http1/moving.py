@@ -1,6 +1,12 @@
-"""Connections that move to another process, because their request belongs there.
+"""Requests that belong to another process: their connection moves there, or they are forwarded.
 
     Connection ─► Mover.move(Moved) ═══ socket and bytes ═══► Acceptor.adopt(Moved) ─► Connection
+    Connection ─► Mover.forward ── request ──► Acceptor.answer ── Response ──► Connection
+
+A move costs as much as four or five forwards, and then nothing. So a connection moves with its
+first request, and when several in a row were for one other process; a request between others is
+forwarded, if it is short and has arrived whole. A connection of a pool, whose requests are for one
+database after the other, so stays where it is.
 
 What moves is the socket and every byte that was received and not answered. The next bytes are read
 by the other process: nothing is relayed, and back-pressure is TCP's.
@@ -24,10 +30,12 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from qserver.http1.application import Client
+from qserver.http1.application import Client, Response
 from qserver.http1.options import ServerOptions
 from qserver.http1.refusal import Refusal
 from qserver.http1.transport import PlainTransport, Transport, until_true
+
+FORWARD_BYTES_MAX: Final = 64 * 1024
 
 GONE: Final = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -43,17 +51,25 @@ class Moved(msgspec.Struct, frozen=True):
     """The request, from its first byte, and all that was received behind it."""
 
 
-class Adopt(Protocol):
-    def __call__(self, moved: Moved, refusal: Refusal | None = None) -> None:
+class Host(Protocol):
+    """A server, for requests that come from other processes."""
+
+    def adopt(self, moved: Moved, refusal: Refusal | None = None) -> None:
         """Serve a connection that has arrived; with a refusal, answer its request so and close."""
+
+    async def answer(self, request: bytes, client: Client) -> Response:
+        """Answer a whole request of a connection that stays where it is."""
 
 
 class Mover(Protocol):
-    """Takes connections to other processes."""
+    """Takes connections and requests to other processes."""
 
-    def begin(self, adopt: Adopt) -> None:
-        """Called once, before the first connection. `adopt` may be called as long as the process
-        lives: after the server's end it closes the connection.
+    visits_in_row: int
+    """Requests in a row for one other process that are forwarded; the next takes its connection."""
+
+    def begin(self, host: Host) -> None:
+        """Called once, before the first connection. The host may be called as long as the process
+        lives: after the server's end it closes connections, and answers with an error.
         """
 
     def move(self, moved: Moved) -> None:
@@ -62,6 +78,30 @@ class Mover(Protocol):
         One that cannot be sent is adopted again, with a refusal. A server that drains does not wait
         for connections that it has given away.
         """
+
+    async def forward(self, process: int, request: bytes, client: Client) -> Response:
+        """Return the answer of another process to a whole request; an error is an answer, too."""
+
+
+class Visits:
+    """Of one connection: its latest requests for one other process."""
+
+    __slots__ = ("_answered", "_process", "_row")
+
+    def __init__(self) -> None:
+        self._process = -1
+        self._answered = -1
+        self._row = 0
+
+    def next(self, process: int, answered: int, most: int) -> bool:
+        """Note a request for another process; return whether it is only a visit.
+
+        `answered` are the connection's requests before this one, `most` the visits in a row.
+        """
+        is_in_row = process == self._process and answered == self._answered + 1
+        self._row = self._row + 1 if is_in_row else 1
+        self._process, self._answered = process, answered
+        return answered > 0 and self._row <= most
 
 
 def released(transport: Transport) -> tuple[socket.socket, Transport | None]:

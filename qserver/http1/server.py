@@ -25,12 +25,13 @@ from collections.abc import Callable
 import trio
 
 from qserver import limits
-from qserver.errors import CannotListen
+from qserver.errors import CannotListen, DatabaseUnavailable
 from qserver.http1.addresses import network_of
-from qserver.http1.application import Application, Client
+from qserver.http1.application import Application, Client, Response
 from qserver.http1.connection import Connection
 from qserver.http1.context import ServerContext
 from qserver.http1.counters import Counters
+from qserver.http1.guests import answered
 from qserver.http1.listening import (
     accept_for_ever,
     accept_waiting,
@@ -117,7 +118,7 @@ class Acceptor:
             if context.reactor is not None:
                 self._nursery.start_soon(context.reactor.run)
             if context.mover is not None:
-                context.mover.begin(self.adopt)
+                context.mover.begin(self)
             async with trio.open_nursery() as accepting:
                 for listener in listeners:
                     accepting.start_soon(accept_for_ever, listener, self.welcome, context.report)
@@ -150,6 +151,13 @@ class Acceptor:
         self._context.counters.connections_moved_in += 1
         moved.socket.setblocking(False)
         self._start(moved.socket, moved.client, PlainTransport, moved.data, refusal)
+
+    async def answer(self, request: bytes, client: Client) -> Response:
+        """Answer a whole request of a connection of another process."""
+        if self._nursery is None:
+            raise DatabaseUnavailable("the process is stopping", hint="Try again.")
+        with self._context.guest():
+            return await self._context.turns.run(answered(self._context, request, client))
 
     def _start(
         self,

@@ -30,11 +30,12 @@ import trio
 
 from qserver.http1 import (
     PENDING,
-    Adopt,
     Counters,
     Elsewhere,
+    Host,
     Moved,
     Refusal,
+    Response,
     ServerOptions,
     serve,
 )
@@ -125,15 +126,23 @@ class DirectMover:
 
     def __init__(self, peers: list[DirectMover], nursery: trio.Nursery) -> None:
         self.peers = peers
-        self.adopt: Adopt | None = None
+        self.host: Host | None = None
         self._nursery = nursery
+        self.visits_in_row = 0
+        self.forwarded: list[bytes] = []
         self.refusal: Refusal | None = None
         """If set, no peer can be reached."""
         self.held: list[Moved] | None = None
         """If set, connections stay on their way."""
 
-    def begin(self, adopt: Adopt) -> None:
-        self.adopt = adopt
+    def begin(self, host: Host) -> None:
+        self.host = host
+
+    async def forward(self, process: int, request: bytes, client: Any) -> Response:
+        self.forwarded.append(request)
+        host = self.peers[process].host
+        assert host is not None
+        return await host.answer(request, client)
 
     def move(self, moved: Moved) -> None:
         if self.held is not None:
@@ -143,25 +152,25 @@ class DirectMover:
 
     async def deliver(self, moved: Moved) -> None:
         if self.refusal is not None:
-            assert self.adopt is not None
-            self.adopt(moved, self.refusal)
+            assert self.host is not None
+            self.host.adopt(moved, self.refusal)
             return
         arrived = socket.socket(fileno=os.dup(moved.socket.fileno()))
         moved.socket.close()
-        adopt = self.peers[moved.process].adopt
-        assert adopt is not None
-        adopt(msgspec.structs.replace(moved, socket=arrived))
+        host = self.peers[moved.process].host
+        assert host is not None
+        host.adopt(msgspec.structs.replace(moved, socket=arrived))
 
     @property
     def context(self) -> ServerContext:
-        adopt: Any = self.adopt
-        context: ServerContext = adopt.__self__._context
+        host: Any = self.host
+        context: ServerContext = host._context
         return context
 
     @property
     def connection_tasks(self) -> int:
-        adopt: Any = self.adopt
-        return sum("_run" in task.name for task in adopt.__self__._nursery.child_tasks)
+        host: Any = self.host
+        return sum("_run" in task.name for task in host._nursery.child_tasks)
 
 
 @dataclass

@@ -159,7 +159,7 @@ async def _serve(settings: Settings, member: Member | None) -> None:
         nursery.start_soon(_heed_signals, drain, stop, nursery.cancel_scope, member)
         if member is not None and mover is not None:
             nursery.start_soon(_heed_supervisor, member, drain)
-            await nursery.start(mover.links.run)
+            await nursery.start(mover.run)
         addresses = await nursery.start(run)
         if member is None or member.number == LEADER:
             sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1]))
