@@ -59,10 +59,7 @@ class _Window(NamedTuple):
     """By quarters, the oldest first; the last one is the present."""
 
     def seconds_until_gone(self, count: int) -> int:
-        """Return the seconds until so many, the oldest, no longer count: at most a window.
-
-        What was counted in the present quarter counts for less than a quarter longer.
-        """
+        """Return the seconds until so many, the oldest, no longer count."""
         if count <= 0:
             return 0
         newest = len(self.counts) - 1
@@ -71,7 +68,7 @@ class _Window(NamedTuple):
         else:
             place = min(newest, bisect_left([*accumulate(self.counts)], count))
         end = (self.last + 1 + place) * _QUARTER
-        return min(-((self.moment - end) // _SECOND), newest // 4)
+        return -((self.moment - end) // _SECOND)
 
 
 class SharedWindows:

@@ -168,10 +168,10 @@ def test_rates_take_it_as_they_take_their_own() -> None:
     clock = Clock()
     rates = Rates(Windows(clock, slots=4))
     for number in range(3):
-        assert rates.take("org", Tier("test", 3)) == Allowance("test", 3, 2 - number, 61)
+        assert rates.take("org", Tier("test", 3)) == Allowance("test", 3, 2 - number, 60)
     with pytest.raises(RateLimited) as refused:
         rates.take("org", Tier("test", 3))
-    assert refused.value.retry_after_seconds == 61
+    assert refused.value.retry_after_seconds == 60
     rates.give_back("org", Tier("test", 3))
     assert (rates.count("org"), repr(rates)) == (2, "the recent requests of 1 organizations")
 
