@@ -64,10 +64,12 @@ class Supervisor:
         self._alive, self._alive_end = os.pipe()
 
     def run(self) -> int:
-        before = {each: signal.getsignal(each) for each in SIGNALS}
+        before = {each: signal.getsignal(each) for each in (*SIGNALS, signal.SIGCHLD)}
         gc.collect()
         gc.freeze()  # what was made so far is shared by all; the collector would copy it
         try:
+            # A system that ignores ends of children, as it is told or by default, tells of none.
+            signal.signal(signal.SIGCHLD, lambda *_: None)
             # Blocked except where they are waited for: none is lost between fork and handler.
             signal.pthread_sigmask(signal.SIG_BLOCK, {*SIGNALS, signal.SIGCHLD})
             for number in range(self._count):
@@ -91,10 +93,12 @@ class Supervisor:
         try:
             os.setpgid(0, 0)
             os.close(self._alive_end)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {*SIGNALS, signal.SIGCHLD})
-            code = self._run(number, self._alive)
-        except KeyboardInterrupt:
-            pass  # the order to end at once has come twice
+            try:
+                code = self._run(number, self._alive)
+            except* KeyboardInterrupt:
+                pass  # the order to end at once has come twice
         except BaseException:
             traceback.print_exc()
         finally:

@@ -133,6 +133,7 @@ async def _serve(settings: Settings, member: Member | None) -> None:
     app = create_application(settings, first_keys.append, counters, member)
     mover = None if member is None else Mover(member, app.service.plane.owners)
     stop = trio.Event()
+    waits_for_leader = member is not None and member.number != LEADER
     async with trio.open_nursery() as nursery:
 
         async def run(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
@@ -155,12 +156,15 @@ async def _serve(settings: Settings, member: Member | None) -> None:
         def drain() -> None:
             app.drain()
             stop.set()
+            if waits_for_leader:
+                nursery.cancel_scope.cancel()  # the leader may have ended
 
         nursery.start_soon(_heed_signals, drain, stop, nursery.cancel_scope, member)
         if member is not None and mover is not None:
             nursery.start_soon(_heed_supervisor, member, drain)
             await nursery.start(mover.run)
         addresses = await nursery.start(run)
+        waits_for_leader = False
         if member is None or member.number == LEADER:
             sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1]))
             sys.stderr.flush()

@@ -76,6 +76,17 @@ def test_a_data_folder_outlives_its_processes(first: Server) -> None:
             assert secret.encode() not in path.read_bytes(), f"{secret} is in {path}"
 
 
+def test_processes_that_cannot_begin_end(tmp_path: Path) -> None:
+    """The first fails again and again, while the others wait for it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "control.qserver").write_bytes(b"this is no database" * 1000)
+    server = launch("processes", tmp_path)
+    assert server.wait() == 1
+    assert "giving up" in server.output
+    assert "Traceback" not in server.output, server.output
+
+
 def what_was_printed(server: Server) -> tuple[str, str]:
     """The key and the line to paste; both stand once on the terminal."""
     found = re.search(r"Your API key, shown only now: (svc_k_\S+)\n\nTry it:\n", server.output)

@@ -1,0 +1,94 @@
+"""The supervisor with real processes, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from qserver.cluster.supervisor import ENDS_MAX, supervise
+from tests.patience import PATIENCE_SECONDS, eventually
+
+
+class Supervised:
+    """A forked supervisor; what it and its processes write goes to a file."""
+
+    def __init__(self, output: Path, run: Callable[[int, int], int]) -> None:
+        self.output = output
+        output.touch()
+        self.id = os.fork()
+        if self.id:
+            return
+        code = 99
+        try:
+            signal.alarm(int(PATIENCE_SECONDS))
+            with output.open("ab") as file:
+                for number in (1, 2):
+                    os.dup2(file.fileno(), number)
+            sys.stderr = os.fdopen(2, "w")  # not the one that pytest reads
+            code = supervise(1, run, say)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def wait(self) -> int:
+        """Return its exit code."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
+
+    def is_pending(self, number: int) -> bool:
+        """Return whether a signal waits for it."""
+        status = Path(f"/proc/{self.id}/status").read_text()
+        return bool(int(status.partition("ShdPnd:")[2].split()[0], 16) >> (number - 1) & 1)
+
+
+@contextmanager
+def supervised(output: Path, run: Callable[[int, int], int]) -> Iterator[Supervised]:
+    supervisor = Supervised(output, run)
+    try:
+        yield supervisor
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(supervisor.id, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            supervisor.wait()
+
+
+def say(text: str) -> None:
+    os.write(1, f"{text}\n".encode())
+
+
+def test_ends_are_seen_though_whoever_began_it_ignored_ends(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        made = supervised(tmp_path / "output", lambda number, alive: 3)
+        with made as supervisor:
+            signal.signal(signal.SIGCHLD, before)
+            assert supervisor.wait() == 1
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    said = supervisor.output.read_text()
+    assert said.count("with exit code 3: it begins again") == ENDS_MAX - 1, said
+
+
+def test_a_process_that_is_interrupted_says_nothing(tmp_path: Path) -> None:
+    def run(number: int, alive: int) -> int:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            say("it runs")
+            os.read(alive, 1)
+        except KeyboardInterrupt as interrupt:  # as a nursery raises it
+            raise BaseExceptionGroup("some", [interrupt]) from None
+        return 0
+
+    with supervised(tmp_path / "output", run) as supervisor:
+        eventually(supervisor.output.read_text, "it does not run")
+        os.kill(supervisor.id, signal.SIGTERM)
+        eventually(lambda: not supervisor.is_pending(signal.SIGTERM), "it does not stop")
+        os.kill(supervisor.id, signal.SIGTERM)
+        assert supervisor.wait() == 1
+    assert supervisor.output.read_text() == "it runs\n"
