@@ -94,7 +94,7 @@ def test_only_what_may_succeed_unchanged_is_retryable() -> None:
 
 def test_only_a_lost_answer_or_a_failed_log_leaves_the_outcome_unknown() -> None:
     unknown = {each.__name__ for each in CLASSES if each.applied is Applied.UNKNOWN}
-    assert unknown == {"OutcomeUnknown", "LogFailed"}
+    assert unknown == {"OutcomeUnknown", "LogFailed", "ChangeUnconfirmed"}
 
 
 def test_nothing_is_both_retryable_and_perhaps_applied() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import trio
 
-from qserver.errors import DatabaseUnavailable
+from qserver.errors import ChangeUnconfirmed
 from qserver.limits import BARRIER_SECONDS_MAX
 
 UNKNOWN = -1
@@ -26,6 +26,7 @@ class Barrier:
         self._applied = dict.fromkeys(processes, UNKNOWN)
         self._following: dict[int, object] = {}
         self._changed = trio.Event()
+        self.seconds = BARRIER_SECONDS_MAX
 
     def applied(self, process: int, version: int) -> None:
         """Note the version up to which a process has applied all changes."""
@@ -46,13 +47,13 @@ class Barrier:
     def behind(self, version: int) -> list[int]:
         return [process for process, applied in self._applied.items() if applied < version]
 
-    async def wait(self, version: int) -> None:
+    async def wait(self, version: int, seconds: float | None = None) -> None:
         """Return when all processes have applied a version; raise if one does not in time."""
-        with trio.move_on_after(BARRIER_SECONDS_MAX):
+        with trio.move_on_after(self.seconds if seconds is None else seconds):
             while self.behind(version):
                 await self._changed.wait()
         if behind := self.behind(version):
-            raise DatabaseUnavailable(
+            raise ChangeUnconfirmed(
                 f"the change was made, but process {behind[0]} has not confirmed it",
                 hint="Look whether it is as you want it, and send it again if not.",
             )

@@ -38,6 +38,7 @@ from qserver.control.tokens import Mint
 from qserver.durability.handing_over import Handover
 from qserver.errors import (
     AlreadyExists,
+    ChangeUnconfirmed,
     DatabaseUnavailable,
     DiskFull,
     Forbidden,
@@ -185,6 +186,8 @@ class DatabaseRecords:
         try:
             async with self._turn_of(record):
                 return await self._fill(record, parent, origin)
+        except ChangeUnconfirmed:
+            raise  # it may be ready, and in use: a sweep goes on from what it is
         except QserverError:
             await self._delete(await self._read_again(record))
             raise

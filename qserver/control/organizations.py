@@ -3,8 +3,8 @@
     creating: organization, `main` ──► `main` can be opened ──► ready: with the first key
 
 An organization is made with its first database and its first key. All three become good in one
-commit at the end. The next start undoes what a crash leaves before that, because no client has a
-key to it.
+commit at the end. The next start or sweep undoes what was cut short before that, because no client
+has a key to it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
 from qserver.errors import (
     AlreadyExists,
+    ChangeUnconfirmed,
     Forbidden,
     InvalidRequest,
     NotFound,
@@ -49,6 +50,8 @@ DEFAULT: Final = "default"
 MAIN: Final = "main"
 _COLUMNS: Final = "id, name, tier, limits, created_at"
 _COUNT: Final = "select count(*) from organizations"
+_SET_READY: Final = "update organizations set state = 'ready' where id = $1"
+_IS_READY: Final = "select 1 from organizations where id = $1 and state = 'ready'"
 _LIVING_KEYS: Final = """select count(*) from keys where organization_id = $1
     and revoked_at is null and (expires_at is null or expires_at > $2)"""
 _LIVING_SESSIONS: Final = """select count(*) from sessions s join keys k on k.id = s.key_id
@@ -201,11 +204,15 @@ class Organizations:
         insertion, key, secret = self._keys.insertion(
             organization.id, "first key", SCOPES, None, None, secret
         )
-        await self._store.write(
-            insertion,
-            Statement("update databases set state = 'ready' where id = $1", [database.id]),
-            Statement("update organizations set state = 'ready' where id = $1", [organization.id]),
-        )
+        try:
+            await self._store.write(
+                insertion,
+                Statement("update databases set state = 'ready' where id = $1", [database.id]),
+                Statement(_SET_READY, [organization.id]),
+            )
+        except ChangeUnconfirmed:  # nobody gets the secret later: it is answered if it is good
+            if not await self._store.rows(_IS_READY, organization.id):
+                raise
         record = self._keys.record_of_new(key)
         return organization, with_state(database, "ready"), record, secret
 
@@ -215,14 +222,15 @@ class Organizations:
             Statement("delete from organizations where id = $1", [organization_id])
         )
 
-    # --- at the start ---
+    # --- at the start, and now and then ---
 
     async def undo_cut_short(self) -> None:
-        """Remove organizations whose creation was cut short."""
-        for (organization_id,) in await self._store.rows(
-            "select id from organizations where state = 'creating'"
-        ):
-            await self._undo(organization_id)
+        """Remove organizations whose creation was cut short; who makes one has the lock."""
+        async with self._store.changing():
+            for (organization_id,) in await self._store.rows(
+                "select id from organizations where state = 'creating'"
+            ):
+                await self._undo(organization_id)
 
     async def ensure_default(self, tier: str, first_key: str | None) -> str | None:
         """Ensure that the organization `default` exists, with this tier and this key.

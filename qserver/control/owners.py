@@ -23,7 +23,7 @@ import trio
 
 from qserver.cluster import Handler, Links, RemoteLocks, StreamHandler
 from qserver.control.tokens import Mint
-from qserver.errors import DatabaseUnavailable, QserverError
+from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
 from qserver.limits import CALL_SECONDS_MAX
 
 LEADER: Final = 0
@@ -100,11 +100,14 @@ class Owners:
     async def ask(
         self, process: int, method: str, *arguments: Any, seconds: float = CALL_SECONDS_MAX
     ) -> Any:
-        """Call a method of one process, which may be this one."""
+        """Call a method of one process, which may be this one. Each can be called again."""
         if process == self.process:
             return await self.methods[method](*arguments)
         deadline = trio.current_time() + seconds
-        return await self.links.call(process, method, arguments, deadline=deadline)
+        try:
+            return await self.links.call(process, method, arguments, deadline=deadline)
+        except OutcomeUnknown as lost:
+            raise DatabaseUnavailable(lost.message, hint="Try again.") from lost
 
     async def ask_owner(self, family: str, method: str, *arguments: Any) -> Any:
         return await self.ask(self.owner_of(family), method, *arguments)

@@ -51,6 +51,7 @@ from qserver.engine.follower import FollowedDatabase
 from qserver.engine.world import World
 from qserver.errors import Forbidden, InvalidRequest, NotFound, QserverError, first_of
 from qserver.limits import (
+    CALL_SECONDS_MAX,
     RATE_WINDOW_SECONDS,
     SIGNUPS_MAX,
     SIGNUPS_OF_ADDRESS_MAX,
@@ -60,6 +61,7 @@ from qserver.limits import (
 from qserver.query.sql_database import SqlDatabase
 
 CONTROL: Final = "control"
+_ANY_ORGANIZATION: Final = "select 1 from organizations limit 1"
 _OWNER: Final = """select o.id, o.tier, o.limits from databases d join organizations o
     on o.id = d.organization_id where d.id = $1"""
 
@@ -207,6 +209,9 @@ class ControlPlane:
         barrier = Barrier(self.owners.others)
         source = await self._store.open(control.sql, self.owners.locks, barrier)
         Leader(self.owners, source, control.database, barrier)
+        if not (await source.read(_ANY_ORGANIZATION, ())).rows:
+            # The key that is made now is shown once: the start must not fail after that.
+            await barrier.wait(0, CALL_SECONDS_MAX)
 
     async def _follow(self, nursery: trio.Nursery) -> None:
         """Begin with a copy of the control database; return when it is there."""
@@ -268,6 +273,7 @@ class ControlPlane:
         self._rates.forget_old()
         self._signup_rates.forget_old()
         if self.owners.is_leader:
+            await self.organizations.undo_cut_short()
             await self.sessions.sweep()
             await self.keys.sweep()
         await self.organizations.count()

@@ -25,9 +25,11 @@ from qserver.control.barrier import Barrier
 from qserver.control.records import Grant
 from qserver.control.schema import migrate
 from qserver.errors import (
+    ChangeUnconfirmed,
     CharacterNotInRepertoire,
     DatabaseUnavailable,
     InvalidRequest,
+    OutcomeUnknown,
     QueryCanceled,
     Unauthorized,
 )
@@ -116,7 +118,13 @@ class Store:
     async def write(self, *statements: Statement) -> None:
         """Write all statements or none. The caller has the lock, or nothing can disturb it."""
         with _errors():
-            await self.source.write(statements)
+            try:
+                await self.source.write(statements)
+            except OutcomeUnknown as lost:
+                raise ChangeUnconfirmed(
+                    "the control database did not confirm the change",
+                    hint="Look whether it is as you want it, and send it again if not.",
+                ) from lost
 
     @asynccontextmanager
     async def changing(self, grant: Grant | None = None) -> AsyncIterator[None]:
@@ -177,7 +185,7 @@ def _errors() -> Iterator[None]:
     """Turn errors of statements into those of requests: the statements are ours."""
     try:
         yield
-    except QueryCanceled as late:
+    except (QueryCanceled, OutcomeUnknown) as late:
         hint = "Try again."
         raise DatabaseUnavailable("the control database does not answer", hint=hint) from late
     except CharacterNotInRepertoire:

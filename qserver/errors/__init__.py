@@ -19,6 +19,7 @@ from qserver.errors.groups import first_of as first_of
 from qserver.errors.plain import error_from_plain as error_from_plain
 from qserver.errors.plain import error_to_plain as error_to_plain
 from qserver.errors.requests import CardinalityViolation as CardinalityViolation
+from qserver.errors.requests import ChangeUnconfirmed as ChangeUnconfirmed
 from qserver.errors.requests import DatabaseDropped as DatabaseDropped
 from qserver.errors.requests import DatabaseUnavailable as DatabaseUnavailable
 from qserver.errors.requests import DataCorrupted as DataCorrupted

@@ -178,6 +178,15 @@ class PageUnreadable(LogFailed):
     applied = Applied.NO
 
 
+class ChangeUnconfirmed(QserverError):
+    """The server's fault: a change of keys, databases or organizations was not confirmed, though it
+    may have been made. Look whether it is as you want it, then repeat it."""
+
+    code = "QS023"
+    name = "change_unconfirmed"
+    applied = Applied.UNKNOWN
+
+
 class LogTaken(QserverError):
     """Nobody's fault, or the operator's: another process has taken over the log, and writes the
     database now. Nothing was applied. Retry where it is written now.

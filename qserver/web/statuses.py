@@ -11,6 +11,7 @@ from typing import Final
 
 from qserver.errors import (
     AlreadyExists,
+    ChangeUnconfirmed,
     DatabaseDropped,
     DatabaseUnavailable,
     DataCorrupted,
@@ -62,6 +63,7 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     TooManyOpen: 429,
     TooManyRequests: 503,
     DatabaseUnavailable: 503,
+    ChangeUnconfirmed: 503,
     LogFailed: 503,
     LogTaken: 503,
     DataCorrupted: 503,

@@ -9,10 +9,10 @@ import trio.testing
 from qserver.control import MemoryLogs
 from qserver.control.tokens import digest
 from qserver.errors import (
+    ChangeUnconfirmed,
     DatabaseUnavailable,
     Forbidden,
     NotFound,
-    OutcomeUnknown,
     RateLimited,
     Unauthorized,
 )
@@ -222,7 +222,7 @@ async def test_after_a_restart_of_the_control_database_tokens_are_good_again() -
     logs = ControlLogs()
     async with opened_plane(logs) as opened:
         logs.control.fails_before_append = True
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(ChangeUnconfirmed):
             await opened.plane.keys.create(opened.grant, "test")
         logs.control.fails_before_append = False
         assert await opened.plane.authenticate(FIRST_KEY) == opened.grant
@@ -250,7 +250,7 @@ async def test_while_the_disk_of_the_control_database_is_away_keys_are_known_and
     logs = ControlLogs()
     async with opened_plane(logs) as opened:
         logs.control.fails_before_append = logs.control.fails_read = True
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(ChangeUnconfirmed):
             await opened.plane.keys.create(opened.grant, "test")
         assert await opened.plane.authenticate(FIRST_KEY) == opened.grant
         assert opened.plane.grant_nowait(FIRST_KEY) is not None
