@@ -130,7 +130,9 @@ class DatabaseRecords:
         raise no_database(name_or_id)
 
     async def _find_ready(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
+        """Find it under the lock; it may not be the one that `_check_here` has found."""
         record = await self._find(grant, name_or_id)
+        self._owners.check_here(record.family)
         if record.state == "deleting":
             raise no_database(name_or_id)
         if record.state == "creating":

@@ -80,14 +80,20 @@ class Leader:
 
 
 class LeaderSource:
-    """The control database of the leader, for another process."""
+    """The control database of the leader, for another process.
 
-    def __init__(self, links: Links) -> None:
+    What it reads this process's copy has, too, from then on: a database that is known to be deleted
+    is not looked up there any more.
+    """
+
+    def __init__(self, links: Links, copy: FollowedDatabase) -> None:
         self._links = links
+        self._copy = copy
         self._held: ContextVar[HeldLock | None] = ContextVar("held", default=None)
 
     async def read(self, sql: str, parameters: Sequence[Any]) -> Result:
         version, rows = await self._call("read_control", sql, list(parameters))
+        await self._copy.wait_durable_snapshot(_soon(), version)
         return Result((), (), [tuple(row) for row in rows], 0, version)
 
     async def write(self, statements: Sequence[Statement]) -> None:

@@ -221,7 +221,7 @@ class ControlPlane:
         nursery.start_soon(follow_leader, self.owners, control, report)
         await control.wait_durable_snapshot()
         sql = SqlDatabase(control, self._world, self.databases.pool, plans=self.databases.plans)
-        self._store.follow(sql, LeaderSource(self.owners.links))
+        self._store.follow(sql, LeaderSource(self.owners.links, control))
 
     async def _live(self, task_status: trio.TaskStatus[str | None]) -> None:
         async with trio.open_nursery() as nursery:

@@ -120,6 +120,53 @@ async def test_a_branch_is_made_and_deleted_where_its_parent_is() -> None:
             await made[elsewhere].database(every[elsewhere], "c")
 
 
+async def test_a_name_that_has_changed_hands_meanwhile_is_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first look finds another database of that name than the one under the lock."""
+    async with machine() as (made, _):
+        every = await grants(made)
+        record = await create(made, 0, every[0], "d1")
+        owner = made.owner(record.family)
+        elsewhere = (owner + 1) % 3
+        records, grant = made[elsewhere].records, every[elsewhere]
+
+        async def was_here(*_: object) -> None:
+            return None
+
+        monkeypatch.setattr(records, "_check_here", was_here)
+        changes: list[Awaitable[object]] = [
+            records.create(grant, "b", Origin("d1")),
+            records.delete(grant, "d1"),
+            records.rename(grant, "d1", "x"),
+            records.keep(grant, "d1"),
+            records.keep_history(grant, "d1", 7.0),
+        ]
+        for change in changes:
+            with pytest.raises(OwnedElsewhere) as raised:
+                await change
+            assert raised.value.process == owner
+        (await made[owner].database(every[owner], "d1")).release()
+        assert len((await made[owner].records.list_page(every[owner]))[0]) == 2
+
+
+async def test_what_a_process_has_read_at_the_leader_its_own_copy_has() -> None:
+    """It would look up a database, and open its file, that it knows to be deleted."""
+    async with machine() as (made, _):
+        every = await grants(made)
+        store = made[1]._store
+        before = store.version()
+        async with trio.open_nursery() as nursery:
+            async with store.source._copy._applying:  # type: ignore[attr-defined]
+                nursery.start_soon(made[0].keys.create, every[0], "test")
+                await until(lambda: made[0].version() != before)
+                with trio.move_on_after(0.2) as patience:
+                    await store.read("select 1")
+                assert patience.cancelled_caught, "the copy is behind"
+            read = await store.read("select 1")
+        assert read.version == store.version() != before
+
+
 async def test_one_request_may_concern_databases_of_all_processes() -> None:
     async with machine() as (made, _):
         every = await grants(made)
