@@ -13,7 +13,6 @@ from qserver.probes import catalogue, matrix, run_probe
 from qserver.web.admission import Admission
 from qserver.web.description import shapes
 from qserver.web.service.service import Service, ServiceState
-from qserver.web.service.storage_test import storage_test
 from qserver.web.service.together import Together
 from qserver.web.statuses import RETRY_AFTER_SECONDS
 from qserver.web.tables import describe_tables
@@ -80,7 +79,7 @@ class UpkeepRoutes:
         return shapes.ProbeAnswer(**asdict(result), success=result.status == "pass")
 
     async def get_storage_test(self, admission: Admission) -> shapes.StorageAnswer:
-        return shapes.StorageAnswer(**asdict(await storage_test(self._service.logs)))
+        return shapes.StorageAnswer(**asdict(await self._service.test_storage()))
 
     async def post_admin_reset(self, admission: Admission) -> shapes.ResetAnswer:
         wiped = await self._service.plane.reset(admission.grant, admission.request_id)

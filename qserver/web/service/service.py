@@ -43,7 +43,7 @@ from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.web.service.machine import half_of_memory
 from qserver.web.service.metrics import Metrics
 from qserver.web.service.processes import Member
-from qserver.web.service.storage_test import storage_test
+from qserver.web.service.storage_test import StorageReport, storage_test
 from qserver.web.statuses import Pairs
 from qserver.web.streaming.readers import Readers
 from qserver.workloads.measuring import Bench
@@ -223,10 +223,13 @@ class Service:
                 checks["storage"] = await self._storage_now()
         return checks
 
+    async def test_storage(self) -> StorageReport:
+        return await storage_test(self.logs, process=self.plane.owners.process)
+
     async def _storage_now(self) -> str:
         if trio.current_time() >= self._storage_again:
             try:
-                await storage_test(self.logs)
+                await self.test_storage()
                 self._storage = "ok"
             except StorageTestFailed as error:
                 self._storage = error.message

@@ -45,9 +45,14 @@ class StorageReport(msgspec.Struct, frozen=True):
     steps: list[StorageStep]
 
 
-async def storage_test(logs: Logs, clock: Callable[[], float] = trio.current_time) -> StorageReport:
-    """Write, sync, read back, compare, delete; StorageTestFailed names the step that failed."""
-    test = _Test(logs, f"storage-test-{next(_NUMBERS)}", clock)
+async def storage_test(
+    logs: Logs, clock: Callable[[], float] = trio.current_time, *, process: int = 0
+) -> StorageReport:
+    """Write, sync, read back, compare, delete; StorageTestFailed names the step that failed.
+
+    `process` is the number of this one, if several share the folder.
+    """
+    test = _Test(logs, f"storage-test-{process}-{next(_NUMBERS)}", clock)
     began = clock()
     chance = Random(began)
     size = STORAGE_TEST_BYTES // RECORDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,16 @@ async def test_two_tests_at_once_do_not_meet() -> None:
         for _ in range(2):
             nursery.start_soon(storage_test, logs)
     assert logs.names() == []
+
+
+async def test_two_processes_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set()
+    for process in range(2):
+        monkeypatch.setattr("qserver.web.service.storage_test._NUMBERS", count(1))  # as forked
+        logs = BrokenLogs("sound")
+        await storage_test(logs, process=process)
+        names.update(logs.removed)
+    assert len(names) == 2
 
 
 @pytest.mark.parametrize(
