@@ -21,6 +21,7 @@ from qserver.errors.plain import error_to_plain as error_to_plain
 from qserver.errors.requests import CardinalityViolation as CardinalityViolation
 from qserver.errors.requests import ChangeUnconfirmed as ChangeUnconfirmed
 from qserver.errors.requests import DatabaseDropped as DatabaseDropped
+from qserver.errors.requests import DatabaseMoved as DatabaseMoved
 from qserver.errors.requests import DatabaseUnavailable as DatabaseUnavailable
 from qserver.errors.requests import DataCorrupted as DataCorrupted
 from qserver.errors.requests import DataInUse as DataInUse

@@ -178,11 +178,20 @@ class PageUnreadable(LogFailed):
     applied = Applied.NO
 
 
+class DatabaseMoved(QserverError):
+    """The server's fault: the process that has the database does not answer. Nothing was applied.
+    It begins again by itself; retry."""
+
+    code = "QS023"
+    name = "database_moved"
+    retryable = True
+
+
 class ChangeUnconfirmed(QserverError):
     """The server's fault: a change of keys, databases or organizations was not confirmed, though it
     may have been made. Look whether it is as you want it, then repeat it."""
 
-    code = "QS023"
+    code = "QS024"
     name = "change_unconfirmed"
     applied = Applied.UNKNOWN
 

@@ -22,7 +22,7 @@ from qserver.cluster import Links, Listeners, Stream
 from qserver.cluster import Service as LinkService
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.control.owners import Owners
-from qserver.errors import QserverError
+from qserver.errors import DatabaseMoved, DatabaseUnavailable, QserverError
 from qserver.http1 import AnswerCut, Client, Headers, Host, Moved, Parts, Refusal, Response
 from qserver.limits import MOVE_SECONDS_MAX
 from qserver.web.statements.answers import error_body
@@ -99,7 +99,8 @@ class Mover:
         self._take(connected, client, data, None)
 
     def _failed(self, connected: socket.socket, client: Any, data: bytes) -> None:
-        self._take(connected, client, data, Refusal(503, AWAY, "Try again."))
+        code = DatabaseMoved.code, DatabaseMoved.name
+        self._take(connected, client, data, Refusal(503, AWAY, "Try again.", code))
 
     def _take(
         self, connected: socket.socket, client: Any, data: bytes, refusal: Refusal | None
@@ -113,6 +114,8 @@ class Mover:
         """Return the answer of another process; one that fails is answered with its error."""
         try:
             found = await self._links.call(process, "serve", [request, client])
+        except DatabaseUnavailable:  # it was not served, and will not be
+            return _answer_of(DatabaseMoved(AWAY, hint="Try again."))
         except QserverError as error:
             return _answer_of(error)
         status, pairs, body, request_id, farewell = found
