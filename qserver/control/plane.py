@@ -108,8 +108,7 @@ class ControlPlane:
         self.space = Space(self._store, databases, shares, owners)
         self._shares = shares
         databases.share_of = self._share_of
-        access = Access(self._store, databases, world.now, shares, owners)
-        OwnedDatabases(owners, access, databases)
+        access = self._access = Access(self._store, databases, world.now, shares, owners)
         self.grant_nowait = access.grant_nowait  # on every request, as are the three below
         self.authenticate = access.authenticate
         self.database_nowait = access.database_nowait
@@ -224,6 +223,7 @@ class ControlPlane:
         self._store.follow(sql, LeaderSource(self.owners.links, control))
 
     async def _live(self, task_status: trio.TaskStatus[str | None]) -> None:
+        OwnedDatabases(self.owners, self._access, self.databases)
         async with trio.open_nursery() as nursery:
             self._background_tasks.begin(nursery)
             try:

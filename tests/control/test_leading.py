@@ -17,7 +17,7 @@ from qserver.errors import (
     TransactionNotFound,
     Unauthorized,
 )
-from tests.control.machines import create, grants, machine
+from tests.control.machines import Member, create, grants, machine
 from tests.control.planes import until
 
 pytestmark = pytest.mark.trio
@@ -237,6 +237,14 @@ async def test_an_open_transaction_is_looked_for_at_its_owner() -> None:
         await made[elsewhere].keys.revoke(every[elsewhere], key.id)
         registry = made[owner].open_transactions
         await until(lambda: registry.statistics().held == 0)
+
+
+async def test_a_process_that_starts_does_nothing_for_others_yet() -> None:
+    async with machine() as (made, _):
+        starting = Member(1, 3, made.logs, made.world).owners.methods
+        for method in ("open", "remove", "facts", "describe", "wipe"):
+            with pytest.raises(DatabaseUnavailable, match="the process is starting"):
+                starting[method]
 
 
 async def test_a_process_that_is_away_is_named() -> None:

@@ -10,12 +10,14 @@ from time import time
 import httpx
 import trio
 
+from qserver.cluster import Listeners, SharedWindows
 from qserver.config import load
 from qserver.control.logs import MemoryLogs
 from qserver.durability.port import Log, StoredRecord
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.web.app import Application
+from qserver.web.service.processes import Member
 from qserver.web.service.service import Service
 from tests.web.test_app import KEY, running
 
@@ -47,10 +49,14 @@ class BadDisk(MemoryLogs):
                 log.append = write  # type: ignore[method-assign]
 
 
-def app_on(disk: BadDisk) -> Application:
+def service_on(disk: BadDisk, member: Member | None = None) -> Service:
     settings = load({"QSERVER_DATA_DIR": ":memory:", "QSERVER_API_KEY": KEY, "QSERVER_SHARDS": "1"})
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    service = Service(settings, world, disk, Random(2).randbytes)
+    return Service(settings, world, disk, Random(2).randbytes, member=member)
+
+
+def app_on(disk: BadDisk) -> Application:
+    service = service_on(disk)
     return Application(service, service.running, "test-")
 
 
@@ -65,6 +71,16 @@ async def wait_for_health(client: httpx.AsyncClient, status: int) -> httpx.Respo
             if answer.status_code == status:
                 return answer
             await trio.sleep(0.01)
+
+
+async def test_one_of_several_processes_that_starts_says_so_to_the_others() -> None:
+    listeners, windows = Listeners(2), SharedWindows()
+    try:
+        service = service_on(BadDisk(), Member(1, 2, [], listeners, windows, 0))
+        assert (await service.checks())["control"] == "starting"
+    finally:
+        windows.close()
+        listeners.remove()
 
 
 async def test_a_full_disk_is_red_reads_go_on_and_all_is_well_when_there_is_room() -> None:

@@ -206,6 +206,8 @@ class Service:
         may be far off.
         """
         checks = {"control": "starting", "databases": "ok", "storage": "ok"}
+        if self.state is ServiceState.STARTING:
+            return checks
         if not self.plane.owners.is_leader and self.plane.version() is not None:
             checks["control"] = "ok"
         for name, trouble in self.databases.troubles.items():
