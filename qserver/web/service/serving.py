@@ -30,7 +30,7 @@ from qserver.engine.collector import start_collector
 from qserver.errors import QserverError, first_of
 from qserver.http1 import Counters, ServerOptions, bind_now, close_all
 from qserver.http1 import serve as serve_http
-from qserver.limits import DATABASES_OPEN_MAX
+from qserver.limits import DATABASES_OPEN_MAX, PROCESSES_MAX
 from qserver.sql import load_grammar
 from qserver.web.description.welcome import welcome
 from qserver.web.service.create import create_application, lock_data
@@ -62,7 +62,7 @@ def serve(settings: Settings) -> int:
             f"this process may open {files} files, fewer than the {settings.connections_max}"
             " connections of QSERVER_CONNECTIONS_MAX: raise its limit (ulimit -n)"
         )
-    processes = settings.processes or cores()
+    processes = settings.processes or min(cores(), PROCESSES_MAX)
     if processes == 1:
         return _run(settings, None)
     try:
@@ -112,7 +112,8 @@ def _serve_in_processes(settings: Settings, count: int) -> int:
 def share_of_memory(settings: Settings, count: int) -> Settings:
     """The settings of one of several processes."""
     memory = (settings.memory or half_of_memory()) // count
-    return replace(settings, memory=memory, memory_bytes_max=settings.memory_bytes_max // count)
+    most = settings.memory_bytes_max // count
+    return replace(settings, processes=count, memory=memory, memory_bytes_max=most)
 
 
 def allow_files(connections: int) -> int:

@@ -92,6 +92,7 @@ def what_was_printed(server: Server) -> tuple[str, str]:
     found = re.search(r"Your API key, shown only now: (svc_k_\S+)\n\nTry it:\n", server.output)
     assert found, server.output
     lines = server.output[found.end() :].splitlines()[:2]
+    assert ("3 processes" in server.output) == (server.kind == "processes")
     named = f"at {server.url}, data in" in server.output
     assert named == (server.kind != "hypercorn"), "who is not told where it listens does not guess"
     curl = "\n".join(line.strip() for line in lines)
