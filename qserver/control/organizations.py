@@ -98,7 +98,8 @@ class Organizations:
             "select count(*) from databases where organization_id = $1 and state <> 'deleted'",
             organization_id,
         )
-        in_use = await self._owners.ask_all("in_use", organization_id, tier, own)
+        found = await self._owners.try_all("in_use", organization_id, tier, own)
+        in_use = [each for each in found if not isinstance(each, QserverError)]
         use = Use(
             self._rates.count(organization_id),
             databases,

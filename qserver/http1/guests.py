@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AbstractContextManager
 
+import msgspec
 import trio
 
-from qserver.http1.application import PENDING, Answer, Client, Response
+from qserver.errors import DatabaseMoved
+from qserver.http1.application import PENDING, Answer, Client, Parts, Response
 from qserver.http1.context import ServerContext
-from qserver.http1.errors import InvalidAnswer
 from qserver.http1.head import head_of
 
 
@@ -26,7 +28,7 @@ class Guest:
         return not self._has_left
 
     async def answer(self, context: ServerContext, request: bytes, client: Client) -> Response:
-        """Return the answer. A request that belongs elsewhere again is a mistake."""
+        """Return the answer; raise DatabaseMoved if the request belongs elsewhere by now."""
         raw = head_of(request)
         head, endpoint = context.heads.kept.get(raw) or context.heads.find(raw)
         context.counters.requests += 1
@@ -39,11 +41,35 @@ class Guest:
                     await self._responded.wait()
                     answer = self._answer
                 else:
-                    raise InvalidAnswer(f"{answer!r} to a request that was forwarded")
+                    raise DatabaseMoved("the database is another one by now", hint="Try again.")
         finally:
             self._has_left = True
         return answer
 
 
+class GuestParts:
+    """The body of an answer that another process sends: the guest stays until its end."""
+
+    def __init__(self, parts: Parts, stay: AbstractContextManager[None]) -> None:
+        self._parts = parts
+        self._stay = stay
+        stay.__enter__()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._parts.__aiter__()
+
+    async def aclose(self) -> None:
+        try:
+            await self._parts.aclose()
+        finally:
+            self._stay.__exit__(None, None, None)
+
+
 async def answered(context: ServerContext, request: bytes, client: Client) -> Response:
-    return await Guest().answer(context, request, client)
+    """Answer a whole request of another process's connection; a drain waits for its end."""
+    with context.guest():
+        answer = await Guest().answer(context, request, client)
+        if isinstance(answer.body, bytes):
+            return answer
+        parts = GuestParts(answer.body, context.guest())
+        return msgspec.structs.replace(answer, body=parts)

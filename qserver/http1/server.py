@@ -156,8 +156,7 @@ class Acceptor:
         """Answer a whole request of a connection of another process."""
         if self._nursery is None:
             raise DatabaseUnavailable("the process is stopping", hint="Try again.")
-        with self._context.guest():
-            return await self._context.turns.run(answered(self._context, request, client))
+        return await self._context.turns.run(answered(self._context, request, client))
 
     def _start(
         self,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+import trio.testing
 
+from qserver.errors import DatabaseMoved
 from tests.http1.serving import request
 from tests.http1.two_servers import WAYS, Two, expected, two_servers
 
@@ -120,3 +122,27 @@ async def test_a_client_that_leaves_ends_its_forwarded_request() -> None:
         await client.until(b"/1/quiet")
         await client.stream.aclose()
         await two.until_empty()
+
+
+async def test_a_server_that_drains_waits_for_answers_that_others_send() -> None:
+    async with two_servers() as two:
+        forwarding(two)
+        async with await two.client(0) as client:
+            await client.send(post("/0/now"))
+            await client.answer()
+            await client.send(post("/1/quiet"))
+            await client.until(b"/1/quiet")
+            two.servers[1].stop.set()
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert not two.servers[1].ended.is_set()
+        await two.servers[1].ended.wait()
+
+
+async def test_a_forwarded_request_that_belongs_elsewhere_again_is_refused() -> None:
+    async with two_servers() as two, await two.client(1) as client:
+        await client.send(post("/1/now"))
+        await client.answer()
+        host = two.movers[1].host
+        assert host is not None
+        with pytest.raises(DatabaseMoved):
+            await host.answer(post("/0/now"), None)

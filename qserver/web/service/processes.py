@@ -8,6 +8,7 @@ supervisor ─► fork ─► Member ─┬─ listening sockets      accepted b
 from __future__ import annotations
 
 import logging
+import re
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from itertools import count
@@ -22,13 +23,30 @@ from qserver.cluster import Links, Listeners, Stream
 from qserver.cluster import Service as LinkService
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.control.owners import Owners
-from qserver.errors import DatabaseMoved, DatabaseUnavailable, QserverError
-from qserver.http1 import AnswerCut, Client, Headers, Host, Moved, Parts, Refusal, Response
+from qserver.errors import (
+    DatabaseMoved,
+    DatabaseUnavailable,
+    OutcomeUnknown,
+    QserverError,
+    TooManyRequests,
+)
+from qserver.http1 import (
+    AnswerCut,
+    Client,
+    ClientGone,
+    Headers,
+    Host,
+    Moved,
+    Parts,
+    Refusal,
+    Response,
+)
 from qserver.limits import MOVE_SECONDS_MAX
 from qserver.web.statements.answers import error_body
 from qserver.web.statuses import headers_of, status_of
 
 logger: Final = logging.getLogger("qserver")
+_REQUEST_ID: Final = re.compile(rb"(?i)\r\nx-request-id: *([\w.:-]{1,128}) *\r\n")
 JSON: Final = (b"content-type", b"application/json")
 AWAY: Final = "the process of this database does not answer"
 
@@ -114,10 +132,10 @@ class Mover:
         """Return the answer of another process; one that fails is answered with its error."""
         try:
             found = await self._links.call(process, "serve", [request, client])
-        except DatabaseUnavailable:  # it was not served, and will not be
-            return _answer_of(DatabaseMoved(AWAY, hint="Try again."))
-        except QserverError as error:
-            return _answer_of(error)
+        except (DatabaseMoved, DatabaseUnavailable, TooManyRequests):  # nothing was done
+            return _answer_of(DatabaseMoved(AWAY, hint="Try again."), request)
+        except OutcomeUnknown as lost:  # as if it had been served by the process that has ended
+            raise ClientGone(str(lost)) from lost
         status, pairs, body, request_id, farewell = found
         if not isinstance(body, bytes):
             body = FetchedParts(self._links, process, body)
@@ -185,7 +203,8 @@ def _address(client: Any) -> Client:
     return None if client is None else (str(client[0]), int(client[1]))
 
 
-def _answer_of(error: QserverError) -> Response:
-    request_id = token_hex(12)
+def _answer_of(error: QserverError, request: bytes) -> Response:
+    given = _REQUEST_ID.search(request)
+    request_id = token_hex(12) if given is None else given[1].decode()
     body = error_body(error, request_id, 0, 0)
     return Response(status_of(error), Headers([JSON, *headers_of(error)]), body, request_id)
