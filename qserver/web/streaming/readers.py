@@ -95,6 +95,7 @@ class Readers:
         self._all: set[Reader] = set()
         self._of_organization: Counter[str] = Counter()
         self._last_turn = -inf
+        self._has_ended = False
 
     def __len__(self) -> int:
         return len(self._all)
@@ -103,6 +104,8 @@ class Readers:
         return self._of_organization.get(organization_id, 0)
 
     def open(self, organization_id: str, most: int) -> Reader:
+        if self._has_ended:
+            raise stopping()
         if self.count(organization_id) >= most:
             raise TooManyOpen(
                 f"the organization has {most} {self._what} open already",
@@ -125,7 +128,8 @@ class Readers:
         return ceil(self._last_turn / turn) * turn
 
     def end(self) -> None:
-        """End all readers: the service stops."""
+        """End all readers, and let none begin: the service stops."""
+        self._has_ended = True
         for reader in self._all:
             reader.is_ended = True
             reader.rouse()

@@ -45,6 +45,13 @@ async def test_a_change_of_control_records_wakes_all(autojump_clock: MockClock) 
         nursery.cancel_scope.cancel()
 
 
+async def test_none_begins_when_the_service_stops() -> None:
+    readers = Readers("live queries", lambda: 1)
+    readers.end()
+    with pytest.raises(DatabaseUnavailable, match="stopping"):
+        readers.open("a", 2)
+
+
 async def test_readers_take_turns(autojump_clock: MockClock) -> None:
     """Each pauses, and few send at once, although all have begun at once."""
     readers = Readers("readers", lambda: 1)
