@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import trio
 
 from qserver.engine.turns import in_turns_of_owner
-from qserver.errors import DatabaseUnavailable, QserverError
+from qserver.errors import ChangeUnconfirmed, DatabaseUnavailable, QserverError
 
 Made = TypeVar("Made")
 
@@ -23,6 +23,8 @@ Made = TypeVar("Made")
 class BackgroundTasks:
     def __init__(self) -> None:
         self._nursery: trio.Nursery | None = None
+        self.was_cut_short = False
+        """Another process was away, so an operation may have left something to finish."""
 
     def begin(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
@@ -53,6 +55,8 @@ class BackgroundTasks:
                 results.append(await in_turns_of_owner(operation()))
             except Exception as error:
                 errors.append(error)
+                if isinstance(error, DatabaseUnavailable | ChangeUnconfirmed):
+                    self.was_cut_short = True
             finally:
                 done.set()
 

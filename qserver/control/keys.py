@@ -394,11 +394,10 @@ class Keys:
         require(grant, "keys")
         async with self._store.changing(grant):
             key = await self._find(grant, key_id)
-            if key.revoked_at is not None:
-                return
-            _check_covered(grant, key)
-            await self._check_not_last(key)
-            await self._store.write(self._revocation(key))
+            if key.revoked_at is None:
+                _check_covered(grant, key)
+                await self._check_not_last(key)
+            await self._store.write(self._revocation(key))  # again: every process has to have it
             self._ended(key.id)
 
     async def rotate(
@@ -434,9 +433,8 @@ class Keys:
         return Statement("update keys set expires_at = $2 where id = $1", [key.id, end])
 
     def _revocation(self, key: Key) -> Statement:
-        return Statement(
-            "update keys set revoked_at = $2 where id = $1", [key.id, self._store.now()]
-        )
+        revoked_at = key.revoked_at or self._store.now()
+        return Statement("update keys set revoked_at = $2 where id = $1", [key.id, revoked_at])
 
     async def _find_changeable(self, grant: Grant, key_id: str) -> Key:
         key = await self._find(grant, key_id)

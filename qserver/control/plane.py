@@ -261,12 +261,16 @@ class ControlPlane:
                 self._world.report("the sweep of the control database failed", error)
 
     async def _measure_for_ever(self) -> None:
+        tasks = self._background_tasks
         while True:
             await trio.sleep(SPACE_POLL_SECONDS)
             try:
                 await self.space.measure()
+                if tasks.was_cut_short:
+                    tasks.was_cut_short = False
+                    await tasks.run(self.records.finish_cut_short)
             except (QserverError, OSError) as error:
-                self._world.report("files could not be measured", error)
+                self._world.report("files could not be measured, or not finished", error)
 
     async def sweep(self) -> None:
         """Remove what is long dead, and go on with what was cut short."""

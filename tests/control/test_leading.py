@@ -7,10 +7,12 @@ from collections.abc import Awaitable
 import pytest
 import trio
 
+from qserver.control import barrier
 from qserver.control.branches import Origin
 from qserver.control.owners import OwnedElsewhere
 from qserver.errors import (
     AlreadyExists,
+    ChangeUnconfirmed,
     DatabaseUnavailable,
     InvalidRequest,
     NotFound,
@@ -75,6 +77,21 @@ async def test_nothing_is_answered_before_every_process_has_it() -> None:
         await start(2)
         await made[0].keys.revoke(every[0], record.id)
         with pytest.raises(Unauthorized):
+            await made[2].authenticate(secret)
+
+
+async def test_a_repeated_revocation_is_answered_when_every_process_has_the_first() -> None:
+    async with machine() as (made, start):
+        every = await grants(made)
+        record, secret = await made[1].keys.create(every[1], "test")
+        await made.die(2)
+        for _ in range(2):
+            with trio.move_on_after(0.2) as patience:
+                await made[1].keys.revoke(every[1], record.id)
+            assert patience.cancelled_caught, "one process has not confirmed it"
+        await start(2)
+        await made[1].keys.revoke(every[1], record.id)
+        with pytest.raises(Unauthorized, match="revoked"):
             await made[2].authenticate(secret)
 
 
@@ -165,6 +182,29 @@ async def test_what_a_process_has_read_at_the_leader_its_own_copy_has() -> None:
                 assert patience.cancelled_caught, "the copy is behind"
             read = await store.read("select 1")
         assert read.version == store.version() != before
+
+
+async def test_what_a_process_that_was_away_has_cut_short_is_finished_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(barrier, "BARRIER_SECONDS_MAX", 0.1)
+    async with machine() as (made, start):
+        every = await grants(made)
+        for number in range(3):
+            record = await create(made, 0, every[0], f"d{number}")
+            if made.owner(record.family) == 1:
+                break
+        else:
+            raise AssertionError("numbered names are spread evenly")
+        await made.die(2)
+        with pytest.raises(ChangeUnconfirmed, match="process 2 has not confirmed"):
+            await made[1].records.delete(every[1], record.id)
+        await start(2)
+        while True:
+            await trio.sleep(0.05)
+            if record.id not in made.logs.names():
+                break
+        assert record.id not in [each.id for each in (await made[2].records.list_page(every[2]))[0]]
 
 
 async def test_one_request_may_concern_databases_of_all_processes() -> None:
