@@ -8,6 +8,8 @@ SEEDS ?= 1..1000
 # `make powerloss`).
 KILLS ?= 200
 SEED ?=
+# How many faults `make processes-torture` causes; its other parts are in proportion.
+FAULTS ?= 100
 # How long `make powerloss` goes on.
 MINUTES ?= 10
 # How much `make differential` runs: so many statements, or for so many seconds (also for
@@ -40,6 +42,7 @@ slowly
 simulate SEEDS=1..1000
 simulate SEEDS=$(TODAY)0000..$(TODAY)2999
 torture KILLS=200
+processes-torture FAULTS=100
 powerloss MINUTES=30
 hostile SECONDS=900
 hostile SIDE_BY_SIDE=1
@@ -62,11 +65,11 @@ CODE := qserver simulations tests docs
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 .PHONY: help install serve test nightly lint pytest slowly durations coverage simulate torture \
-	powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
+	processes-torture powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## make .venv and install qserver and its tools, at the pinned versions
 
@@ -108,6 +111,9 @@ simulate: install ## run the engine in the simulated world (SEEDS=1..1000)
 
 torture: install ## kill the real server again and again; nothing may be lost (KILLS=200 SEED=7)
 	@$(BIN)/python -m tests.torture --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+processes-torture: install ## kill and stop processes of several that serve one folder (FAULTS=100 SEED=7)
+	@$(BIN)/python -m tests.processes --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 powerloss: install ## let the power fail at every operation on the real files (MINUTES=10 SEED=7)
 	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

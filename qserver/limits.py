@@ -552,8 +552,8 @@ RATE_SLOTS, RATE_SLOTS_PROBED = 16_384, 32
 """Organizations whose requests all processes count together; and places that one of them may have,
 past which its request is refused with 53300."""
 
-LINK_RETRY_SECONDS = 0.05
-"""The pause after a connection to a process was lost or could not be made."""
+LINK_RETRY_SECONDS, LINK_DRAIN_SECONDS = 0.05, 1.0
+"""The pause after a link to a process was lost, and how long one that ends waits for another."""
 
 # --- the command line ----------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 LONG: Final = (
     "tests/hostile/test_hostile.py",
+    "tests/processes",
     "tests/simulations/test_repeatable.py",
     "tests/simulations/test_campaign.py",
     "tests/simulations/test_branches.py",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection, get_context
 from pathlib import Path
 from signal import SIGKILL
@@ -29,14 +29,22 @@ class Forked:
     """A process of `qserver …`. It has what tests use of `subprocess.Popen`."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: int
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        output: int,
+        prepare: Callable[[], None] | None = None,
     ) -> None:
-        """`output` is a file that it writes to, both what it says and its errors."""
+        """`output` is a file that it writes to, both what it says and its errors.
+
+        `prepare`, a function of a module, is called before the command, in the process.
+        """
         _CONTEXT.set_forkserver_preload(PRELOADED)
         given = connection.Connection(os.dup(output), readable=False)
         self._process = _CONTEXT.Process(
             target=_run,
-            args=(list(arguments), str(folder), dict(environment), given),
+            args=(list(arguments), str(folder), dict(environment), given, prepare),
             daemon=True,  # it does not outlive the tests
         )
         self._process.start()
@@ -71,6 +79,7 @@ def _run(
     folder: str,
     environment: dict[str, str],
     output: connection.Connection,
+    prepare: Callable[[], None] | None,
 ) -> None:
     """In the new process."""
     os.setsid()
@@ -80,4 +89,6 @@ def _run(
     for number in (1, 2):
         os.dup2(output.fileno(), number)
     output.close()
+    if prepare is not None:
+        prepare()
     sys.exit(main(arguments))

@@ -45,7 +45,12 @@ from qserver.cluster.messages import Call, Follow, Lock, Move
 from qserver.cluster.serving import Served, Service
 from qserver.cluster.streams import Stream
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
-from qserver.limits import CONNECTIONS_BACKLOG_MAX, LINK_MOVES_MAX, LINK_RETRY_SECONDS
+from qserver.limits import (
+    CONNECTIONS_BACKLOG_MAX,
+    LINK_DRAIN_SECONDS,
+    LINK_MOVES_MAX,
+    LINK_RETRY_SECONDS,
+)
 
 Failed = Callable[[socket.socket, Any, bytes], None]
 """Gets back a connection that could not be moved, with its `meta` and `data`. It does not wait."""
@@ -124,6 +129,12 @@ class Links:
                 self._nursery.start_soon(peer.run)
             self._nursery.start_soon(self._accept)
             task_status.started()
+
+    def drain(self) -> None:
+        """All processes end: from now on nobody waits for one that is away."""
+        for peer in self._peers:
+            peer.patience = LINK_DRAIN_SECONDS
+            peer.changed.unpark_all()
 
     def new_id(self) -> int:
         return next(self._ids)
@@ -269,8 +280,9 @@ class _Peer:
         self._report = report
         self._caller: Caller | None = None
         self._wanted = trio.Event()
-        self._changed = trio.lowlevel.ParkingLot()
+        self.changed = trio.lowlevel.ParkingLot()
         self._has_stopped = False
+        self.patience = math.inf
         self._trouble: str | None = None
 
     async def run(self) -> None:
@@ -281,14 +293,16 @@ class _Peer:
                 await trio.sleep(LINK_RETRY_SECONDS)
         finally:
             self._has_stopped = True
-            self._changed.unpark_all()
+            self.changed.unpark_all()
 
     async def caller(self, deadline: float) -> Caller:
         """Return the way to call it, once it answers; or raise DatabaseUnavailable."""
         self._wanted.set()
-        with trio.move_on_at(deadline):
-            while self._caller is None and not self._has_stopped:
-                await self._changed.park()
+        waiting = trio.CancelScope()
+        while self._caller is None and not (self._has_stopped or waiting.cancelled_caught):
+            waiting = trio.CancelScope(deadline=min(deadline, trio.current_time() + self.patience))
+            with waiting:
+                await self.changed.park()
         if self._caller is None or trio.current_time() >= deadline:
             raise unavailable(self._process, self._trouble)
         return self._caller
@@ -313,4 +327,4 @@ class _Peer:
     def _greeted(self, caller: Caller) -> None:
         self._caller = caller
         self._trouble = None
-        self._changed.unpark_all()
+        self.changed.unpark_all()

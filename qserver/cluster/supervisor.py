@@ -120,7 +120,8 @@ class Supervisor:
 
     def _ended(self, number: int, code: int) -> None:
         if self._is_stopping:
-            self._code = self._code or (0 if code == 0 else 1)
+            is_well = code == 0 or -code in SIGNALS  # it had begun nothing that needs an end
+            self._code = self._code or (0 if is_well else 1)
             return
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         now = time.monotonic()

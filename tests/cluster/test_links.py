@@ -270,3 +270,20 @@ async def test_an_error_keeps_its_place_in_a_statement() -> None:
             await zero.links.call(1, "fail")
     found = failed.value
     assert (found.table, found.constraint, found.position, found.statement) == ("t", "k", 4, 2)
+
+
+async def test_nobody_waits_for_a_process_that_is_away_when_all_end(
+    autojump_clock: MockClock,
+) -> None:
+    async with linked(Service(), Callee().service) as (zero, one):
+        assert await zero.links.call(1, "echo", [1]) == [1]
+        await one.die()
+        async with trio.open_nursery() as nursery:
+
+            async def ask() -> None:
+                with pytest.raises(DatabaseUnavailable):
+                    await zero.links.call(1, "echo", [1])
+
+            nursery.start_soon(ask)
+            await wait_all_tasks_blocked()
+            zero.links.drain()

@@ -98,6 +98,10 @@ class Mover:
         self._host = host
         self._began.set()
 
+    def drain(self) -> None:
+        """Wait for no process that is away: all end, and it will not come back."""
+        self._links.drain()
+
     # --- connections that move ---
 
     def move(self, moved: Moved) -> None:

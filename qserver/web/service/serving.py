@@ -157,6 +157,8 @@ async def _serve(settings: Settings, member: Member | None) -> None:
         def drain() -> None:
             app.drain()
             stop.set()
+            if mover is not None:
+                mover.drain()
             if waits_for_leader:
                 nursery.cancel_scope.cancel()  # the leader may have ended
 

@@ -1,0 +1,162 @@
+"""How several processes begin and end: signals, a folder or a port in use, too many deaths."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+
+import pytest
+import trio
+
+from tests.forked import Forked
+from tests.patience import eventually
+from tests.processes.machine import Machine, until
+from tests.processes.planted import begin_for_ever
+from tests.processes.wire import Lost, query
+
+ROWS = 200_000
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Drains for an hour, if nobody is impatient."""
+    made = Machine(tmp_path, {"QSERVER_DRAIN_TIMEOUT_S": "3600"}, prepare=None)
+    yield made
+    made.kill()
+
+
+async def test_a_second_signal_ends_all_at_once(machine: Machine) -> None:
+    await machine.start()
+    sql = f"/*+ STREAM */ SELECT n, repeat('x', 100) AS x FROM generate_series(1, {ROWS}) AS n"
+    async with machine.connected() as wire:
+        await wire.begin([query(sql)])  # and is not read: so it does not end
+        async with machine.connected() as other:
+            assert (await other.query("SELECT 1 AS one")).is_good
+        machine.supervisor.send_signal(SIGTERM)
+        await until(lambda: len(machine.members()) < machine.count, "none drains")
+        assert machine.supervisor.poll() is None, "it waits for the stream"
+        machine.supervisor.send_signal(SIGTERM)
+        assert await machine.ended() == 0, machine.output
+        with pytest.raises(Lost):
+            await wire.receive()
+    assert machine.bugs == []
+
+
+async def test_a_second_server_on_the_folder_is_refused(machine: Machine) -> None:
+    await machine.start()
+    before = len(machine.output)
+    second = Machine(machine.folder, prepare=None)
+    second.launch()
+    assert await second.ended() == 1
+    said = machine.output[before:]
+    assert "is in use by process" in said and "Traceback" not in said, said
+    assert await machine.stop() == 0
+
+
+async def test_a_port_in_use_is_named(machine: Machine) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", machine.port))
+        taken.listen()
+        machine.launch()
+        assert await machine.ended() == 1
+    said = machine.output
+    assert str(machine.port) in said and "Traceback" not in said, said
+
+
+async def test_too_many_deaths_are_no_accidents(machine: Machine) -> None:
+    await machine.start()
+    for number in (0, 1, 2, 0, 1):
+        await machine.kill_process(number)
+    assert await machine.ended() == 1
+    assert "process 1 ended by signal 9, the last of 5 ends: giving up" in machine.output
+    assert machine.bugs == []
+
+
+async def test_a_process_that_begins_while_the_first_is_away_ends_when_it_is_told_to(
+    machine: Machine,
+) -> None:
+    await machine.start()
+    first = await machine.signal(0, SIGSTOP)
+    await machine.kill_process(1)
+    await machine.process(1)
+    machine.supervisor.send_signal(SIGTERM)
+    await until(lambda: machine.numbers().keys() == {0}, "one waits for the first")
+    os.kill(first, SIGCONT)
+    assert await machine.ended() == 0, machine.output
+    assert machine.bugs == []
+
+
+async def test_processes_that_have_hardly_begun_end_well(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, prepare=begin_for_ever)
+    try:
+        machine.launch()
+        await until(lambda: len(machine.members()) == machine.count, "they do not begin")
+        assert await machine.stop() == 0, machine.output
+    finally:
+        machine.kill()
+
+
+async def test_processes_end_with_their_supervisor_and_leave_the_folder_free(
+    machine: Machine,
+) -> None:
+    await machine.start()
+    async with machine.connected() as wire:
+        assert (await wire.query("CREATE TABLE t (a int)")).is_good
+    machine.supervisor.send_signal(SIGKILL)
+    await machine.ended()
+    await machine.start()
+    async with machine.connected() as wire:
+        assert (await wire.query("SELECT count(*) AS n FROM t")).rows == [[0]]
+    assert await machine.stop() == 0
+
+
+async def test_a_served_folder_is_copied_checked_and_restored(machine: Machine) -> None:
+    """Everything acknowledged before the backup began is in it; commits go on meanwhile."""
+    await machine.start()
+    databases = await machine.make_databases(6)
+    for name in databases:
+        async with machine.connected() as wire:
+            assert (await wire.query("CREATE TABLE t (a int)", database=name)).is_good
+    written = dict.fromkeys(databases, 0)
+
+    async def write(name: str) -> None:
+        async with machine.connected() as wire:
+            while True:
+                answer = await wire.query("INSERT INTO t VALUES (1)", database=name)
+                assert answer.is_good, answer.body
+                written[name] += 1
+
+    copy, restored = machine.folder / "copy", machine.folder / "restored"
+    async with trio.open_nursery() as nursery:
+        for name in databases:
+            nursery.start_soon(write, name)
+        await until(lambda: min(written.values()) > 5, "nothing is written")
+        before = dict(written)
+        await _run(machine.folder, "backup", "--data", str(machine.data), str(copy))
+        after = dict(written)
+        nursery.cancel_scope.cancel()
+    assert all(after[name] > before[name] for name in databases), "commits went on"
+    assert await machine.stop() == 0
+    await _run(machine.folder, "check", "--data", str(copy))
+    await _run(machine.folder, "restore", str(copy), "--data", str(restored))
+    machine.data = restored
+    await machine.start()
+    async with machine.connected() as wire:
+        for name in databases:
+            ((found,),) = (await wire.query("SELECT count(*) AS n FROM t", database=name)).rows
+            assert before[name] <= found <= after[name] + 1, name
+    assert await machine.stop() == 0
+    assert machine.bugs == []
+
+
+async def _run(folder: Path, *arguments: str) -> None:
+    """Run a command, which must succeed."""
+    with (folder / "commands").open("ab") as output:
+        process = Forked(arguments, folder, {"HOME": str(folder)}, output.fileno())
+    await trio.to_thread.run_sync(
+        eventually, lambda: process.poll() is not None, f"{arguments[0]} does not end"
+    )
+    assert process.poll() == 0, (folder / "commands").read_text()

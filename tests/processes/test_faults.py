@@ -1,0 +1,29 @@
+"""Three processes under load, each killed and stopped in turn: nothing promised is broken.
+
+This is the short form; `make processes-torture` has a hundred faults.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.processes.campaign import Campaign
+
+# httpx leaves the body of a request unread when the connection breaks while it is sent, and a
+# socket open when it is cancelled while it connects.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*socket.socket:ResourceWarning",
+    "ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning",
+    "ignore:.*ByteStream.__aiter__:ResourceWarning",
+    "ignore:.*ByteStream.__aiter__:pytest.PytestUnraisableExceptionWarning",
+)
+
+
+async def test_nothing_acknowledged_is_lost_or_applied_twice_through_faults(tmp_path: Path) -> None:
+    report = await Campaign(tmp_path, 7, 6).run()
+    assert report.problems == []
+    assert report.faults["kill"] == 3 and report.total == 6
+    assert report.ledger.acknowledged > 0 and report.versions_followed > 0
+    assert sum(report.others) > 0, "others go on while one is away"
