@@ -98,17 +98,18 @@ class Revocations:
     async def _key(self) -> None:
         record = await self._new_key(scopes=["data:read"])
         await self._expect_all(record["key"], 200)
-        await self._change(Request("DELETE", f"/v1/keys/{record['id']}"), 204)
+        await self._revoke(record["id"])
         await self._expect_all(record["key"], 401, "key")
 
     async def _session(self) -> None:
-        token, _ = await self._new_session()
+        token, key_id = await self._new_session()
         await self._change(Request("DELETE", "/v1/session"), 204, token)
         await self._expect_all(token, 401, "session")
+        await self._revoke(key_id)  # there may be so many
 
     async def _its_key(self) -> None:
         token, key_id = await self._new_session()
-        await self._change(Request("DELETE", f"/v1/keys/{key_id}"), 204)
+        await self._revoke(key_id)
         await self._expect_all(token, 401, "its key")
 
     async def _scopes(self) -> None:
@@ -118,6 +119,7 @@ class Revocations:
         narrowed = {"scopes": ["data:read"]}
         await self._change(_patched(f"/v1/keys/{record['id']}", narrowed), 200)
         await self._expect_all(key, 403, "scopes", sql=sql)
+        await self._revoke(record["id"])
 
     async def _statements(self) -> None:
         databases = list(self._homes.values())
@@ -128,6 +130,7 @@ class Revocations:
         answers = await self._expect_all(record["key"], 200, "statements", statement="one")
         if any(answer.rows != [[2]] for answer in answers):
             self.report.problems.append(f"an old statement was run: {answers}")
+        await self._revoke(record["id"])
 
     async def _renamed(self) -> None:
         before = await self._new_database()
@@ -149,6 +152,9 @@ class Revocations:
     async def _new_key(self, **fields: Any) -> JsonObject:
         answer = await self._change(posted("/v1/keys", {"name": "made", **fields}), 201)
         return answer.json
+
+    async def _revoke(self, key_id: str) -> None:
+        await self._change(Request("DELETE", f"/v1/keys/{key_id}"), 204)
 
     async def _new_session(self) -> tuple[str, str]:
         record = await self._new_key(scopes=["data:read"])
