@@ -103,6 +103,11 @@ class SimulatedFollower:
             self._links.remove(link)
             over.set()
 
+    @property
+    def links(self) -> int:
+        """How many there are: an earlier one may outlast the next."""
+        return len(self._links)
+
     def cut(self) -> None:
         """Cut all links: the owner's process is gone, and with it the other end."""
         for link in self._links:

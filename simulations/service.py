@@ -229,8 +229,9 @@ class Service:
 
     def _left_over(self) -> list[str]:
         assert self._database is not None and self._front is not None
+        streams = 0 if self._follower is None else self._follower.links
         left = [
-            *leftovers(self._database.statistics(), streams=self._follower is not None),
+            *leftovers(self._database.statistics(), streams),
             *waiting_problems(self._database),
             *range_problems(self._database),
             *self._front.leftovers(),

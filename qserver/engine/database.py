@@ -424,9 +424,13 @@ class Database:
 
     async def _published_until(self, time: float) -> Snapshot:
         """Return the newest durable snapshot, once everything published by then is durable."""
-        newest = self.snapshots.take(newest=True)
-        wanted = 0 if newest is None or newest.time > time else newest.version
-        return await self._snapshot(wanted)
+        newest, generation = self.snapshots.take(newest=True), self._generation
+        if newest is not None and newest.time <= time and generation is not None:
+            version = newest.version
+            del newest  # or its pages could not be forgotten while this waits
+            with suppress(EngineRestarted):  # what is not durable then never will be
+                await generation.versions.wait_durable(version)
+        return await self._snapshot(0)
 
     def _history_statistics(self) -> HistoryStatistics | None:
         if self._generation is None:

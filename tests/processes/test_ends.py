@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,8 @@ async def test_too_many_deaths_are_no_accidents(machine: Machine) -> None:
     for number in (0, 1, 2, 0, 1):
         await machine.kill_process(number)
     assert await machine.ended() == 1
-    assert "process 1 ended by signal 9, the last of 5 ends: giving up" in machine.output
+    gives_up = r"process \d ended .*, the last of 5 ends: giving up"  # ends are seen in any order
+    assert re.search(gives_up, machine.output), machine.output
     assert machine.bugs == []
 
 
