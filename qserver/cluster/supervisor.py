@@ -98,7 +98,7 @@ class Supervisor:
             try:
                 code = self._run(number, self._alive)
             except* KeyboardInterrupt:
-                pass  # the order to end at once has come twice
+                code = 0  # the order to end at once, which came when nobody read orders any more
         except BaseException:
             traceback.print_exc()
         finally:
