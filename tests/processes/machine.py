@@ -143,7 +143,10 @@ class Machine:
 
     @property
     def bugs(self) -> list[str]:
-        return [line for line in self.output.splitlines() if any(bug in line for bug in BUGS)]
+        """What it said of bugs, each with the lines around it."""
+        lines = self.output.splitlines()
+        found = [at for at, line in enumerate(lines) if any(bug in line for bug in BUGS)]
+        return ["\n".join(lines[max(0, at - 2) : at + 60]) for at in found]
 
     def members(self) -> list[int]:
         """The processes of the supervisor's session that live, without itself."""
