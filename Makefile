@@ -8,7 +8,7 @@ SEEDS ?= 1..1000
 # `make powerloss`).
 KILLS ?= 200
 SEED ?=
-# How many faults `make processes-torture` causes; its other parts are in proportion.
+# How many faults `make processes-torture` and `make log-torture` cause.
 FAULTS ?= 100
 # How long `make powerloss` goes on.
 MINUTES ?= 10
@@ -41,8 +41,10 @@ pytest QSERVER_NIGHTLY=1 QSERVER_FRESH_SEEDS=1
 slowly
 simulate SEEDS=1..1000
 simulate SEEDS=$(TODAY)0000..$(TODAY)2999
+simulate SEEDS=$(TODAY)0000..$(TODAY)9999 WORKLOAD=replicated
 torture KILLS=200
 processes-torture FAULTS=100
+log-torture FAULTS=100
 powerloss MINUTES=30
 hostile SECONDS=900
 hostile SIDE_BY_SIDE=1
@@ -65,7 +67,7 @@ CODE := qserver simulations tests docs
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 .PHONY: help install serve test nightly lint pytest slowly durations coverage simulate torture \
-	processes-torture powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
+	processes-torture log-torture powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -107,13 +109,16 @@ coverage: install ## the tests, and which lines they did not reach
 	@$(BIN)/coverage report
 
 simulate: install ## run the engine in the simulated world (SEEDS=1..1000)
-	@$(BIN)/python -m simulations --seeds $(SEEDS)
+	@$(BIN)/python -m simulations --seeds $(SEEDS) $(if $(WORKLOAD),--workload $(WORKLOAD))
 
 torture: install ## kill the real server again and again; nothing may be lost (KILLS=200 SEED=7)
 	@$(BIN)/python -m tests.torture --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 processes-torture: install ## kill and stop processes of several that serve one folder (FAULTS=100 SEED=7)
 	@$(BIN)/python -m tests.processes --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+
+log-torture: install ## kill and stop nodes of a replicated log, and who writes it (FAULTS=100 SEED=7)
+	@$(BIN)/python -m tests.replication --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 powerloss: install ## let the power fail at every operation on the real files (MINUTES=10 SEED=7)
 	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -9,6 +9,7 @@ because a silently ignored typo shows itself on the worst day.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,8 @@ from qserver import limits
 from qserver.errors import InvalidSetting
 
 PREFIX: Final = "QSERVER_"
+_LOG: Final = re.compile(r"(nats|tls)://[^\s,/]+(,[^\s,/]+)*")
+_NODE: Final = re.compile(r"[A-Za-z0-9_-]{1,60}")
 IN_MEMORY: Final = ":memory:"
 """As a data folder: keep nothing when the process ends."""
 
@@ -48,6 +51,13 @@ class Settings:
     api_key: str | None
     shards: int
     processes: int
+    replicas: int
+    log: str | None
+    log_token: str | None
+    log_copies: int
+    node: str | None
+    take_over: bool
+    append_timeout_s: float
     data_url: str | None
     alias_url: str | None
     control_url: str | None
@@ -139,6 +149,16 @@ def _check_together(settings: Settings) -> None:
             "several processes need a data folder: memory is lost with each of them",
             hint="Set QSERVER_DATA_DIR to a folder, or QSERVER_PROCESSES to 1.",
         )
+    if settings.log is not None and settings.data == IN_MEMORY:
+        raise InvalidSetting(
+            "a replicated log needs a data folder for its copies",
+            hint="Set QSERVER_DATA_DIR to a folder, or leave out QSERVER_LOG.",
+        )
+    if settings.log is None and settings.take_over:
+        raise InvalidSetting(
+            "there is nothing to take over without a replicated log",
+            hint="Set QSERVER_LOG, or leave out QSERVER_TAKE_OVER.",
+        )
     most = settings.statement_timeout_max
     if most is not None and most < settings.statement_timeout:
         raise InvalidSetting(
@@ -172,6 +192,26 @@ def _memory(text: str) -> int | None:
     if int(number) * unit < limits.CACHE_BYTES_MIN:
         raise ValueError(f"it is at least {limits.CACHE_BYTES_MIN >> 20}MB")
     return int(number) * unit
+
+
+def _log(text: str) -> str | None:
+    if not text:
+        return None
+    if not _LOG.fullmatch(text):
+        raise ValueError("it names no nodes, such as nats://host:4222,host:4222")
+    return text
+
+
+def _copies(text: str) -> int:
+    if text not in ("1", "3", "5"):
+        raise ValueError("it is neither 1 nor 3 nor 5")
+    return int(text)
+
+
+def _node(text: str) -> str | None:
+    if text and not _NODE.fullmatch(text):
+        raise ValueError("a name has letters, digits, - and _, at most 60")
+    return text or None
 
 
 def _optional(text: str) -> str | None:
@@ -309,6 +349,57 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "1",
         "Processes that share the databases; 0: one for each core. It may change at each start.",
         _whole(0, limits.PROCESSES_MAX),
+    ),
+    Setting(
+        "QSERVER_REPLICAS",
+        "replicas",
+        "0",
+        "Other processes that follow each database and answer reads of it; a database may say"
+        " otherwise. With one process there are none.",
+        _whole(0, limits.PROCESSES_MAX - 1),
+    ),
+    Setting(
+        "QSERVER_LOG",
+        "log",
+        "",
+        "Nodes of a replicated log, nats://host:4222,host:4222 or tls://…; without it files alone.",
+        _log,
+    ),
+    Setting(
+        "QSERVER_LOG_TOKEN",
+        "log_token",
+        "",
+        "The secret that the log's nodes ask for.",
+        _optional,
+        secret=True,
+    ),
+    Setting(
+        "QSERVER_LOG_COPIES",
+        "log_copies",
+        "3",
+        "On how many of the log's nodes everything is: 1, 3 or 5.",
+        _copies,
+    ),
+    Setting(
+        "QSERVER_NODE",
+        "node",
+        "",
+        "Name of this server among those of a replicated log. Without it, that of the machine.",
+        _node,
+    ),
+    Setting(
+        "QSERVER_TAKE_OVER",
+        "take_over",
+        "0",
+        "1 serves the databases of a replicated log in place of another node: stop that one first.",
+        _switch,
+    ),
+    Setting(
+        "QSERVER_APPEND_TIMEOUT_S",
+        "append_timeout_s",
+        "20",
+        "Seconds that a commit waits for a replicated log; then its outcome is unknown.",
+        _seconds,
     ),
     Setting(
         "QSERVER_DATA_URL",

@@ -319,9 +319,9 @@ COMPRESSED_BYTES_MIN = 4096
 COMPRESSED_AT_ONCE_BYTES = 64 * 1024
 """Bytes that are compressed without letting others run: half a millisecond, about."""
 
-STATEMENT_SECONDS, STATEMENT_SECONDS_MAX = 30.0, 86_400.0
-"""How long a request may take, unless a setting or its organization says otherwise; and the longest
-time that these may say."""
+STATEMENT_SECONDS, STATEMENT_SECONDS_MAX, VERSION_WAIT_SECONDS = 30.0, 86_400.0, 5.0
+"""How long a request may take, unless a setting or its organization says otherwise; the longest
+time that these may say; and how long a read waits at most for a version that is not there yet."""
 
 RETRIES_MAX = 100
 """The largest `max_retries` that a request may ask for."""
@@ -528,32 +528,35 @@ SWEEP_SECONDS = 300.0
 CONTROL_SECONDS_MAX = 10.0
 """How long a request waits for the control database, should it be recovering."""
 
-PROCESSES_MAX, CALL_SECONDS_MAX, MOVE_SECONDS_MAX, BARRIER_SECONDS_MAX = 64, 60.0, 10.0, 5.0
+PROCESSES_MAX, CALL_SECONDS_MAX, PARTS_SECONDS_MAX, BARRIER_SECONDS_MAX = 64, 60.0, 10.0, 5.0
 """Processes of one machine; and how long one waits for another that does something for it, for one
-that takes a connection, and for all to have a change of the control database."""
+that fetches the parts of an answer, and for all to have a change of the control database."""
 
 DATABASE_CLOSE_SECONDS_MAX = 3.0
 """How long requests under way have to end when their database is closed."""
 
 # --- processes of one machine --------------------------------------------------------------------
 
-LINK_FRAME_BYTES_MAX, LINK_UNSENT_BYTES_MAX = 256 * 1024 * 1024, 4 * 1024 * 1024
+LINK_MESSAGE_BYTES_MAX, LINK_UNSENT_BYTES_MAX = 256 * 1024 * 1024, 4 * 1024 * 1024
 """Bytes of a message between processes, past which it fails with 54000; and of those that wait to
-be sent to a process, past which senders wait."""
+be sent to a process, past which senders wait: of short messages, and of those in pieces."""
+LINK_FRAME_BYTES_MAX = 64 * 1024
+"""Bytes of a piece of a message between processes, after which others have their turn."""
 
 LINK_CALLS_MAX, LINK_MOVES_MAX = 10_000, 2_500
 """Calls, locks and streams that a process has under way at another, past which the next fails with
 53300; and clients' connections that wait to be moved there, past which the next is not moved."""
 
-LINK_STREAM_VALUES_MAX = 16
-"""Values of a stream between processes that nobody has taken yet; with more its sender waits."""
-
-RATE_SLOTS, RATE_SLOTS_PROBED = 16_384, 32
-"""Organizations whose requests all processes count together; and places that one of them may have,
-past which its request is refused with 53300."""
-
-LINK_RETRY_SECONDS, LINK_DRAIN_SECONDS = 0.05, 1.0
-"""The pause after a link to a process was lost, and how long one that ends waits for another."""
+LINK_STREAM_VALUES_MAX, VERSION_SLOTS = 16, 4096
+"""Values of a stream between processes that nobody has taken yet; with more its sender waits. And
+databases of a process that others follow; with more the first are followed anew."""
+RATE_SLOTS, RATE_SLOTS_PROBED, RATE_LOCK_SECONDS_MAX = 16_384, 32, 0.2
+"""Organizations whose requests all processes count together; places that one of them may have, past
+which its request is refused with 53300; and how long to wait for a process that stands still while
+it counts, before a request is refused with 57P03."""
+LINK_RETRY_SECONDS, LINK_DRAIN_SECONDS, REPLICA_WAIT_SECONDS_MAX = 0.05, 1.0, 1.0
+"""The pause after a link to a process was lost; how long one that ends waits for another; and a
+read for its replica, before the owner answers it."""
 
 # --- the command line ----------------------------------------------------------------------------
 
@@ -590,11 +593,8 @@ assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX and CHEC
 assert STORED_BYTES_FREE <= STORED_BYTES_PRO and SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
 assert CHECKPOINT_LOG_BYTES < DISK_RESERVE_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
-assert (
-    ORGANIZATIONS_MAX < RATE_SLOTS
-    and CONNECTIONS_MAX <= LINK_MOVES_MAX
-    and ROW_BYTES_MAX <= LINK_FRAME_BYTES_MAX
-)
+assert ORGANIZATIONS_MAX < RATE_SLOTS and CONNECTIONS_MAX <= LINK_MOVES_MAX
+assert ROW_BYTES_MAX <= LINK_MESSAGE_BYTES_MAX
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"
 assert LIST_LENGTH_DEFAULT <= LIST_LENGTH_MAX and STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
 assert DATABASE_CLOSE_SECONDS_MAX < SHUTDOWN_SECONDS_MAX, "databases close before the server ends"

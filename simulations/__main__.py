@@ -34,7 +34,9 @@ from simulations.mutants import (
     known_catches,
     shortest,
 )
-from simulations.run import Result, Verdict, plan_for, simulate
+from simulations.replicated import REPLICATED
+from simulations.results import Result, Verdict
+from simulations.run import plan_for, simulate
 from simulations.shrink import shrink
 from simulations.timeline import write_timeline
 from simulations.workloads import WORKLOADS
@@ -76,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="hunt the planted bugs, or only those that are named",
     )
-    parser.add_argument("--workload", choices=sorted(WORKLOADS), help="instead of the seed's own")
+    parser.add_argument(
+        "--workload", choices=[*sorted(WORKLOADS), REPLICATED], help="instead of the seed's own"
+    )
     parser.add_argument("--profile", choices=PROFILES, help="instead of the seed's own")
     parser.add_argument(
         "--changed",
@@ -128,7 +132,11 @@ def _campaign(options: argparse.Namespace) -> int:
         if not options.no_keep:
             keep(summary.failures)
         return first.verdict.value
-    whole = options.workload is None and options.profile is None and options.changed is None
+    whole = (
+        options.workload in (None, REPLICATED)
+        and options.profile is None
+        and options.changed is None
+    )
     if whole and len(options.seeds) >= SEEDS_TO_REACH_ALL and summary.missed:
         print("never reached: " + "; ".join(summary.missed))
         return Verdict.MISSED.value

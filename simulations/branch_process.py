@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 import trio
 
 from qserver.durability.handing_over import Handover
 from qserver.durability.open_logs import OpenLogs
+from qserver.durability.port import Log
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.mailbox import Mailbox
-from qserver.errors import DatabaseUnavailable, LogFailed
+from qserver.errors import DatabaseUnavailable, LogFailed, LogTaken
 from simulations.branch_members import Member
 from simulations.disk import Disk, DiskHandle
 from simulations.faults import Profile
@@ -33,6 +35,11 @@ class FamilyWorld(SimulatedWorld):
 
 class ProcessCrashed(Exception):
     """The process that a client used has crashed."""
+
+
+class OpensLogs(Protocol):
+    def open(self, name: str) -> AbstractAsyncContextManager[Log]:
+        """Open the log of a database for the length of a block."""
 
 
 class Process:
@@ -58,7 +65,7 @@ class Process:
         self.opening: dict[str, trio.Event] = {}
         """Set when it is open, or could not be opened."""
         self.endings: dict[str, tuple[trio.CancelScope, trio.Event]] = {}
-        self.logs = OpenLogs(self._open_one, self._close_one)
+        self.logs: OpensLogs = OpenLogs(self._open_one, self._close_one)
         self.nursery: trio.Nursery | None = None
 
     async def _open_one(self, name: str, may_make: bool) -> DiskHandle:
@@ -106,7 +113,7 @@ class Process:
                     handover = None
                     opened.set()
                     await database.run()
-        except LogFailed:
+        except (LogFailed, LogTaken):
             pass  # the next who wants it tries again
         finally:
             self.databases.pop(name, None)

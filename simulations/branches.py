@@ -23,7 +23,7 @@ observers of the other runs know one database only.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ import trio
 
 from qserver.control.reset import wipe
 from qserver.durability.branch_log import begin_branch
-from qserver.durability.kept import decode_outline
+from qserver.durability.kept import KeptCheckpoint, decode_outline
 from qserver.engine.database import Database
 from qserver.errors import (
     Applied,
@@ -88,11 +88,17 @@ LEFT_OUT: Final = ("page_torn", "log_taken", "clock_jumps", "client_pauses", "cl
 
 
 class Family:
-    def __init__(self, seed: int, profile: Profile) -> None:
+    def __init__(
+        self,
+        seed: int,
+        profile: Profile,
+        only: frozenset[str] | None = None,
+        trace: Trace | None = None,
+    ) -> None:
         self.profile = profile
         self.seed = seed
         left = {kind: each for kind, each in profile.probabilities.items() if kind not in LEFT_OUT}
-        self.world = FamilyWorld(seed, profile, Faults(seed, left), Trace())
+        self.world = self._make_world(Faults(seed, left, only), Trace() if trace is None else trace)
         self.members: dict[str, Member] = {}
         self.problems: list[str] = []
         self.crashes = self.made = self.deleted = self.read = 0
@@ -102,6 +108,9 @@ class Family:
         self._nursery: trio.Nursery | None = None
         self._process: Process | None = None
         self._started = trio.Event()
+
+    def _make_world(self, faults: Faults, trace: Trace) -> FamilyWorld:
+        return FamilyWorld(self.seed, self.profile, faults, trace)
 
     def disk(self, name: str, may_make: bool) -> Disk:
         if name not in self._disks:
@@ -342,8 +351,11 @@ class Family:
                 self.problems.append(f"version {version} of {name} is kept, and refused")
             raise
         if snapshot.version != version and (snapshot.version < version or snapshot.time != time):
-            self.problems.append(f"version {version} of {name} is sought, {snapshot} found")
+            self._found_another(name, version, snapshot)
         return snapshot
+
+    def _found_another(self, name: str, version: int, snapshot: Snapshot) -> None:
+        self.problems.append(f"version {version} of {name} is sought, {snapshot} found")
 
     def _must_keep(self, name: str, version: int) -> bool:
         """Return whether a version must be readable: all members that have it keep everything."""
@@ -427,8 +439,7 @@ class Family:
                 raise HistoryTooOld(f"version {version} is not kept any more")
             if version == newest.version and chance.random() < 0.8:
                 handover = database.hand_over(newest, kept)
-            async with process.logs.open(name) as log:
-                await begin_branch(log, database.log, parent, kept, version)
+            await self._begin(process, database, name, kept, version)
             del newest
             if chance.random() < 0.5:  # the parent begins a checkpoint meanwhile
                 database.save_soon()
@@ -446,6 +457,15 @@ class Family:
         if chance.random() < 0.4:
             await self._take_back(process, parent)
             await self._read(process, name)
+
+    async def _begin(
+        self, process: Process, database: Database, name: str, kept: KeptCheckpoint, version: int
+    ) -> None:
+        """Make the log of a branch, whose parent is pinned."""
+        parent = self.members[name].parent
+        assert parent is not None
+        async with process.logs.open(name) as log:
+            await begin_branch(log, database.log, parent, kept, version)
 
     def _has_branches(self, name: str) -> bool:
         return any(each.parent == name for each in self.members.values())
@@ -478,7 +498,7 @@ class Family:
         await database.checkpoint()
         saved = await database.history._saved()
         for branch in [branch for each in saved.kept for branch in each.lent]:
-            if self.members[branch].state in ("ready", "deleted"):
+            if branch in self.members and self.members[branch].state in ("ready", "deleted"):
                 await (await process.open(branch)).stop_borrowing()
                 await database.take_back_records(branch)
                 self.taken_back += 1
@@ -486,13 +506,16 @@ class Family:
     async def _remove(self, process: Process, name: str) -> None:
         """Remove the file, then the pin, then the record; and a parent that waited only for it."""
         await process.close(name)
-        self._disks.pop(name, None)
+        await self._remove_file(process, name)
         parent = self.members[name].parent
         assert parent is not None
         await (await process.open(parent)).unpin_checkpoint(name)
         del self.members[name]
         if self.members[parent].state == "deleted" and not self._has_branches(parent):
             await self._remove(process, parent)
+
+    async def _remove_file(self, process: Process, name: str) -> None:
+        self._disks.pop(name, None)
 
     # --- at the end ---
 
@@ -504,8 +527,8 @@ class Family:
             (await process.open(name)).history.yield_memory()
         for name in self.members:
             await (await process.open(name)).checkpoint()
-            held, reached = page_numbers(self._disks[name])
-            if held - reached - {0}:
+            held, reached = page_numbers(self._disks_of(process)[name])
+            if {number for number in held - reached if number > 0}:
                 self.problems.append(f"{name} holds pages {held - reached} for nobody")
         for name in self.members:
             await process.close(name)
@@ -515,18 +538,24 @@ class Family:
             with suppress(HistoryTooOld, OutOfMemory):
                 self._compare(name, version, entries(await self._as_of(database, name, version)))
 
+    def _disks_of(self, process: Process) -> Mapping[str, Disk]:
+        return self._disks
+
     async def _audit(self) -> None:
         await self._within(self._look_at_all)
+        self._check_pins(self._disks)
+
+    def _check_pins(self, disks: Mapping[str, Disk]) -> None:
         pins = {
             (parent, branch)
-            for parent, disk in self._disks.items()
+            for parent, disk in disks.items()
             for version, outline in disk.shelf.checkpoints.outlines()
             for branch in decode_outline(version, outline).names
         }
         based = {
             (member.parent, name)
             for name, member in self.members.items()
-            if self._disks[name].shelf.get([0])
+            if disks[name].shelf.get([0])
         }
         if pins != based:
             self.problems.append(f"pins {sorted(pins)} and branches {sorted(map(str, based))}")

@@ -25,16 +25,27 @@ import trio
 
 from qserver.durability.leases import Leases
 from qserver.durability.memory import MemoryScratch
-from qserver.durability.port import NO_PARTS, CheckpointParts, Ended, Scratch, ends_with
+from qserver.durability.port import (
+    NO_PARTS,
+    CheckpointParts,
+    Ended,
+    Scratch,
+    ends_with,
+)
 from qserver.errors import LogFailed, LogTaken, QserverError
+from simulations.operations import Appending, Operation
 from simulations.shelf import Shelf
-from simulations.world import ACTOR, SimulatedWorld
+from simulations.world import SimulatedWorld
 
 _HEADER: Final = Struct(">QII")  # version, length, checksum
 
 
 class Disk:
     """The device. A process uses it through a `DiskHandle` of its own."""
+
+    @property
+    def handles(self) -> type[DiskHandle]:
+        return DiskHandle
 
     def __init__(self, world: SimulatedWorld, nursery: trio.Nursery) -> None:
         self.world = world
@@ -47,13 +58,13 @@ class Disk:
         """The handle that has fenced the log last: no other may append."""
         self.keeper: DiskHandle | None = None
         """The handle that has read the checkpoint last: no other may save one, or forget."""
-        self._last: _Operation | None = None
+        self._last: Operation | None = None
         """The operation that the next one has to wait for."""
 
     def connect(self) -> DiskHandle:
         """Return a handle for a process that starts; reads again what a crash left behind."""
         self._records = self._read_frames()
-        return DiskHandle(self)
+        return self.handles(self)
 
     def crash(self, handle: DiskHandle, *, lose_all: bool = False) -> None:
         """Crash the process: of the unsynced bytes none, some or all stay on the disk."""
@@ -105,9 +116,9 @@ class Disk:
     def versions(self) -> list[int]:
         return [version for version, _ in self._records]
 
-    def perform(self, operation: Callable[[], Awaitable[Any]]) -> _Operation:
+    def perform(self, operation: Callable[[], Awaitable[Any]]) -> Operation:
         """Start an operation in the device's own task, after those before it."""
-        started = _Operation(self._last)
+        started = Operation(self._last)
         self._last = started
         self._nursery.start_soon(started.run, operation)
         return started
@@ -143,7 +154,7 @@ class Disk:
         if not world.two_publish and world.faults.strikes("log_taken"):
             world.record("fault", "another process takes over", actor="disk")
             world.successor_wanted.set()
-        self._cache += b"".join(_frame(*record) for record in records)
+        self._cache += b"".join(frame(*record) for record in records)
         world.record("sync", f"{len(records)} records are written", actor="disk")
 
     def _end_write(self, records: Sequence[tuple[int, bytes]]) -> None:
@@ -166,7 +177,7 @@ class Disk:
             world.record("fault", f"{lost} unsynced pages are lost", actor="disk")
         kept = world.delays.randrange(len(records) + 1)
         for version, data in records[:kept]:
-            self._synced += _frame(version, data)
+            self._synced += frame(version, data)
             self._records.append((version, data))
         world.record("fault", f"the sync fails, {kept} records are there", actor="disk")
         world.reach("a sync failed")
@@ -276,7 +287,7 @@ class Disk:
 
     def _put(self, records: Sequence[tuple[int, bytes]]) -> None:
         self._records = sorted((dict(self._records) | dict(records)).items())
-        self._synced = bytearray(b"".join(_frame(*record) for record in self._records))
+        self._synced = bytearray(b"".join(frame(*record) for record in self._records))
 
     async def forget(self, handle: DiskHandle, version: int, pages: Sequence[int]) -> None:
         if handle.dead:
@@ -295,7 +306,7 @@ class Disk:
     def _forget(self, version: int, pages: Sequence[int]) -> None:
         self.shelf.remove(pages)
         self._records = [record for record in self._records if record[0] > version]
-        self._synced = bytearray(b"".join(_frame(*record) for record in self._records))
+        self._synced = bytearray(b"".join(frame(*record) for record in self._records))
 
     def _check(self, allowed: DiskHandle | None, handle: DiskHandle, version: int = 0) -> None:
         if allowed is not None and allowed is not handle:
@@ -406,7 +417,7 @@ class DiskHandle:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._begun: list[_Operation] = []
+        self._begun: list[Operation] = []
         self.dead = False
         self.has_fenced = False
         self.borrowed = Leases()
@@ -416,12 +427,15 @@ class DiskHandle:
     def append(self, records: Sequence[tuple[int, bytes]]) -> Awaitable[None]:
         """Begin at once on an eager disk, as a thread does; else when it is awaited.
 
-        A group of a batch may end at once, too.
+        A group of a batch may end at once, too; or its end is noticed without a task.
         """
         world = self._disk.world
         if world.batch.is_active and not self.dead and self._disk.is_idle:
             if world.arrivals.random() < world.syncing_here:
                 return self._disk.write_here(self, records)
+            if world.profile.eager_log:
+                begun = self._begin(lambda: self._disk.write(self, records))
+                return Appending(partial(self._append, records, begun), begun, world)
             world.reach("a group that began at the end of a batch was awaited")
         if self.dead or not world.profile.eager_log:
             return self._append(records, None)
@@ -429,7 +443,7 @@ class DiskHandle:
             world.reach("the next group was on its way before the answers of the last had left")
         return self._append(records, self._begin(lambda: self._disk.write(self, records)))
 
-    async def _append(self, records: Sequence[tuple[int, bytes]], begun: _Operation | None) -> None:
+    async def _append(self, records: Sequence[tuple[int, bytes]], begun: Operation | None) -> None:
         world = self._disk.world
         await world.stand_at_await_point()
         await self._perform(lambda: self._disk.write(self, records), begun)
@@ -508,7 +522,7 @@ class DiskHandle:
         return result
 
     async def _perform(
-        self, operation: Callable[[], Awaitable[Any]], begun: _Operation | None = None
+        self, operation: Callable[[], Awaitable[Any]], begun: Operation | None = None
     ) -> Any:
         """Wait for an operation, which may have begun before."""
         if not self.dead:
@@ -517,9 +531,13 @@ class DiskHandle:
                 await started.done.wait()
             if not started.abandoned:
                 return started.outcome()
-        return await trio.sleep_forever()  # the process is gone, and this task with it
+        return await self._wait_for_the_end()
 
-    def _begin(self, operation: Callable[[], Awaitable[Any]]) -> _Operation:
+    async def _wait_for_the_end(self) -> Any:
+        """The process is gone, and this task with it."""
+        await trio.sleep_forever()
+
+    def _begin(self, operation: Callable[[], Awaitable[Any]]) -> Operation:
         self._begun = [each for each in self._begun if not each.done.is_set()]
         started = self._disk.perform(operation)
         self._begun.append(started)
@@ -544,41 +562,5 @@ class SimulatedScratch(MemoryScratch):
         self._world.reach("an older version was saved in a scratch")
 
 
-def _frame(version: int, data: bytes) -> bytes:
+def frame(version: int, data: bytes) -> bytes:
     return _HEADER.pack(version, len(data), crc32(data)) + data
-
-
-class _Operation:
-    def __init__(self, before: _Operation | None) -> None:
-        self.done = trio.Event()
-        self.abandoned = False
-        self._before = before
-        self._scope = trio.CancelScope()
-        self._result: Any = None
-        self._error: QserverError | None = None
-
-    async def run(self, operation: Callable[[], Awaitable[Any]]) -> None:
-        ACTOR.set("disk")
-        try:
-            with self._scope:
-                if self._before is not None:
-                    await self._before.done.wait()
-                    self._before = None
-                self._result = await operation()
-        except QserverError as error:
-            self._error = error
-        except trio.Cancelled:  # the run is over
-            self.abandoned = True
-            raise
-        finally:
-            self.done.set()
-
-    def abandon(self) -> None:
-        self.abandoned = True
-        self._scope.cancel()
-        self.done.set()
-
-    def outcome(self) -> Any:
-        if self._error is not None:
-            raise self._error
-        return self._result

@@ -82,6 +82,22 @@ KINDS: Final = {
 }
 """Each kind of fault, with how often it strikes in a storm where it can."""
 
+NODE_KINDS: Final = {
+    "request_lost": 0.03,  # on its way to the nodes of a replicated log
+    "request_late": 0.02,  # it arrives when its caller has given up, perhaps
+    "answer_lost": 0.04,  # though it was done
+    "commit_slow": 0.06,  # a message is proposed, and not committed for a while
+    "election": 0.008,  # nothing is answered, and what was only proposed may vanish
+    "read_lags": 0.1,  # the node that is asked lacks the newest messages
+    "nodes_cut_off": 0.004,  # one process does not reach the nodes
+    "process_paused": 0.01,  # at an await point, while the clock goes on
+    "family_taken": 0.015,  # another process opens the family, while this one goes on
+}
+"""The same for replicated logs, see `stream` and `replicated`: other runs have no nodes."""
+
+PLANTED_KINDS: Final = ("acknowledged_forgotten", "acknowledged_replaced")
+"""What nodes must never do: no profile has it, only tests that ask for it."""
+
 PROFILES: Final = ("calm", "swarm", "storm")
 
 
@@ -114,16 +130,18 @@ def make_profile(name: str, seed: int) -> Profile:
     if name == "calm":
         return shape
     if name == "storm":
-        return replace(shape, probabilities=dict(KINDS))
+        return replace(shape, probabilities=KINDS | NODE_KINDS)
     assert name == "swarm", f"there is no profile {name}"
-    return replace(
-        shape,
-        probabilities={
-            kind: probability * chance.choice((0.3, 1.0, 3.0))
-            for kind, probability in KINDS.items()
-            if chance.random() < 0.5
-        },
-    )
+    of_nodes = Random(f"nodes {name} {seed}")
+    return replace(shape, probabilities=_some(KINDS, chance) | _some(NODE_KINDS, of_nodes))
+
+
+def _some(kinds: dict[str, float], chance: Random) -> dict[str, float]:
+    return {
+        kind: probability * chance.choice((0.3, 1.0, 3.0))
+        for kind, probability in kinds.items()
+        if chance.random() < 0.5
+    }
 
 
 class Faults:
@@ -144,7 +162,7 @@ class Faults:
 
     def strikes(self, kind: str) -> bool:
         """Return whether a fault of this kind strikes here and now."""
-        assert kind in KINDS, f"there is no fault {kind}"
+        assert kind in KINDS or kind in NODE_KINDS or kind in PLANTED_KINDS, f"no fault {kind}"
         probability = self._probabilities.get(kind, 0.0)
         if not self.on or probability == 0.0:
             return False

@@ -4,24 +4,31 @@
       │      a message is late, lost or comes twice
     look ──► after each message: the version is durable at the owner and no older than before, and
              holds what was published under it, when all pages are let go
+    read ──► waits for the number that the owner has announced: the version is none older than any
+             that was answered before
     rest ──► the follower has what its owner has
 
-Now and then the follower's own process ends, and the next one begins with nothing.
+The number outlives its owner, as shared memory does. Now and then the follower's own process ends,
+and the next one begins with nothing. Some have a log of their own: these begin anew, too, when they
+are sent a second base.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from math import inf
 
 import trio
 
+from qserver.durability.memory import MemoryLog
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.follower import DoesNotFollow, FollowedDatabase
 from qserver.engine.following import Message, records_after
-from qserver.errors import QserverError
+from qserver.engine.replica import Replica
+from qserver.engine.snapshot_source import NO_VERSION
+from qserver.errors import DatabaseUnavailable, QserverError
 from qserver.storage.snapshot import Snapshot
 from simulations.disk import Disk
 from simulations.inspection import entries_of, recovery_problems
@@ -46,6 +53,11 @@ class SimulatedFollower:
         self._cache = FickleCache(world.profile.cache_bytes)
         self._followed = self._new()
         self._links: list[trio.CancelScope] = []
+        self._number = 0
+        """The version that the owner has announced last."""
+        self._answered = 0
+        """The highest version that a client has seen."""
+        self._life = trio.CancelScope()
         self._shown = -1
         self._durable = 0
         """The highest version that was seen to be durable at an owner."""
@@ -57,18 +69,52 @@ class SimulatedFollower:
             profile.checkpoint_seconds,
             profile.checkpoint_pages_at_once,
         )
-        return FollowedDatabase(
-            self._world, shards=profile.shards, policy=policy, cache=self._cache
-        )
+        shards, cache = profile.shards, self._cache
+        if self._world.reading.random() < 0.5:
+            return Replica(MemoryLog(), self._world, shards=shards, policy=policy, cache=cache)
+        return FollowedDatabase(self._world, shards=shards, policy=policy, cache=cache)
+
+    # --- the number ---
+
+    def own(self, database: Database) -> None:
+        """Have a database announce its versions, while clients use it."""
+
+        def announce(version: int) -> None:
+            if self._owner() is database:
+                self._number = version
+
+        database.snapshots.announce_by(announce)
+
+    def answered(self, version: int) -> None:
+        """Note a version that a client has seen: a read that begins now must see it, too."""
+        self._answered = max(self._answered, version)
+        if version > self._number:
+            self._problems.append(f"version {version} was answered, and {self._number} announced")
+
+    async def _read(self) -> None:
+        """Read what the follower shows, once it has the number."""
+        chance = self._world.reading
+        while True:
+            await trio.sleep(chance.uniform(0.0, 0.05))
+            number, answered, followed = self._number, self._answered, self._followed
+            with trio.move_on_after(1.0), suppress(DatabaseUnavailable):
+                if followed.version is not None and followed.version < number < NO_VERSION:
+                    self._world.reach("a strong read waited for its number")
+                shown = (await followed.wait_durable_snapshot(version=number)).version
+                if shown < answered:
+                    self._problems.append(f"a follower read {shown}, and {answered} was answered")
+
+    # --- links ---
 
     async def run(self) -> None:
         """Run processes that follow, one after the other."""
         ACTOR.set("follower")
         while True:
             life = self._chance.choice((0.5, 3.0, inf)) if self._world.faults.on else inf
-            with trio.move_on_after(life):
+            with trio.move_on_after(life) as self._life:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._followed.run)
+                    nursery.start_soon(self._read)
                     await self._connect(nursery)
             self._followed, self._shown = self._new(), -1
 
@@ -96,12 +142,19 @@ class SimulatedFollower:
         except DoesNotFollow as error:
             world.reach("a follower refused what does not continue its version")
             world.record("fail", str(error))
+            if isinstance(followed, Replica) and followed is self._followed:
+                self._life.cancel()
         except QserverError as error:
             if not world.explains(error):
                 self._problems.append(f"a follower's stream broke: {error!r}")
         finally:
             self._links.remove(link)
             over.set()
+
+    @property
+    def followed(self) -> FollowedDatabase:
+        """What the process that follows now has; it may end at any time."""
+        return self._followed
 
     @property
     def links(self) -> int:

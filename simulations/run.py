@@ -7,85 +7,24 @@ set up ─► chaos: clients work while faults strike ─► heal: faults cease,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from simulations.checkers.versions import version_regressions
-from simulations.determinism import Exhausted, run_repeatably
 from simulations.disk import Disk
-from simulations.faults import PROFILES, Faults, Profile, make_profile
+from simulations.faults import PROFILES, Faults, make_profile
+from simulations.judging import judge
+from simulations.replicated import REPLICATED, simulate_replicated
+from simulations.results import Plan, Result, Verdict
 from simulations.service import Service
-from simulations.sizes import sized
-from simulations.trace import Event, Trace
+from simulations.trace import Trace
 from simulations.workloads import WORKLOADS, Workload
 from simulations.world import ACTOR, SimulatedWorld
 
 CHAOS_SECONDS: Final = 20.0
 HEALING_SECONDS: Final = 60.0
 STEPS_MAX: Final = 2_000_000
-
-
-class Verdict(Enum):
-    """How a run ended; the value is the exit code of a program that ran it."""
-
-    PASSED = 0
-    ANOMALY = 3
-    """What clients saw, or what is there at the end, is wrong."""
-    STUCK = 4
-    """Faults had ceased, and still something did not end."""
-    BROKEN = 5
-    """The engine failed in a way that no injected fault explains."""
-    MISSED = 6
-    """A campaign never reached a point that it must sometimes reach."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All that decides a run."""
-
-    seed: int
-    workload: str
-    profile: Profile
-    only: frozenset[str] | None = None
-    """The faults that may strike, by name; None for all."""
-
-    @property
-    def command(self) -> str:
-        command = (
-            f"python -m simulations --seed {self.seed}"
-            f" --workload {self.workload} --profile {self.profile.name}"
-        )
-        if self.profile.shortened:
-            command += f" --transactions {self.profile.transactions_per_client}"
-        if self.only is not None:
-            command += f" --only {','.join(sorted(self.only)) or 'none'}"
-        return command
-
-
-@dataclass(slots=True)
-class Result:
-    plan: Plan
-    verdict: Verdict
-    problems: list[str]
-    digest: str
-    struck: list[str]
-    reached: dict[str, int]
-    transactions: int
-    crashes: int
-    events: list[Event] = field(repr=False, default_factory=list)
-
-    def __str__(self) -> str:
-        lines = [
-            f"seed {self.plan.seed} {self.plan.workload} {self.plan.profile.name}:"
-            f" {self.verdict.name.lower()}, {self.transactions} transactions,"
-            f" {len(self.struck)} faults, {self.crashes} crashes, trace {self.digest[:16]}"
-        ]
-        lines += [f"  {problem}" for problem in self.problems]
-        return "\n".join(lines)
 
 
 def plan_for(seed: int, workload: str | None = None, profile: str | None = None) -> Plan:
@@ -99,32 +38,14 @@ def plan_for(seed: int, workload: str | None = None, profile: str | None = None)
 
 def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
     """Run a plan. The same plan gives the same trace."""
+    if plan.workload == REPLICATED:
+        return simulate_replicated(plan, keep_events=keep_events)
     trace = Trace(keep_events=keep_events)
     faults = Faults(plan.seed, plan.profile.probabilities, plan.only)
     world = SimulatedWorld(plan.seed, plan.profile, faults, trace)
     workload = WORKLOADS[plan.workload](plan.seed, plan.profile)
     run = _Run(world, workload)
-    verdict = Verdict.PASSED
-    try:
-        with sized(plan.profile.sizes):
-            run_repeatably(
-                plan.seed,
-                run.main,
-                virtual_seconds_max=CHAOS_SECONDS + 3 * HEALING_SECONDS,
-                steps_max=STEPS_MAX,
-            )
-    except Exhausted as error:
-        verdict = Verdict.STUCK
-        run.problems.append(str(error))
-    except Exception as error:
-        verdict = Verdict.BROKEN
-        run.problems += _leaves(error)
-    finally:
-        world.end()
-    if run.stuck:
-        verdict = Verdict.STUCK
-    elif world.unexpected:
-        verdict = Verdict.BROKEN
+    verdict = judge(plan, run, CHAOS_SECONDS + 3 * HEALING_SECONDS, STEPS_MAX)
     problems = world.unexpected + run.problems + workload.problems
     for problem in problems:
         trace.record(run.ended, "world", "anomaly", problem)
@@ -215,11 +136,3 @@ class _Run:
         if scope.cancelled_caught:
             self.stuck = True
             self.problems.append("the audit did not end")
-
-
-def _leaves(errors: BaseExceptionGroup[Any] | BaseException) -> Iterable[str]:
-    if isinstance(errors, BaseExceptionGroup):
-        for error in errors.exceptions:
-            yield from _leaves(error)
-    else:
-        yield repr(errors)

@@ -94,15 +94,15 @@ class Service:
         self._newest_front: Front | None = None
         self._up = trio.Event()
         self._recovered = trio.Event()
-        self._follower: SimulatedFollower | None = None
+        self.follower: SimulatedFollower | None = None
         if world.profile.follows:
-            self._follower = SimulatedFollower(world, disk, lambda: self._database, self.problems)
+            self.follower = SimulatedFollower(world, disk, lambda: self._database, self.problems)
 
     async def run(self) -> None:
         """Run processes, one after the other; each until it crashes, or another takes over."""
         async with trio.open_nursery() as processes:
-            if self._follower is not None:
-                processes.start_soon(self._follower.run)
+            if self.follower is not None:
+                processes.start_soon(self.follower.run)
             while True:
                 self._handle = self.disk.connect()
                 database = self._new_database(self._handle)
@@ -114,6 +114,8 @@ class Service:
     def _serve(self, database: Database) -> None:
         """Direct clients to the newest process from here on."""
         self._database, self._front = database, self._newest_front
+        if self.follower is not None:
+            self.follower.own(database)
         database.keep_history(self.kept.seconds)  # it may have changed since the process began
 
     async def _run_process(
@@ -229,15 +231,15 @@ class Service:
 
     def _left_over(self) -> list[str]:
         assert self._database is not None and self._front is not None
-        streams = 0 if self._follower is None else self._follower.links
+        streams = 0 if self.follower is None else self.follower.links
         left = [
             *leftovers(self._database.statistics(), streams),
             *waiting_problems(self._database),
             *range_problems(self._database),
             *self._front.leftovers(),
         ]
-        if self._follower is not None:
-            left += self._follower.problems_at_rest(self._database)
+        if self.follower is not None:
+            left += self.follower.problems_at_rest(self._database)
         if self._requests:
             left.append(f"{len(self._requests)} requests have not ended")
         return left
@@ -297,8 +299,8 @@ class Service:
         if self._up.is_set():  # else a client may wait already for the next process
             self._up = trio.Event()
         self._process.cancel()
-        if self._follower is not None:
-            self._follower.cut()
+        if self.follower is not None:
+            self.follower.cut()
         for request in list(self._requests.values()):
             request.cancel()
 
@@ -387,6 +389,8 @@ class Service:
             world.reach("an outcome was unknown")
             raise ConnectionLost("the process crashed")
         if isinstance(outcome, Outcome):
+            if self.follower is not None:
+                self.follower.answered(outcome.version)
             if outcome.retries > 1:
                 world.reach("a conflict went back to the gateway")
             world.record(

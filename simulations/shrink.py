@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from simulations.run import Plan, Result, Verdict, simulate
+from simulations.results import Plan, Result, Verdict
+from simulations.run import simulate
 
 REPLAYS_MAX = 200
 

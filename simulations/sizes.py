@@ -22,7 +22,16 @@ from typing import Any, Final
 
 from qserver import limits
 from qserver.durability import check_snapshot, loading, recovery
-from qserver.engine import catch_up, checkpointer, coordinator, feed, follower, following
+from qserver.engine import (
+    catch_up,
+    checkpointer,
+    coordinator,
+    feed,
+    follower,
+    following,
+    freshness,
+)
+from qserver.replication import bases, copies, family, reader
 from qserver.storage import btree, ranges, snapshot
 from qserver.web.streaming import feed as web_feed
 
@@ -119,12 +128,20 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (checkpointer, "CHECKPOINT_RETRY_SECONDS", sizes.retry_seconds),
         (coordinator, "WORK_BEFORE_YIELDING", sizes.work_at_once),
         (feed, "FEED_VERSIONS_MAX", sizes.feed_versions),
+        (freshness, "VERSION_WAIT_SECONDS", 1.0),  # it ends before a process is held to be at rest
         (catch_up, "RECORDS_AT_ONCE", min(read_at_once, catch_up.RECORDS_AT_ONCE)),
         (following, "RECORDS_AT_ONCE", min(read_at_once, following.RECORDS_AT_ONCE)),
         (following, "PAGES_BYTES", 300 if few else following.PAGES_BYTES),
         (follower, "RECORD_BYTES_LONG", 100 if few else recovery.RECORD_BYTES_LONG),
         (web_feed, "ANSWER_PART_BYTES", 300 if few else limits.ANSWER_PART_BYTES),
         (feed, "RUN_VERSIONS", 3 if few else feed.RUN_VERSIONS),
+        (family, "MESSAGE_BYTES", min(20 * read_at_once, family.MESSAGE_BYTES)),
+        (family, "POSITION_BYTES", min(read_at_once**3, family.POSITION_BYTES)),
+        (bases, "BASE_BYTES", min(read_at_once**3, bases.BASE_BYTES)),
+        (bases, "BASE_SHARE", bases.BASE_SHARE if read_at_once > 1000 else 0.0),
+        (bases, "PART_BYTES", min(1000 * read_at_once, bases.PART_BYTES)),
+        (reader, "MESSAGES_AT_ONCE", min(read_at_once, reader.MESSAGES_AT_ONCE)),
+        (copies, "RECORDS_AT_ONCE", min(read_at_once, copies.RECORDS_AT_ONCE)),
     )
     kept = [(module, name, getattr(module, name)) for module, name, _ in values]
     for module, name, value in values:

@@ -70,6 +70,7 @@ class SimulatedWorld:
         self.ids = Random(f"ids {seed}")
         self.holding = Random(f"holding {seed}")
         self.following = Random(f"following {seed}")
+        self.reading = Random(f"reading {seed}")
         self.arrivals = Random(f"arrivals {seed}")
         self.batching = self.arrivals.choice((0.0, 0.5, 1.0))
         """How likely a request is handled in a batch with others."""

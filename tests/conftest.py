@@ -4,6 +4,7 @@ the night is left out by day."""
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from qserver.engine.collector import start_collector
 from qserver.sql.vectors.loading import load
 from tests.durations import Durations
 from tests.given import hide
+from tests.hung import noticed
 from tests.progress import FewDots
 from tests.sampling import NIGHTLY, SEED, left_for_the_night
 
@@ -31,6 +33,7 @@ LONG: Final = (
     "tests/simulations/test_planted_bugs_b.py",
     "tests/simulations/test_planted_bugs_c.py",
     "tests/simulations/test_planted_bugs_d.py",
+    "tests/replication/test_log_nodes.py",
     "tests/query/test_bombs.py",
     "tests/query/test_planning.py",
     "tests/powerloss/test_io_errors.py",
@@ -53,6 +56,8 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+# Tests fork, and numpy's library for matrices begins a thread that every fork has to end.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 load()  # so that a first plan over vectors is made as later ones are, whichever test comes first
 
 
@@ -64,6 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """In each process that runs tests, and not in the one that has others run them."""
     hide()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    with noticed():
+        return (yield)
 
 
 def pytest_unconfigure() -> None:

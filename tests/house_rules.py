@@ -30,6 +30,10 @@ from typing import Final
 ROOT: Final = Path(__file__).parent.parent
 LINES_MAX: Final = 600
 COLUMNS_MAX: Final = 100
+FUNCTION_LINES_MAX: Final = 60
+COMPLEXITY_MAX: Final = 20
+COMPLEX_FUNCTIONS_MAX: Final = 4
+"""So many may be more complex: loops in which each step would be a call of the hot path."""
 
 # Who may import whom. A room may always import itself; "qserver" stands for the package's own
 # names (its version). Nothing but the cli may import `benchmarks`.
@@ -39,7 +43,7 @@ _SQL: Final = _GROUND | {"values", "lexing", "functions"}
 _QUERY: Final = _ENGINE | _SQL | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
 _WEB: Final = _CONTROL | {
-    *("qserver", "config", "control", "cluster", "http1", "probes", "workloads"),
+    *("qserver", "config", "replication", "control", "cluster", "http1", "probes", "workloads"),
 }
 _ALL: Final = _WEB | {"web", "client", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -53,11 +57,12 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "sql": _SQL,
     "storage": _GROUND | {"values"},
     "durability": _GROUND | {"values", "storage"},
+    "replication": _GROUND | {"durability"},
     "engine": _ENGINE,
     "query": _QUERY,
     "probes": _CONTROL,
     "workloads": _CONTROL,
-    "control": _CONTROL | {"cluster"},
+    "control": _CONTROL | {"cluster", "replication"},
     "cluster": _GROUND,
     "http1": _GROUND,
     "web": _WEB,
@@ -67,7 +72,9 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "__main__": frozenset({"cli"}),
 }
 PURE: Final = frozenset({"values", "lexing", "functions", "sql", "storage"})
-BELOW_WEB: Final = PURE | {"errors", "limits", "durability", "engine", "query", "probes", "control"}
+BELOW_WEB: Final = PURE | {
+    *("errors", "limits", "durability", "replication", "engine", "query", "probes", "control"),
+}
 
 # The world outside: what a simulation could not repeat. Modules count when they are imported,
 # functions when they are named.
@@ -102,6 +109,7 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/restoring.py": frozenset({"pathlib"}),
     "qserver/durability/branch_files.py": frozenset({"pathlib"}),
     "qserver/durability/check.py": frozenset({"pathlib"}),
+    "qserver/durability/copy_mark.py": frozenset({"pathlib"}),
     "qserver/durability/sqlite.py": frozenset({"pathlib", "time"}),
     "qserver/durability/sqlite_file.py": frozenset({"pathlib", "sqlite3"}),
     "qserver/durability/data_file.py": frozenset({"os", "pathlib", "shutil", "sqlite3"}),
@@ -116,6 +124,7 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/upkeep.py": frozenset({"sqlite3"}),
     "qserver/durability/wal_sync.py": frozenset({"os", "pathlib", "threading"}),
     "qserver/durability/reserve.py": frozenset({"os", "pathlib"}),
+    "qserver/durability/still_file.py": frozenset({"os", "pathlib", "sqlite3"}),
     "qserver/durability/scratch_file.py": frozenset({"os", "pathlib", "tempfile"}),
     "qserver/durability/folder.py": frozenset({"os", "pathlib"}),
     "qserver/durability/data_folder.py": frozenset({"pathlib"}),
@@ -407,6 +416,23 @@ def files_stay_small(module: Module) -> Iterator[str]:
         yield module.at(LINES_MAX, f"{len(module.lines)} lines; the most is {LINES_MAX}")
 
 
+def functions_stay_short(module: Module) -> Iterator[str]:
+    for function in _functions(module):
+        lines = (function.end_lineno or 0) - function.lineno + 1
+        if lines > FUNCTION_LINES_MAX:
+            sentence = f"{function.name} has {lines} lines; the most is {FUNCTION_LINES_MAX}"
+            yield module.at(function.lineno, sentence)
+
+
+def complex_functions(modules: Iterable[Module]) -> Iterator[str]:
+    """Functions with more than COMPLEXITY_MAX ways through: one, and one for each branch."""
+    for module in modules:
+        for function in _functions(module):
+            found = 1 + sum(map(_branches, _own_nodes(function)))
+            if found > COMPLEXITY_MAX:
+                yield module.at(function.lineno, f"{function.name} has complexity {found}")
+
+
 def lines_stay_short(module: Module) -> Iterator[str]:
     for number, line in enumerate(module.lines, 1):
         if len(line) > COLUMNS_MAX:
@@ -424,6 +450,7 @@ def names_say_something(module: Module) -> Iterator[str]:
             yield module.at(1, f"{part!r} says nothing about what is inside")
 
 
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 Rule = Callable[[Module], Iterator[str]]
 RULES: Final[tuple[Rule, ...]] = (
     imports_follow_the_table,
@@ -434,6 +461,7 @@ RULES: Final[tuple[Rule, ...]] = (
     no_await_inside_an_augmented_assignment,
     no_mutable_state_in_modules,
     files_stay_small,
+    functions_stay_short,
     lines_stay_short,
     modules_open_with_their_purpose,
     names_say_something,
@@ -501,14 +529,38 @@ def _waits(node: ast.AST) -> bool:
 
 
 def _is_generator(function: ast.FunctionDef) -> bool:
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own_nodes(function))
+
+
+def _functions(module: Module) -> Iterator[_Function]:
+    if module.room is not None:
+        for node in module.nodes:
+            if isinstance(node, _Function):
+                yield node
+
+
+def _own_nodes(function: _Function) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
     waiting: list[ast.AST] = [*function.body]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        yield node
+        if not isinstance(node, _Function | ast.Lambda):
             waiting += ast.iter_child_nodes(node)
-    return False
+
+
+def _branches(node: ast.AST) -> int:
+    match node:
+        case ast.If() | ast.IfExp() | ast.For() | ast.AsyncFor() | ast.While():
+            return 1
+        case ast.ExceptHandler() | ast.match_case():
+            return 1
+        case ast.BoolOp(values=values):
+            return len(values) - 1
+        case ast.comprehension(ifs=conditions):
+            return 1 + len(conditions)
+        case _:
+            return 0
 
 
 def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -20,6 +20,17 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "api_key": (KEY, KEY, ("svc_k_short", "abc", "svc_s_0123456789abcdef", "svc_k_0123456789 abc")),
     "shards": ("8", 8, ("0", "65", "many")),
     "processes": ("4", 4, ("-1", "65", "all")),
+    "replicas": ("4", 4, ("-1", "65", "all")),
+    "log": (
+        "nats://h1:4222,h2",
+        "nats://h1:4222,h2",
+        ("h1:4222", "http://h1", "nats://", "nats://a/b"),
+    ),
+    "log_token": ("a secret", "a secret", ()),
+    "log_copies": ("5", 5, ("0", "2", "three")),
+    "node": ("n-1", "n-1", ("a b", "ü", "x" * 61)),
+    "take_over": ("0", False, ("perhaps",)),
+    "append_timeout_s": ("7", 7.0, ("0", "soon")),
     "data_url": ("https://Data.test", "https://data.test", ("data.test", "ftp://x", "http://x/y")),
     "alias_url": ("http://a.test:80", "http://a.test:80", ("http://", "http://x?y=1")),
     "control_url": ("http://c.test/", "http://c.test", ("nonsense", "http://x#y")),
@@ -144,6 +155,14 @@ def test_settings_that_need_each_other_come_together(environ: dict[str, str]) ->
 
 def test_what_is_secret_is_not_in_the_text_of_the_settings() -> None:
     assert KEY not in repr(load({"QSERVER_API_KEY": KEY}))
+
+
+def test_a_replicated_log_needs_a_data_folder_for_its_copies() -> None:
+    with pytest.raises(InvalidSetting, match="needs a data folder"):
+        load({"QSERVER_LOG": "nats://h1", "QSERVER_DATA_DIR": ":memory:"})
+    with pytest.raises(InvalidSetting, match="nothing to take over"):
+        load({"QSERVER_TAKE_OVER": "1"})
+    assert load({"QSERVER_LOG": "nats://h1", "QSERVER_TAKE_OVER": "1"}).take_over
 
 
 def test_several_processes_need_a_data_folder() -> None:

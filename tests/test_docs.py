@@ -37,10 +37,11 @@ from qserver.web.service.metrics import Metrics
 from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY
-from simulations.faults import KINDS, PROFILES
+from simulations.faults import KINDS, NODE_KINDS, PROFILES
 from simulations.mutants import MUTANTS, Mutant
 from simulations.observations import SOMETIMES
-from simulations.run import Verdict
+from simulations.replicated import REPLICATED_SOMETIMES
+from simulations.results import Verdict
 from simulations.trace import KINDS as EVENT_KINDS
 from simulations.workloads import WORKLOADS
 from tests.differential.accepted import RULES
@@ -338,12 +339,15 @@ def code_list(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def test_every_fault_is_in_the_table_with_how_often_it_strikes() -> None:
+@pytest.mark.parametrize(("heading", "kinds"), [("fault", KINDS), ("node fault", NODE_KINDS)])
+def test_every_fault_is_in_its_table_with_how_often_it_strikes(
+    heading: str, kinds: dict[str, float]
+) -> None:
     documented = {
         kind.strip("`"): float(cells[0])
-        for kind, cells in table("docs/simulation.md", "fault").items()
+        for kind, cells in table("docs/simulation.md", heading).items()
     }
-    assert documented == KINDS
+    assert documented == kinds
 
 
 def test_every_mutant_is_in_the_table_with_its_bug_and_its_workloads() -> None:
@@ -353,6 +357,7 @@ def test_every_mutant_is_in_the_table_with_its_bug_and_its_workloads() -> None:
 
 def test_every_point_is_in_the_table() -> None:
     assert list(table("docs/simulation.md", "point")) == list(SOMETIMES)
+    assert list(table("docs/simulation.md", "point of hosts")) == list(REPLICATED_SOMETIMES)
 
 
 def test_every_workload_and_every_profile_is_in_its_table() -> None:

@@ -87,6 +87,7 @@ def test_only_what_may_succeed_unchanged_is_retryable() -> None:
         "TooManyRequests",
         "DatabaseUnavailable",
         "DatabaseMoved",
+        "NotFreshEnough",
         "LogTaken",
         "RateLimited",
         "RequestInProgress",

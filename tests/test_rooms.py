@@ -281,6 +281,45 @@ def test_a_file_that_is_too_long_is_found() -> None:
     assert len(complaints(rule, "simulations/world.py", longer)) == 1
 
 
+def test_a_function_that_is_too_long_is_found() -> None:
+    rule = house_rules.functions_stay_short
+    for kind in ("def", "async def"):
+        longest = f"x = 1\n{kind} f():\n" + "    x = 1\n" * (house_rules.FUNCTION_LINES_MAX - 1)
+        assert complaints(rule, "qserver/cli.py", longest) == []
+        found = complaints(rule, "qserver/cli.py", f"{longest}    x = 2\n")
+        assert found == ["qserver/cli.py:2: f has 61 lines; the most is 60"]
+        assert complaints(rule, "simulations/world.py", f"{longest}    x = 2\n") == []
+
+
+def test_few_functions_are_complex() -> None:
+    found = list(house_rules.complex_functions(modules_of_the_tree()))
+    assert len(found) <= house_rules.COMPLEX_FUNCTIONS_MAX, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("branch", "ways"),
+    [
+        ("if x: pass", 1),
+        ("x = 1 if y else 2", 1),
+        ("for x in y: pass", 1),
+        ("while x: pass", 1),
+        ("x = a and b and c", 2),
+        ("x = [a for a in b if c if d]", 3),
+        ("match x:\n        case 1: pass\n        case _: pass", 2),
+        ("try: pass\n    except OSError: pass\n    except ValueError: pass", 2),
+        ("def g():\n        if x: pass", 0),
+        ("x = 1", 0),
+    ],
+)
+def test_a_function_that_is_too_complex_is_found(branch: str, ways: int) -> None:
+    limit = house_rules.COMPLEXITY_MAX
+    source = f"def f():\n    {branch}\n" + "    if x: pass\n" * (limit - 1 - ways)
+    assert list(house_rules.complex_functions([Module("qserver/a.py", source)])) == []
+    module = Module("qserver/a.py", f"{source}    if x: pass\n")
+    found = list(house_rules.complex_functions([module]))
+    assert found == [f"qserver/a.py:1: f has complexity {limit + 1}"]
+
+
 def test_a_line_that_is_too_long_is_found_at_its_number() -> None:
     longest = "#" * house_rules.COLUMNS_MAX
     found = complaints(house_rules.lines_stay_short, "qserver/cli.py", f"{longest}\n{longest}#\n")

@@ -3,7 +3,8 @@
     command_line.py   the argument parser          control.py   key …, database …
     serving.py        serve                        shell/       sql
     errors.py         errors for people            transfer/    export, import
-    hidden_key.py     no key among arguments       folders/     backup, restore, check
+    hidden_key.py     no key among arguments       folders/     backup, restore, check, cluster
+    log_config.py     log-config
 
 `bench` is in `qserver.benchmarks`.
 
@@ -74,7 +75,7 @@ def _run(options: Namespace) -> int:
             from qserver.benchmarks.command import run as run_bench
 
             return run_bench(options)
-        case "backup" | "restore" | "check":
+        case "backup" | "restore" | "check" | "cluster":
             from qserver.cli.folders import commands as folders
 
             return folders.COMMANDS[options.command](options)
@@ -82,4 +83,8 @@ def _run(options: Namespace) -> int:
             from qserver.cli.transfer import commands as transfer
 
             return transfer.COMMANDS[options.command](options)
+        case "log-config":
+            from qserver.cli import log_config
+
+            return log_config.run(options)
     raise AssertionError("argparse lets no other command through")

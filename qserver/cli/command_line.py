@@ -118,12 +118,14 @@ at one moment, then checked to the last row; the target appears when all of them
 examples:
   qserver backup /backups/monday
   qserver backup --data /var/lib/qserver /backups/monday
+  qserver backup --log nats://h1:4222,h2:4222,h3:4222 /backups/monday
 """
 _RESTORE = """\
 The folder must be empty or absent, and nobody may be using it; the backup is only read.
 
 examples:
   qserver restore /backups/monday --data /var/lib/qserver
+  qserver restore /backups/monday --log nats://h1:4222,h2:4222,h3:4222
 """
 _CHECK = """\
 Reads everything and compares everything: files, checksums, keys, rows and indexes. Stop the server
@@ -132,6 +134,15 @@ first. The exit code is 1 if anything is damaged.
 examples:
   qserver check
   qserver check --data /var/lib/qserver
+  qserver check --log nats://h1:4222,h2:4222,h3:4222
+"""
+_CLUSTER = """\
+After a log has lost what it had acknowledged, the databases in it are refused. The files of the
+server that wrote them last have all of it: rescue makes them the content of the log again. Stop all
+servers first, and use the folder with the newest versions.
+
+examples:
+  qserver cluster rescue db_01m7f173w6j67q1kzj5eyf --log nats://h1:4222,h2:4222,h3:4222
 """
 _EXPORT = """\
 One file holds the whole database as it is at one moment: definitions, rows, and where sequences
@@ -152,6 +163,16 @@ examples:
   qserver database create copy
   qserver import shop.sql --database copy
   gunzip < shop.sql.gz | qserver import - --database copy
+"""
+_LOG_CONFIG = """\
+A log node is a nats-server, which `pip install qserver[cluster]` brings. Each gets a file of its
+own, with the same peers and the same token. It listens for qserver at its port, and for other nodes
+at that port + 2000.
+
+examples:
+  export QSERVER_LOG_TOKEN=$(openssl rand -hex 32)
+  qserver log-config --node n1 --peers n1=10.0.0.1:4222,n2=10.0.0.2:4222,n3=10.0.0.3:4222
+  nats-server -c log.conf
 """
 
 
@@ -174,8 +195,11 @@ def command_line() -> argparse.ArgumentParser:
     _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
     _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
     _check(_command(commands, "check", "verify a data folder that is not served", _CHECK))
+    _cluster(_command(commands, "cluster", "repair a replicated log", _CLUSTER))
     _export(_command(commands, "export", "write a database to one file", _EXPORT))
     _import(_command(commands, "import", "read what export has written", _IMPORT))
+    summary = "write the configuration of a log node"
+    _log_config(_command(commands, "log-config", summary, _LOG_CONFIG))
     return parser
 
 
@@ -360,15 +384,32 @@ def _bench(parser: argparse.ArgumentParser) -> None:
 def _backup(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="folder to make; it must not exist yet")
     _data(parser)
+    _log(parser, "copy what a replicated log has, also while it is served")
 
 
 def _restore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("backup", metavar="BACKUP", help="folder that qserver backup has made")
     _data(parser)
+    _log(parser, "make it the content of a replicated log that has none")
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
     _data(parser)
+    _log(parser, "check a replicated log, which may be in use")
+
+
+def _cluster(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    rescue = actions.add_parser("rescue", help="begin a database's stream anew, from its files")
+    rescue.add_argument("database", metavar="ID", help="as its file is named, without the ending")
+    rescue.add_argument("--yes", action="store_true", help="do not ask")
+    _data(rescue)
+    _log(rescue, "nodes of the log", required=True)
+
+
+def _log(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
+    help_ = f"{what}; QSERVER_LOG_TOKEN has its secret"
+    parser.add_argument("--log", metavar="URL", required=required, help=help_)
 
 
 def _export(parser: argparse.ArgumentParser) -> None:
@@ -382,6 +423,41 @@ def _import(parser: argparse.ArgumentParser) -> None:
         "--keep-going", action="store_true", help="leave out what fails, and go on with the rest"
     )
     _transfer(parser)
+
+
+def _log_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--node", metavar="NAME", required=True, help="which of the peers it is")
+    parser.add_argument(
+        "--peers",
+        metavar="NAME=HOST:PORT,…",
+        required=True,
+        help="all log nodes, 1, 3 or 5, at the addresses by which others reach them",
+    )
+    parser.add_argument(
+        "--token-file", metavar="FILE", type=Path, help="holds the token (else QSERVER_LOG_TOKEN)"
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", default="qserver-log", help="its folder (default ./qserver-log)"
+    )
+    parser.add_argument(
+        "--data-bytes-max",
+        metavar="N",
+        type=byte_count,
+        help="the most that it may store (default: three quarters of the disk)",
+    )
+    parser.add_argument(
+        "--listen", metavar="HOST", help="address to listen at, such as 0.0.0.0 (else its peer's)"
+    )
+    for name, what in (
+        ("cert", "certificate chain (PEM), with which it speaks TLS"),
+        ("key", "the certificate's private key"),
+        ("ca", "certificates that those of other nodes are checked with"),
+    ):
+        parser.add_argument(f"--tls-{name}", metavar="FILE", type=Path, help=what)
+    parser.add_argument(
+        "--output", metavar="FILE", default="log.conf", help="file to write (default log.conf)"
+    )
+    parser.add_argument("--force", action="store_true", help="write it anew if it is there")
 
 
 def _transfer(parser: argparse.ArgumentParser) -> None:
@@ -453,6 +529,10 @@ def request_rate(text: str) -> int:
 
 def version_count(text: str) -> int:
     return _number_of("versions", 100_000, text)
+
+
+def byte_count(text: str) -> int:
+    return _number_of("bytes", 1 << 60, text)
 
 
 def _number_of(things: str, most: int, text: str) -> int:

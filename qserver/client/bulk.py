@@ -63,6 +63,7 @@ def insert(
         content,
         idempotency_key=requests.idempotency_key_of(idempotency_key),
         content_type=MEDIA[format],
+        versions_of=database or "",
     )
 
 
@@ -76,6 +77,9 @@ def select(
     order: str | None = None,
     limit: int | None = None,
     as_of: int | str | None = None,
+    min_version: int | None = None,
+    consistency: str | None = None,
+    max_age_ms: int | None = None,
     timeout_ms: int | None = None,
     database: str | None = None,
 ) -> Request:
@@ -90,10 +94,13 @@ def select(
         order=order,
         limit=limit,
         as_of=as_of,
+        min_version=min_version,
+        consistency=consistency,
+        max_age_ms=max_age_ms,
         timeout_ms=timeout_ms,
         database=database,
     )
-    return Request("GET", place.path, accept=accept)
+    return Request("GET", place.path, accept=accept, versions_of=database or "")
 
 
 def lines(rows: Iterable[RowIn], columns: Sequence[str] | None) -> Iterator[bytes]:

@@ -8,9 +8,10 @@ runs from its beginning to its end in one go. Those of `TrioClient` wait in Trio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, aclosing
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -19,8 +20,9 @@ from qserver.client.answers import record_of
 from qserver.client.requests import Kept, Request
 from qserver.client.result_cache import ResultCache
 from qserver.client.retrying import Trials
+from qserver.client.seen import SeenVersions
 from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
-from qserver.errors import QserverError
+from qserver.errors import NotFreshEnough, QserverError
 
 JsonObject = dict[str, Any]
 
@@ -63,11 +65,16 @@ class Caller(ABC):
         silence_seconds: float = SILENCE_SECONDS,
         cache_bytes: int = 0,
         retry_seconds: float = 0.0,
+        consistency: Literal["strong", "session", "any"] | None = None,
     ) -> None:
         """`cache_bytes`: how much of the answers of `read` the client keeps, see there.
 
         `retry_seconds`: for how long a request that failed is sent again, see `retrying`.
+        `consistency`: of statements that name none; with `"session"` reads may be answered by what
+        is near, never by what is older than this client has seen; with `"any"` by that, too.
         """
+        self.consistency = consistency
+        self.seen = SeenVersions()
         self.retry_seconds = retry_seconds
         self.url = requests.checked_url(url)
         self.database = database
@@ -108,14 +115,17 @@ class Caller(ABC):
             try:
                 return await self._ask_once(request)
             except QserverError as error:
-                await self._pause_after(error, request, trials)
+                request = await self._next_try(error, request, trials)
 
     async def _ask_once(self, request: Request) -> JsonObject:
         kept = self.cache.find(request)
         with trouble_named(self.url):
-            async with aclosing(await self._open(request, kept)) as body:
+            async with aclosing(await self._open(self.seen.with_token(request), kept)) as body:
                 content = await body.rest()
-        return self.cache.answer(request, kept, body.status, body.headers, content)
+        found = self.cache.answer(request, kept, body.status, body.headers, content)
+        if request.versions_of is not None:  # a transaction on a branch names it
+            self.seen.note(found.get("database", request.versions_of), found.get("version"))
+        return found
 
     async def _record(self, method: str, *path: str, **fields: Any) -> JsonObject:
         """A record of the control plane; fields that are None are not sent."""
@@ -136,9 +146,22 @@ class Caller(ABC):
                 given["to"] = answer["to"]  # all pages of a difference compare the same two
         return found
 
-    async def _pause_after(self, error: QserverError, request: Request, trials: Trials) -> None:
-        """Wait until the request may be sent again, or raise its error."""
+    async def _next_try(self, error: QserverError, request: Request, trials: Trials) -> Request:
+        """Wait until the request may be sent again, and return it, or raise its error.
+
+        Of what no replica has, the process that writes the database knows whether it exists.
+        """
+        if isinstance(error, NotFreshEnough) and request.strong is not None:
+            self.seen.forget(request.versions_of)
+            return request.strong()
         pause = trials.pause_after(error, request, self._now())
         if pause is None:
             raise error
         await self._pause(pause)
+        return request
+
+    def _options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options of statements, with the client's own consistency if they name none."""
+        if self.consistency is None or options.get("transaction") is not None:
+            return options
+        return {"consistency": self.consistency, **options}

@@ -40,9 +40,11 @@ class Calls(Caller):
         """Run one statement.
 
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
-        `dry_run`, `if_version`, `as_of`, `idempotency_key`, `transaction`.
+        `dry_run`, `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`,
+        `idempotency_key`, `transaction`.
         """
-        return result_of(await self._ask(requests.query(sql, params, self.database, options)))
+        given = self._options(options)
+        return result_of(await self._ask(requests.query(sql, params, self.database, given)))
 
     async def read(
         self: Caller, sql: Text, params: Parameters | None = None, **options: Any
@@ -54,9 +56,11 @@ class Calls(Caller):
         its rows. `unchanged` of the result tells; its `version` is then the one at which it was
         read.
 
-        The options are `database`, `max_rows`, `timeout_ms`, `as_of`.
+        The options are `database`, `max_rows`, `timeout_ms`, `as_of`, `min_version`,
+        `consistency`, `max_age_ms`.
         """
-        return result_of(await self._ask(requests.read(sql, params, self.database, options)))
+        given = self._options(options)
+        return result_of(await self._ask(requests.read(sql, params, self.database, given)))
 
     async def transaction(
         self: Caller, statements: Sequence[Text | Statement], **options: Any
@@ -64,9 +68,10 @@ class Calls(Caller):
         """Run the statements in order, all or nothing.
 
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
-        `dry_run`, `if_version`, `as_of`, `branch`, `idempotency_key`, `transaction`.
+        `dry_run`, `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`, `branch`,
+        `idempotency_key`, `transaction`.
         """
-        request = requests.transaction(statements, self.database, options)
+        request = requests.transaction(statements, self.database, self._options(options))
         return transaction_of(await self._ask(request))
 
     async def insert_rows(
@@ -125,7 +130,7 @@ class Calls(Caller):
     async def open_transaction(self: Caller, **options: Any) -> JsonObject:
         """Open a transaction that stays open between requests; its id is an option of other calls.
 
-        The options are `database`, `read_only`, `as_of`, `idle_ms`.
+        The options are `database`, `read_only`, `as_of`, `min_version`, `idle_ms`.
         """
         given = {"database": self.database, **options}
         return dict((await self._record("POST", "transaction", "open", **given))["transaction"])
@@ -172,6 +177,7 @@ class Calls(Caller):
         self: Caller, name: str, branch_of: str | None = None, as_of: int | str | None = None
     ) -> JsonObject:
         """Create a database; with `branch_of`, a branch of that one, as of now or `as_of`."""
+        self.seen.forget(name)  # another database may have had it
         fields = {"name": name, "branch_of": branch_of, "as_of": as_of}
         return await self._record("POST", "databases", **fields)
 

@@ -40,16 +40,16 @@ class Opener(Caller, Generic[StreamT, LiveT, FeedT, TransactionT]):
         """Stream rows, in memory that does not grow with the result.
 
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
-        `if_version`, `as_of`, `transaction`.
+        `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`, `transaction`.
         """
-        request = requests.stream(sql, params, self.database, options)
+        request = requests.stream(sql, params, self.database, self._options(options))
         return self._stream(Reader(self, RowsOfStream(request)))
 
     def rows(self, table: str, **options: Any) -> StreamT:
         """Stream the rows of a table.
 
-        The options are `columns`, `where`, `params`, `order`, `limit`, `as_of`, `timeout_ms`,
-        `database`.
+        The options are `columns`, `where`, `params`, `order`, `limit`, `as_of`, `min_version`,
+        `consistency`, `max_age_ms`, `timeout_ms`, `database`.
         """
         given = {"database": self.database, **options}
         request = bulk.select(table, requests.EVENT_STREAM, **given)
@@ -69,10 +69,12 @@ class Opener(Caller, Generic[StreamT, LiveT, FeedT, TransactionT]):
     ) -> LiveT:
         """Keep the result of a query up to date: it yields each change, and has the rows.
 
-        The options are `database`, `timeout_ms`, `every_ms`. After a lost connection it is opened
-        again, for so many seconds, and the next change is what differs.
+        The options are `database`, `timeout_ms`, `every_ms`, `min_version`, `consistency`,
+        `max_age_ms`. After a lost connection it is opened again, for so many seconds, and the next
+        change is what differs.
         """
-        request = requests.stream(sql, params, self.database, {**options, "live": True})
+        given = {**self._options(options), "live": True}
+        request = requests.stream(sql, params, self.database, given)
         return self._live(EndlessReader(self, LiveRows(request), self.trials(retry_seconds)))
 
     def changes(
@@ -130,6 +132,8 @@ class Steps(OpenTransaction[StreamT]):
             self._is_over = ended_by(error)
             raise
         self._is_over = True
+        where = self._options.get("database") or self._client.database or ""
+        self._client.seen.note(where, done.get("version"))
         return done
 
     async def roll_back(self: OpenTransaction[Any]) -> None:

@@ -53,16 +53,21 @@ class Reader:
                 await self.close()
                 self._first = await self._begin(rows)
             except QserverError as error:
-                await self._caller._pause_after(error, rows.request, trials)
+                self.rows.request = await self._caller._next_try(error, rows.request, trials)
             else:
                 self.rows = rows
+                self._note()
                 return
+
+    def _note(self) -> None:
+        self._caller.seen.note(self.rows.request.versions_of, self.rows.version)
 
     async def _begin(self, rows: RowsOfStream) -> list[Any]:
         """Send the request, and read until the stream has begun; the rows that came with that."""
         first: list[Any] = []
         with trouble_named(self._caller.url):
-            body = self._body = await self._caller._open(rows.request)
+            request = self._caller.seen.with_token(rows.request)
+            body = self._body = await self._caller._open(request)
             try:
                 if not rows.comes_in_events(body.headers):
                     return rows.take_whole(body.status, body.headers, await body.rest())
@@ -89,12 +94,14 @@ class EndlessReader(Reader):
         while True:
             for item in self._arrived:
                 self._trials.succeed()
-                if self.rows.seen(item):
+                is_something = self.rows.seen(item)
+                self._note()
+                if is_something:
                     return [item]
             try:
                 arrived = await super().receive()
             except QserverError as error:
-                await self._caller._pause_after(error, self.rows.request, self._trials)
+                await self._caller._next_try(error, self.rows.request, self._trials)
                 await self._connect(self._trials)
             else:
                 assert arrived is not None, "its end is a failure"

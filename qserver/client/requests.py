@@ -8,8 +8,9 @@ and the three doubles that JSON cannot write as "NaN", "Infinity" and "-Infinity
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -51,6 +52,13 @@ class Request:
     """Whether the client may keep the answer, see `result_cache`."""
     answers_again: bool = False
     """Whether the server answers it again instead of doing it again."""
+    versions_of: str | None = None
+    """The database whose version the answer has, by name; "" is the key's own."""
+    wants_token: bool = False
+    """Whether the answer must not be older than what the client has seen, see `seen`."""
+    min_version: int | None = None
+    strong: Callable[[], Request] | None = None
+    """The same request for the process that writes the database, of one for a replica."""
 
     @property
     def is_whole(self) -> bool:
@@ -70,6 +78,7 @@ class Request:
             "Idempotency-Key": self.idempotency_key,
             "Content-Type": self.content_type,
             "If-None-Match": None if kept is None else kept.tag,
+            "X-Min-Version": None if self.min_version is None else str(self.min_version),
         }
         return {
             "method": self.method,
@@ -140,7 +149,8 @@ def query(
 ) -> Request:
     fields, key = _key_apart(options)
     body = {**_text(sql), "format": "arrays", **_given(params, database), **fields}
-    return Request("POST", "/v1/query", encoded(body), idempotency_key=key)
+    made = Request("POST", "/v1/query", encoded(body), idempotency_key=key)
+    return _of_version(made, partial(query, sql, params, database), database, options)
 
 
 def read(
@@ -148,7 +158,8 @@ def read(
 ) -> Request:
     """A query by its URL; options that are None are omitted."""
     fields = {**_text(sql), "format": "arrays", "database": database, **options}
-    return listing("query", **fields, params=in_url(params), cacheable=True)
+    made = listing("query", **fields, params=in_url(params), cacheable=True)
+    return _of_version(made, partial(read, sql, params, database), database, options)
 
 
 def stream(
@@ -156,7 +167,8 @@ def stream(
 ) -> Request:
     body = {**_text(sql), **_given(params, database), **options}
     is_live = options.get("live", False)
-    return Request("POST", "/v1/query", encoded(body), EVENT_STREAM, answers_again=is_live)
+    made = Request("POST", "/v1/query", encoded(body), EVENT_STREAM, answers_again=is_live)
+    return _of_version(made, partial(stream, sql, params, database), database, options)
 
 
 def transaction(
@@ -168,7 +180,26 @@ def transaction(
         **_given(None, database),
         **fields,
     }
-    return Request("POST", "/v1/transaction", encoded(body), idempotency_key=key)
+    made = Request("POST", "/v1/transaction", encoded(body), idempotency_key=key)
+    return _of_version(made, partial(transaction, statements, database), database, options)
+
+
+def _of_version(
+    made: Request,
+    again: Callable[[Mapping[str, Any]], Request],
+    database: str | None,
+    options: Mapping[str, Any],
+) -> Request:
+    """The request, whose answer has a version; `again` makes it with other options."""
+    made = replace(made, versions_of=options.get("database") or database or "")
+    if options.get("consistency") != "session":
+        return made
+    strong = {name: each for name, each in options.items() if name not in _OF_REPLICAS}
+    wants_token = options.get("as_of") is None
+    return replace(made, wants_token=wants_token, strong=partial(again, strong))
+
+
+_OF_REPLICAS: Final = ("consistency", "max_age_ms")
 
 
 def tables(database: str | None) -> Request:
@@ -185,7 +216,7 @@ def changes(
     **options: Any,
 ) -> Request:
     place = listing("changes", since=since, tables=joined(tables), database=database, **options)
-    return replace(place, accept=accept)
+    return replace(place, accept=accept, versions_of=database or "")
 
 
 def commit(transaction_id: str) -> Request:

@@ -1,13 +1,17 @@
 """Several processes that serve one data folder: how they talk, and what they count together.
 
 links           calls, locks, streams and moved connections between processes
+doors           the ways in to them, which outlive them
 calling         the caller's end of a connection
 serving         the callee's end: a task for each call
 locks, streams  what more than one message belongs to
 connection      messages over a socket
+outgoing        messages that wait to be sent, in turns
+pieces          large messages in several frames
 messages        all messages
-frames          whole messages in a stream of bytes, with a descriptor
+frames          messages and pieces in a stream of bytes, with a descriptor
 plain_values    the values that can be sent
+shared_versions durable versions that followers of databases read
 shared_windows  rate limits that hold for all processes together
 supervisor      forks the processes, and forks anew what has ended
 """
@@ -15,23 +19,28 @@ supervisor      forks the processes, and forks anew what has ended
 from __future__ import annotations
 
 from qserver.cluster.connection import Report
-from qserver.cluster.links import Failed, HeldLock, Links, Listeners
+from qserver.cluster.doors import Doors
+from qserver.cluster.links import Failed, HeldLock, Links
 from qserver.cluster.locks import RemoteLocks
 from qserver.cluster.serving import Handler, Service, StreamHandler, Welcome
+from qserver.cluster.shared_versions import OwnVersions, SharedVersions, digest_of
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.cluster.streams import Stream
 
 __all__ = [
+    "Doors",
     "Failed",
     "Handler",
     "HeldLock",
     "Links",
-    "Listeners",
+    "OwnVersions",
     "RemoteLocks",
     "Report",
     "Service",
+    "SharedVersions",
     "SharedWindows",
     "Stream",
     "StreamHandler",
     "Welcome",
+    "digest_of",
 ]

@@ -10,10 +10,11 @@ so that it can be asked over the next connection, and what was sent with Outcome
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 import trio
 
-from qserver.cluster.connection import Connection, LinkBroken, Outgoing
+from qserver.cluster.connection import Connection, LinkBroken
 from qserver.cluster.frames import DamagedFrame
 from qserver.cluster.messages import (
     Answer,
@@ -29,6 +30,7 @@ from qserver.cluster.messages import (
     Message,
     Move,
 )
+from qserver.cluster.outgoing import Outgoing
 from qserver.cluster.streams import Stream
 from qserver.errors import (
     DatabaseUnavailable,
@@ -67,15 +69,18 @@ class Caller:
     def is_broken(self) -> bool:
         return self._connection.is_closed
 
-    async def ask(self, message: Call | Lock, deadline: float) -> object:
+    async def ask(self, message: Call | Lock, deadline: float, sent_by: float = inf) -> object:
         """Return the answer, or raise it; NotSent and OutcomeUnknown say what is known."""
         self._check_room()
         frame = Outgoing(message)
         pending = self._pending[message.id] = _Pending()
         try:
-            with trio.move_on_at(deadline):
+            with trio.move_on_at(min(deadline, sent_by)):
                 await self._connection.send(frame)
                 await pending.answered.wait()
+            if frame.begun and not pending.answered.is_set():
+                with trio.move_on_at(deadline):
+                    await pending.answered.wait()
         except LinkBroken:
             raise NotSent from None
         finally:

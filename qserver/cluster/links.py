@@ -1,14 +1,14 @@
 """Links between the processes of one machine: calls, locks, streams, moved connections.
 
-    folder (mode 700)        supervisor: makes all listeners, then forks
-      0.socket ─────► process 0 ◄──┐
-      1.socket ─────► process 1 ───┤  connects to 0.socket when it needs process 0
-      2.socket ─────► process 2 ───┘
+    supervisor: makes all doors, then forks
+      door 0 ─────► process 0 ◄──┐
+      door 1 ─────► process 1 ───┤  knocks at door 0 when it needs process 0
+      door 2 ─────► process 2 ───┘
 
-Process k serves listener k and closes the others. The supervisor keeps all of them, so a listener
-outlives its process: what connects while process k starts anew waits in the kernel's queue, and its
-successor answers. A connection counts from the `Hello` of its callee. So what waits for a process
-that is away was not sent, and can fail with "nothing was done" when its deadline comes.
+A door outlives its process (`doors`): a connection that is made while process k starts anew waits
+there, and its successor answers. A connection counts from the `Hello` of its callee. So what waits
+for a process that is away was not sent, and can fail with "nothing was done" when its deadline
+comes.
 
 What a caller can rely on:
 
@@ -20,33 +20,29 @@ What a caller can rely on:
   no other, and name it: once the connection or the lock is lost they fail.
 - A moved connection is sent whole or not at all. If not, `failed` gets it back.
 
-A process can call itself: it has a listener like all others.
+A process can call itself: it has a door like all others.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import shutil
 import socket
-import tempfile
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import trio
 
 from qserver.cluster.calling import Caller, NotSent, unavailable
 from qserver.cluster.connection import Connection, Report
+from qserver.cluster.doors import Doors, next_at_door
 from qserver.cluster.messages import Call, Follow, Lock, Move
 from qserver.cluster.serving import Served, Service
 from qserver.cluster.streams import Stream
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
 from qserver.limits import (
-    CONNECTIONS_BACKLOG_MAX,
     LINK_DRAIN_SECONDS,
     LINK_MOVES_MAX,
     LINK_RETRY_SECONDS,
@@ -54,33 +50,6 @@ from qserver.limits import (
 
 Failed = Callable[[socket.socket, Any, bytes], None]
 """Gets back a connection that could not be moved, with its `meta` and `data`. It does not wait."""
-
-
-class Listeners:
-    """The listening sockets of all processes, made before they are forked."""
-
-    def __init__(self, processes: int) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="qserver-"))  # nobody else may enter it
-        self.paths = tuple(self._folder / f"{number}.socket" for number in range(processes))
-        self.sockets: dict[int, socket.socket] = {}
-        for number, path in enumerate(self.paths):
-            listener = self.sockets[number] = socket.socket(socket.AF_UNIX)
-            listener.setblocking(False)
-            listener.bind(str(path))
-            listener.listen(CONNECTIONS_BACKLOG_MAX)
-
-    def keep(self, process: int) -> socket.socket:
-        """Close all but that of a process, in the process, and return it."""
-        for number in [*self.sockets]:
-            if number != process:
-                self.sockets.pop(number).close()
-        return self.sockets[process]
-
-    def remove(self) -> None:
-        """Close and delete them; for the supervisor, when all processes have ended."""
-        for listener in self.sockets.values():
-            listener.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class HeldLock:
@@ -109,17 +78,17 @@ class Links:
     def __init__(
         self,
         process: int,
-        listener: socket.socket,
-        paths: Sequence[Path],
+        inside: socket.socket,
+        doors: Doors,
         service: Service,
         report: Report,
     ) -> None:
         self._process = process
-        self._listener = listener
+        self._inside = inside
         self._service = service
         self._report = report
         self._ids = count()
-        self._peers = [_Peer(each, path, report) for each, path in enumerate(paths)]
+        self._peers = [_Peer(each, doors, report) for each in range(doors.count)]
         self._moves_waiting = 0
         self._nursery: trio.Nursery  # of `run`
 
@@ -146,13 +115,17 @@ class Links:
         arguments: Sequence[Any] = (),
         *,
         deadline: float = math.inf,
+        sent_by: float = math.inf,
     ) -> Any:
-        """Call a handler of another process and return its plain value; tuples are lists then."""
+        """Call a handler of another process and return its plain value; tuples are lists then.
+
+        What is not sent until `sent_by` fails with DatabaseUnavailable; what is may take longer.
+        """
         message = Call(self.new_id(), method, [*arguments], None)
         while True:
-            caller = await self._peers[process].caller(deadline)
+            caller = await self._peers[process].caller(min(deadline, sent_by))
             try:
-                return await caller.ask(message, deadline)
+                return await caller.ask(message, deadline, sent_by)
             except NotSent:
                 pass  # the next connection, or the deadline
 
@@ -247,9 +220,9 @@ class Links:
 
     async def _accept(self) -> None:
         while True:
-            await trio.lowlevel.wait_readable(self._listener)
+            await trio.lowlevel.wait_readable(self._inside)
             try:
-                accepted, _ = self._listener.accept()
+                accepted = next_at_door(self._inside)
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -274,9 +247,9 @@ class _Peer:
     The first is made when it is asked for.
     """
 
-    def __init__(self, process: int, path: Path, report: Report) -> None:
+    def __init__(self, process: int, doors: Doors, report: Report) -> None:
         self._process = process
-        self._path = path
+        self._doors = doors
         self._report = report
         self._caller: Caller | None = None
         self._wanted = trio.Event()
@@ -309,14 +282,13 @@ class _Peer:
 
     async def _connect(self) -> None:
         """One connection, from its beginning to its end."""
-        with socket.socket(socket.AF_UNIX) as connecting:
-            connecting.setblocking(False)
-            try:
-                connecting.connect(os.fspath(self._path))
-            except OSError as error:  # also if its queue is full
-                self._trouble = error.strerror
-                return
-            connection = Connection(connecting, f"process {self._process}", self._report)
+        try:
+            connected = self._doors.knock(self._process)
+        except OSError as error:  # also if too many wait there
+            self._trouble = error.strerror
+            return
+        with connected:
+            connection = Connection(connected, f"process {self._process}", self._report)
             caller = Caller(connection, self._process, self._greeted)
             try:
                 await connection.run(caller.receive)

@@ -26,7 +26,7 @@ from typing import Any
 
 import trio
 
-from qserver.cluster.connection import Connection, LinkBroken, Outgoing, Report
+from qserver.cluster.connection import Connection, LinkBroken, Report
 from qserver.cluster.frames import DamagedFrame
 from qserver.cluster.locks import Claim, RemoteLocks
 from qserver.cluster.messages import (
@@ -43,6 +43,7 @@ from qserver.cluster.messages import (
     Message,
     Move,
 )
+from qserver.cluster.outgoing import Outgoing
 from qserver.cluster.streams import Stream
 from qserver.errors import DatabaseUnavailable, QserverError, error_to_plain, first_of
 

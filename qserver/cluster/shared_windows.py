@@ -16,6 +16,10 @@ when a process dies. (Which is why nobody may ever open and close that file a se
 any descriptor of it frees them too.) They are held for microseconds. A process holds one lock at a
 time, so none waits for another in a circle.
 
+A process that is stopped in those microseconds keeps its lock. Who needs it waits for a moment, and
+then refuses the request: to let it through uncounted could be one too many. All other tasks wait
+meanwhile, so for the next second it refuses such requests at once.
+
 A slot is right after each single write, so a process may die anywhere:
 
 - To move on in time, the counters of new quarters are cleared, then `last` is written. What is
@@ -32,21 +36,27 @@ from __future__ import annotations
 import fcntl
 import mmap
 import tempfile
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import accumulate, compress
+from time import monotonic, sleep
 from typing import Final, NamedTuple
 
-from qserver.errors import TooManyRequests
-from qserver.limits import RATE_SLOTS, RATE_SLOTS_PROBED, RATE_WINDOW_SECONDS
+from qserver.errors import DatabaseUnavailable, TooManyRequests
+from qserver.limits import (
+    RATE_LOCK_SECONDS_MAX,
+    RATE_SLOTS,
+    RATE_SLOTS_PROBED,
+    RATE_WINDOW_SECONDS,
+)
 
 _SECOND: Final = 1_000_000
 _QUARTER: Final = _SECOND // 4
 _DIGEST_BYTES: Final = 16
 _GIVEN_BACK_QUARTERS: Final = 4
+_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.00002, 0.001
 
 
 class _Window(NamedTuple):
@@ -79,7 +89,7 @@ class SharedWindows:
 
     def __init__(
         self,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
         window_seconds: int = RATE_WINDOW_SECONDS,
         slots: int = RATE_SLOTS,
     ) -> None:
@@ -96,6 +106,8 @@ class SharedWindows:
         self._lock_file = tempfile.TemporaryFile()  # noqa: SIM115 until `close`
         self._found: dict[str, tuple[int, bytes]] = {}
         """Slots and digests of names that were seen: they may have lost their slot since."""
+        self._stuck: dict[int, int] = {}
+        """Until when nobody waits for the locks of slots, because one did in vain."""
 
     def take(self, name: str, limit: int, count: int = 1) -> tuple[int, int, int]:
         """Count so many requests if they fit under the limit: one step for all processes.
@@ -125,7 +137,7 @@ class SharedWindows:
 
         Of the last second the oldest go: so no other ceases to count before its time.
         """
-        with self._window(name) as window:
+        with suppress(DatabaseUnavailable), self._window(name) as window:  # it counts on, if so
             for age in range(_GIVEN_BACK_QUARTERS, -1, -1):
                 back = min(count, window.counts[-1 - age])
                 self._counts[self._count_at(window.slot, window.last - age)] -= back
@@ -147,6 +159,7 @@ class SharedWindows:
     def forget_old(self) -> None:
         """Forget which names were seen. Slots are taken over when they are needed."""
         self._found.clear()
+        self._stuck.clear()
 
     def __len__(self) -> int:
         """The number of slots that are in use."""
@@ -176,7 +189,26 @@ class SharedWindows:
             self._unlock()
 
     def _lock(self, slot: int, count: int) -> None:
-        fcntl.lockf(self._lock_file, fcntl.LOCK_EX, count, slot // self._slot_bytes)
+        pause, waited = _PAUSE_SECONDS, 0.0
+        while not self._try_lock(slot, count):
+            now = self._moment()
+            if waited >= RATE_LOCK_SECONDS_MAX:
+                self._stuck[slot] = now + _SECOND
+            if now < self._stuck.get(slot, 0):
+                raise DatabaseUnavailable(
+                    "requests cannot be counted: another process stands still", hint="Try again."
+                )
+            sleep(pause)
+            waited += pause
+            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+
+    def _try_lock(self, slot: int, count: int) -> bool:
+        try:
+            place = slot // self._slot_bytes
+            fcntl.lockf(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB, count, place)
+        except (BlockingIOError, PermissionError):  # systems differ
+            return False
+        return True
 
     def _unlock(self) -> None:
         """Unlock everything: no process holds more than it has locked last."""

@@ -15,9 +15,10 @@ from typing import Any
 
 import trio
 
-from qserver.cluster.connection import Connection, LinkBroken, Outgoing
+from qserver.cluster.connection import Connection, LinkBroken
 from qserver.cluster.frames import DamagedFrame
 from qserver.cluster.messages import Credit, Item
+from qserver.cluster.outgoing import Outgoing
 from qserver.errors import QserverError
 from qserver.limits import LINK_STREAM_VALUES_MAX
 

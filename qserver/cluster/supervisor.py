@@ -30,6 +30,8 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 ENDS_MAX: Final = 5
@@ -91,9 +93,12 @@ class Supervisor:
             return
         code = 1
         try:
+            _show_number(number)
             os.setpgid(0, 0)
             os.close(self._alive_end)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            # A script that begins the server in the background has it ignore SIGINT.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {*SIGNALS, signal.SIGCHLD})
             try:
                 code = self._run(number, self._alive)
@@ -143,3 +148,9 @@ class Supervisor:
 
     def __repr__(self) -> str:
         return f"the supervisor of {len(self._processes)} processes"
+
+
+def _show_number(number: int) -> None:
+    """Let lists of processes show which one this is, where the system lets it."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(f"qserver {number}")

@@ -81,9 +81,11 @@ class Access:
         self._shares = shares
         self._now = now
         self._snapshot: Snapshot | None = None
+        """For which the caches are true; without one they are empty."""
         self._grants: dict[str, Grant] = {}
-        self._names: dict[tuple[str, str], tuple[str, str, int]] = {}
-        """Organization and name, or id, to id, name and the process that owns it."""
+        self._names: dict[tuple[str, str], tuple[str, str, int, bool]] = {}
+        """Organization and name, or id, to id, name, the process that owns it, and whether this one
+        may follow it."""
         self._statements: dict[str, Statements] = {}
         """Statements of keys, decoded."""
 
@@ -91,12 +93,14 @@ class Access:
 
     def grant_nowait(self, token: str) -> Grant | None:
         """Return what a token allows, if that is cached and surely still true."""
-        if not self._caches_are_good():
+        take_snapshot = self._store.take_snapshot
+        if take_snapshot() is not self._snapshot and not self._caches_are_good():
             return None
         grant = self._grants.get(token)
-        if grant is None or grant.expires_at <= self._now():
+        if grant is None:
             return None
-        return grant
+        expires_at = grant.expires_at
+        return grant if expires_at == inf or expires_at > self._now() else None
 
     async def authenticate(self, token: str) -> Grant:
         """Return what a token allows; raise Unauthorized, which says why, if it allows nothing."""
@@ -194,17 +198,18 @@ class Access:
 
         Raise OwnedElsewhere if they show that it is another's.
         """
-        if not self._caches_are_good():
+        take_snapshot = self._store.take_snapshot
+        if take_snapshot() is not self._snapshot and not self._caches_are_good():
             return None
         wanted = grant.database if name is None else name
         known = self._names.get((grant.organization_id, wanted))
-        if known is None or not grant.may_use(known[0]):
+        if known is None or not (grant.database_ids is None or grant.may_use(known[0])):
             return None
         opened = self._databases.use_nowait(known[0])
         if opened is not None:
             opened.name = known[1]
         elif known[2] != self._owners.process:
-            raise OwnedElsewhere(known[2])
+            raise _elsewhere(known)
         return opened
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
@@ -215,10 +220,11 @@ class Access:
             if known is None:
                 await self._look_up(grant, wanted)
                 continue  # the version may have changed meanwhile
-            database_id, name_now, owner = known
+            database_id, name_now, owner, _ = known
             if not grant.may_use(database_id):
                 raise not_among_its_databases(wanted)
-            self._owners.check_process(owner)
+            if owner != self._owners.process:
+                raise _elsewhere(known)
             opened = await self._databases.use(database_id)
             opened.name = name_now
             return opened
@@ -243,15 +249,15 @@ class Access:
                 return await self._databases.use(database_id)
         return None
 
-    def _known(self, organization_id: str, wanted: str) -> tuple[str, str, int] | None:
+    def _known(self, organization_id: str, wanted: str) -> tuple[str, str, int, bool] | None:
         return self._names.get((organization_id, wanted)) if self._caches_are_good() else None
 
     async def _look_up(self, grant: Grant, wanted: str) -> None:
         """Cache which database is meant; raise NotFound if the organization has none such."""
         for column in ("name", "id"):
             result = await self._store.read_here(
-                f"select id, name, family, state from databases where organization_id = $1"
-                f" and {column} = $2",
+                "select id, name, family, state, replicas from databases"
+                f" where organization_id = $1 and {column} = $2",
                 grant.organization_id,
                 wanted,
             )
@@ -259,7 +265,7 @@ class Access:
                 break
         else:
             raise _missing(grant, wanted)
-        database_id, name, family, state = result.rows[0]
+        database_id, name, family, state, replicas = result.rows[0]
         if state in ("deleting", "deleted"):
             raise _missing(grant, wanted)
         if not grant.may_use(database_id):
@@ -270,7 +276,8 @@ class Access:
             if len(self._names) >= GRANTS_KEPT_MAX:
                 self._names.clear()
             owner = self._owners.owner_of(family)
-            self._names[grant.organization_id, wanted] = (database_id, name, owner)
+            follows = self._owners.follows(family, replicas)
+            self._names[grant.organization_id, wanted] = (database_id, name, owner, follows)
 
     def _caches_are_good(self) -> bool:
         """Return whether the caches, empty or not, match the control database now."""
@@ -283,6 +290,11 @@ class Access:
 
     def __repr__(self) -> str:
         return f"{len(self._grants)} grants and {len(self._names)} names of databases, cached"
+
+
+def _elsewhere(known: tuple[str, str, int, bool]) -> OwnedElsewhere:
+    database_id, name, owner, follows = known
+    return OwnedElsewhere(owner, database_id if follows else None, name)
 
 
 def no_database(wanted: Any) -> NotFound:

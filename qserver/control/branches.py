@@ -36,7 +36,6 @@ from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.records import DatabaseRecord
 from qserver.control.reset import wipe
 from qserver.control.store import Store
-from qserver.durability.branch_log import begin_branch
 from qserver.durability.handing_over import Handover
 from qserver.engine.history import AsOf
 from qserver.errors import HistoryTooOld
@@ -119,8 +118,8 @@ class Branches:
                 f"version {version} is not kept any more", hint="Name a newer version, or none."
             )
         handover = database.hand_over(newest, kept) if version == newest.version else None
-        async with self._databases.logs.open(branch_id) as log:
-            await begin_branch(log, database.log, parent.id, kept, version)
+        logs = self._databases.logs
+        await logs.branch(branch_id, parent.id, database.log, kept, version)
         return version, handover
 
     async def take_back_records(self, parent: OpenDatabase) -> None:

@@ -42,15 +42,16 @@ from qserver.errors import (
     DatabaseUnavailable,
     DiskFull,
     Forbidden,
+    InvalidRequest,
     QserverError,
     UniqueViolation,
 )
-from qserver.limits import BRANCH_SECONDS, NAME_LENGTH_MAX
+from qserver.limits import BRANCH_SECONDS, NAME_LENGTH_MAX, PROCESSES_MAX
 from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
     "d.id, o.name, d.organization_id, d.name, d.state, d.created_at,"
-    " d.branch_of, p.name, d.branch_version, d.expires_at, d.history, d.family"
+    " d.branch_of, p.name, d.branch_version, d.expires_at, d.history, d.family, d.replicas"
 )
 _FROM: Final = (
     "from databases d join organizations o on o.id = d.organization_id"
@@ -340,6 +341,17 @@ class DatabaseRecords:
             text = "update databases set history = $2 where id = $1"
             await self._store.write(Statement(text, [record.id, history]))
             self._databases.keep_history(record.id, history)
+
+    async def set_replicas(self, grant: Grant, name_or_id: str, replicas: int | None) -> None:
+        """Set how many other processes may follow a database; None: as the service does."""
+        require(grant, "databases")
+        if replicas is not None and not 0 <= replicas < PROCESSES_MAX:
+            raise InvalidRequest(f"replicas is from 0 to {PROCESSES_MAX - 1}, or null")
+        await self._check_here(grant, name_or_id)
+        async with self._store.changing(grant):
+            record = await self._find_ready(grant, name_or_id)
+            text = "update databases set replicas = $2 where id = $1"
+            await self._store.write(Statement(text, [record.id, replicas]))
 
     async def load_histories(self) -> None:
         """Load the databases' own settings of history."""

@@ -19,6 +19,7 @@ durable. Only for that are hosts shielded from cancellation.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -33,6 +34,7 @@ from qserver.engine.answer_sweeper import sweep_answers
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.position_sweeper import sweep_positions
+from qserver.engine.replica import Replica
 from qserver.engine.turns import OWNER, in_turns_of_owner
 from qserver.engine.world import World
 from qserver.errors import (
@@ -81,12 +83,13 @@ class OpenDatabase:
 
     __slots__ = (
         "_clock",
-        "database",
         "held",
         "id",
         "is_closing",
         "name",
+        "owner",
         "quota",
+        "readable",
         "sql",
         "unused",
         "used_at",
@@ -96,15 +99,18 @@ class OpenDatabase:
     def __init__(
         self,
         database_id: str,
-        database: Database,
+        database: Database | Replica,
         sql: SqlDatabase,
         quota: StorageQuota | None = None,
+        owner: int | None = None,
     ) -> None:
         self.id = database_id
         self.name = database_id
         """Its name, as of the last request for it."""
-        self.database = database
+        self.readable = database
         self.sql = sql
+        self.owner = owner
+        """The process that owns it, if this one only follows it."""
         self.quota = quota or StorageQuota()
         """Whether it may store more."""
         self.users = 0
@@ -115,6 +121,12 @@ class OpenDatabase:
         """Set when the last user goes, if a task waits for that."""
         self.held: set[Endable] = set()
         """Users that hold it between requests: they end when it is to be closed."""
+
+    @property
+    def database(self) -> Database:
+        """The database, which this process owns."""
+        assert isinstance(self.readable, Database), "a replica is only read"
+        return self.readable
 
     def release(self) -> None:
         assert self.users > 0, "released more often than used"
@@ -127,13 +139,13 @@ class OpenDatabase:
     def begin_close(self) -> None:
         """Tell long-lived users that the database is about to close."""
         self.is_closing = True
-        self.database.watches.changed()
+        self.readable.watches.changed()
         for each in list(self.held):
             each.close()
 
     def check_open(self) -> None:
         """Raise if the database is about to close."""
-        self.database.check_not_deleted(self.name)
+        self.readable.check_not_deleted(self.name)
         if self.is_closing:
             raise DatabaseUnavailable(f"database {self.name} is being closed", hint="Try again.")
 
@@ -144,7 +156,7 @@ class OpenDatabase:
         self.release()
 
     def __repr__(self) -> str:
-        return f"{self.database!r}, with {self.users} users"
+        return f"{self.readable!r}, with {self.users} users"
 
 
 class Databases:
@@ -183,13 +195,15 @@ class Databases:
         """Of databases that have one of their own length."""
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, Host] = {}
         """Hosts of databases that are open or opening; `_closing` has the rest."""
-        self._closing: dict[str, _Host] = {}
+        self._closing: dict[str, Host] = {}
         self.share_of: Callable[[str], Awaitable[Share | None]] = _shared_by_all
         """Finds the share of a database's organization, when the database is opened."""
         self.troubles: dict[str, Exception] = {}
         """Why databases could not be opened; a later success removes the entry."""
+        self.announcer_of: Callable[[str], Callable[[int], None] | None] = _followed_by_nobody
+        """Finds what tells other processes the versions of a database that they follow."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Host the databases until cancelled; return when all are closed."""
@@ -237,7 +251,7 @@ class Databases:
         host = self._hosts.get(database_id)
         if host is not None:
             if host.opened is not None:
-                host.opened.database.is_deleted = True
+                host.opened.readable.is_deleted = True
             self._begin_close(host)
         host = self._closing.get(database_id)
         if host is not None:
@@ -258,7 +272,7 @@ class Databases:
         self._histories[database_id] = seconds
         opened = self._open.get(database_id)
         if opened is not None:
-            opened.database.keep_history(seconds)
+            opened.readable.keep_history(seconds)
 
     def all_open(self) -> list[OpenDatabase]:
         return list(self._open.values())
@@ -287,7 +301,7 @@ class Databases:
 
     # --- opening and closing ---
 
-    def _begin_open(self, database_id: str, handover: Handover | None) -> _Host:
+    def _begin_open(self, database_id: str, handover: Handover | None) -> Host:
         if self._nursery is None:
             raise DatabaseUnavailable("the service is starting or stopping", hint="Try again.")
         after = []
@@ -295,11 +309,11 @@ class Databases:
             after.append(self._make_room())
         if database_id in self._closing:
             after.append(self._closing[database_id])
-        host = self._hosts[database_id] = _Host(database_id, handover)
+        host = self._hosts[database_id] = Host(database_id, handover)
         self._nursery.start_soon(in_turns_of_owner, self._run_host(host, after))
         return host
 
-    def _make_room(self) -> _Host:
+    def _make_room(self) -> Host:
         unused = [
             opened
             for opened in self._open.values()
@@ -321,7 +335,7 @@ class Databases:
             if opened.users == 0 and host.waiting == 0 and opened.used_at <= too_long_ago:
                 self._begin_close(host)
 
-    def _begin_close(self, host: _Host) -> None:
+    def _begin_close(self, host: Host) -> None:
         del self._hosts[host.id]
         self._open.pop(host.id, None)
         self._closing[host.id] = host
@@ -331,13 +345,13 @@ class Databases:
         else:
             host.opened.begin_close()
 
-    async def _run_host(self, host: _Host, after: list[_Host]) -> None:
+    async def _run_host(self, host: Host, after: list[Host]) -> None:
         with trio.CancelScope(shield=True):
             for other in after:
                 await other.closed.wait()
             try:
                 with host.scope:
-                    async with self.logs.open(host.id) as log:
+                    async with self._log_of(host) as log:
                         await self._live(host, log)
             except Exception as error:
                 host.trouble = self.troubles[host.id] = first_of(error)
@@ -345,7 +359,10 @@ class Databases:
             finally:
                 self._forget(host)
 
-    async def _live(self, host: _Host, log: Log) -> None:
+    def _log_of(self, host: Host) -> AbstractAsyncContextManager[Log]:
+        return self.logs.open(host.id)
+
+    async def _live(self, host: Host, log: Log) -> None:
         database = Database(
             log,
             self._world,
@@ -356,32 +373,46 @@ class Databases:
             handover=host.handover,
         )
         host.handover = None
+        announce = self.announcer_of(host.id)
+        if announce is not None:
+            database.snapshots.announce_by(announce)
         share = await self.share_of(host.id)
         OWNER.set(None if share is None else share.turns)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(in_turns_of_owner, database.run())
             await _until_open(database)
-            if not host.close_wanted.is_set():
-                sql = SqlDatabase(
-                    database,
-                    self._world,
-                    self.pool if share is None else share.memory,
-                    self._value_bytes_most,
-                    host.quota,
-                    plans=self.plans,
-                )
-                opened = OpenDatabase(host.id, database, sql, host.quota)
-                host.opened = self._open[host.id] = opened
-                self.troubles.pop(host.id, None)
-                host.ready.set()
-                nursery.start_soon(sweep_answers, database, self._world)
-                nursery.start_soon(sweep_positions, database, self._world)
-                await host.close_wanted.wait()
-                await _settle(opened)
-                sql.planner.cache.close()
+            nursery.start_soon(sweep_answers, database, self._world)
+            nursery.start_soon(sweep_positions, database, self._world)
+            await self._serve(host, database, share)
             nursery.cancel_scope.cancel()
 
-    def _forget(self, host: _Host) -> None:
+    async def _serve(
+        self,
+        host: Host,
+        database: Database | Replica,
+        share: Share | None,
+        owner: int | None = None,
+    ) -> None:
+        """Let users have a database that is there, until it is to be closed."""
+        if host.close_wanted.is_set():
+            return
+        sql = SqlDatabase(
+            database,
+            self._world,
+            self.pool if share is None else share.memory,
+            self._value_bytes_most,
+            host.quota,
+            plans=self.plans,
+        )
+        opened = OpenDatabase(host.id, database, sql, host.quota, owner)
+        host.opened = self._open[host.id] = opened
+        self.troubles.pop(host.id, None)
+        host.ready.set()
+        await host.close_wanted.wait()
+        await _settle(opened)
+        sql.planner.cache.close()
+
+    def _forget(self, host: Host) -> None:
         if self._hosts.get(host.id) is host:  # it ended by itself
             del self._hosts[host.id]
             self._open.pop(host.id, None)
@@ -391,7 +422,7 @@ class Databases:
         host.closed.set()
 
 
-class _Host:
+class Host:
     """One life of a database, from the request to open it until its log is closed."""
 
     def __init__(self, database_id: str, handover: Handover | None) -> None:
@@ -426,11 +457,17 @@ async def _settle(opened: OpenDatabase) -> None:
         if opened.users:
             opened.unused = trio.Event()
             await opened.unused.wait()
+        if opened.owner is not None:
+            return  # it is only read
         try:
             await opened.database.transact(_nothing)
             await opened.database.close()
         except QserverError:
             pass  # a database that is not open has nothing to settle
+
+
+def _followed_by_nobody(database_id: str) -> None:
+    """No process follows it."""
 
 
 async def _shared_by_all(database_id: str) -> None:

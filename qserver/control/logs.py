@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from qserver.durability.files import Disk
+from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.memory import MemoryLog
 from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log
@@ -18,6 +19,11 @@ from qserver.durability.port import Log
 class Logs(Protocol):
     def open(self, name: str) -> AbstractAsyncContextManager[Log]:
         """Open the log of that name for the length of a block; make it if necessary."""
+
+    async def branch(
+        self, name: str, parent: str, parent_log: Log, kept: KeptCheckpoint, version: int
+    ) -> None:
+        """Make the log of a branch, see `begin_branch`."""
 
     async def remove(self, name: str) -> None:
         """Remove a log that is not open, with all it holds; a missing one is no error."""
@@ -48,6 +54,11 @@ class MemoryLogs:
 
     def open(self, name: str) -> AbstractAsyncContextManager[Log]:
         return self._open.open(name)
+
+    async def branch(
+        self, name: str, parent: str, parent_log: Log, kept: KeptCheckpoint, version: int
+    ) -> None:
+        await self._open.branch(name, parent, parent_log, kept, version)
 
     async def _open_one(self, name: str, may_make: bool) -> SizedLog:
         assert may_make or name in self._logs, f"the log {name} is missing"

@@ -30,6 +30,9 @@ LEADER: Final = 0
 """The process that owns `control`."""
 
 
+VISITS: Final = 4
+"""Writes in a row to a database that is read here, before their connection moves to its owner."""
+
 LOOK_SECONDS: Final = 2.0
 """How long a look at all processes waits for one of them."""
 
@@ -37,17 +40,24 @@ LOOK_SECONDS: Final = 2.0
 class OwnedElsewhere(Exception):
     """The request belongs to another process. Nothing has been changed or answered."""
 
-    def __init__(self, process: int) -> None:
+    def __init__(self, process: int, followed: str | None = None, name: str = "") -> None:
+        """`followed`: the id of its database, if this process may follow that."""
         super().__init__(f"process {process} owns it")
         self.process = process
+        self.followed = followed
+        self.name = name
+        self.visits = 0 if followed is None else VISITS
+        """Requests in a row that are forwarded before their connection moves; 0: as usual."""
 
 
 class Owners:
     """The processes of this machine; by default this one is the only one."""
 
-    def __init__(self, process: int = LEADER, count: int = 1) -> None:
+    def __init__(self, process: int = LEADER, count: int = 1, replicas: int = 0) -> None:
         self.process = process
         self.count = count
+        self._replicas = replicas
+        """Of a database that does not say how many it has."""
         self.links: Links
         """To the other processes, if there are any."""
         self.methods: dict[str, Handler] = _Known()
@@ -72,6 +82,14 @@ class Owners:
 
     def is_here(self, family: str) -> bool:
         return self.owner_of(family) == self.process
+
+    def follows(self, family: str, replicas: int | None) -> bool:
+        """Return whether this process may follow a database that has so many replicas."""
+        wanted = self._replicas if replicas is None else replicas
+        if not wanted or self.count == 1:
+            return False
+        order = sorted(range(self.count), key=lambda each: (_weight(family, each), each))
+        return self.process in order[-1 - wanted : -1]
 
     def check_here(self, family: str) -> None:
         """Raise OwnedElsewhere if another process owns the family."""

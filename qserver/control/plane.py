@@ -20,11 +20,13 @@ its scopes, and finds nothing of another organization.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Final, NoReturn
+from math import inf
+from typing import Final, NoReturn, TypeAlias
 
+import msgspec
 import trio
 
 from qserver.control.access import Access
@@ -37,9 +39,10 @@ from qserver.control.leading import Leader, LeaderSource, follow_leader
 from qserver.control.open_transactions import OpenTransactions, database_of, not_found
 from qserver.control.organizations import Organizations
 from qserver.control.owned import OwnedDatabases
-from qserver.control.owners import LEADER, Owners
+from qserver.control.owners import LEADER, OwnedElsewhere, Owners
 from qserver.control.rates import Allowance, Rates, SignupRates, SlidingLogs, Windows
 from qserver.control.records import Grant
+from qserver.control.replicas import Followed, Replicas
 from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
 from qserver.control.shares import Share, Shares
@@ -48,6 +51,7 @@ from qserver.control.store import Store
 from qserver.control.tiers import TIERS, Tier
 from qserver.control.tokens import Mint, check_key
 from qserver.engine.follower import FollowedDatabase
+from qserver.engine.freshness import Freshness
 from qserver.engine.world import World
 from qserver.errors import Forbidden, InvalidRequest, NotFound, QserverError, first_of
 from qserver.limits import (
@@ -62,8 +66,35 @@ from qserver.query.sql_database import SqlDatabase
 
 CONTROL: Final = "control"
 _ANY_ORGANIZATION: Final = "select 1 from organizations limit 1"
+_FAMILY: Final = "select family from databases where id = $1"
 _OWNER: Final = """select o.id, o.tier, o.limits from databases d join organizations o
     on o.id = d.organization_id where d.id = $1"""
+
+
+Gone: TypeAlias = Callable[[Collection[str]], Awaitable[Collection[str]]]
+"""Returns which of some logs are of databases that are not there any more."""
+
+
+class PlaneOptions(msgspec.Struct, frozen=True):
+    """What an operator decides. Raises if there is no such tier, or the key is malformed."""
+
+    default_tier: str | None = None
+    first_key: str | None = None
+    signups_per_address: int = SIGNUPS_OF_ADDRESS_MAX
+    signups_per_hour: int = SIGNUPS_MAX
+
+    @property
+    def tier(self) -> str:
+        """The tier of the first organization."""
+        return self.default_tier or "unlimited"
+
+    def __post_init__(self) -> None:
+        if self.tier not in TIERS:
+            raise InvalidRequest(
+                f"there is no tier {self.tier!r}", hint=f"Tiers are {', '.join(TIERS)}."
+            )
+        if self.first_key is not None:
+            check_key(self.first_key)
 
 
 class ControlPlane:
@@ -74,74 +105,58 @@ class ControlPlane:
         databases: Databases,
         world: World,
         secrets: Callable[[int], bytes],
+        options: PlaneOptions,
         *,
-        default_tier: str | None = None,
-        first_key: str | None = None,
-        signups_per_address: int = SIGNUPS_OF_ADDRESS_MAX,
-        signups_per_hour: int = SIGNUPS_MAX,
-        tiers: Mapping[str, Tier] = TIERS,
         shares: Shares | None = None,
         owners: Owners | None = None,
         windows: Windows | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
-        """`windows` count requests; by default those of this process alone."""
-        self._tier = default_tier or "unlimited"
-        if self._tier not in TIERS:
-            raise InvalidRequest(
-                f"there is no tier {self._tier!r}", hint=f"Tiers are {', '.join(TIERS)}."
-            )
-        if first_key is not None:
-            check_key(first_key)
-        self._first_key = first_key
+        """`windows` count requests; by default those of this process alone.
+
+        One of several processes may have `replicas` of others' databases.
+        """
+        self._options = options
         self._world = world
         self.databases = databases
         databases.keep_history(CONTROL, 0.0)  # what was revoked or deleted there is not for anybody
+        databases.share_of = self._share_of
         self.owners = owners = owners or Owners()
-        self._store = Store(world.now)
+        self._shares = shares = shares or Shares()
+        store = self._store = Store(world.now)
         if windows is None:
             windows = SlidingLogs(trio.current_time, RATE_WINDOW_SECONDS)
         self._rates = Rates(windows)
-        self._signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
-        self._background_tasks = BackgroundTasks()
+        self._signup_rates = SignupRates(
+            trio.current_time, options.signups_per_address, options.signups_per_hour
+        )
+        tasks = self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
-        shares = shares or Shares(tiers=tiers)
-        self.space = Space(self._store, databases, shares, owners)
-        self._shares = shares
-        databases.share_of = self._share_of
-        access = self._access = Access(self._store, databases, world.now, shares, owners)
+        self.space = Space(store, databases, shares, owners)
+        access = self._access = Access(store, databases, world.now, shares, owners)
         self.grant_nowait = access.grant_nowait  # on every request, as are the three below
         self.authenticate = access.authenticate
         self.database_nowait = access.database_nowait
         self.database = access.database
+        self.replicas = replicas
+        if replicas is not None:
+            replicas.share_of = self._share_of
+            replicas.has_room = lambda: not self.space.is_disk_full
+            databases.announcer_of = replicas.join(owners, store).find
         self.records = DatabaseRecords(
-            self._store,
-            access,
-            databases,
-            owners,
-            self._background_tasks,
-            mint,
-            world.report,
-            self.space,
+            store, access, databases, owners, tasks, mint, world.report, self.space
         )
         self.open_transactions = OpenTransactions(mint, world.now)
-        self.keys = Keys(
-            self._store, access, owners, mint, self._everywhere(self.open_transactions.finish_key)
-        )
-        self.sessions = Sessions(
-            self._store, access, mint, self._everywhere(self.open_transactions.finish_session)
-        )
+        end_key = self._everywhere(self.open_transactions.finish_key)
+        end_session = self._everywhere(self.open_transactions.finish_session)
+        self.keys = Keys(store, access, owners, mint, end_key)
+        self.sessions = Sessions(store, access, mint, end_session)
         self.organizations = Organizations(
-            self._store,
-            self.records,
-            owners,
-            self.keys,
-            self._rates,
-            self._background_tasks,
-            mint,
-            self.space,
-            shares,
+            store, self.records, owners, self.keys, self._rates, tasks, mint, self.space, shares
         )
-        self.reset = Reset(self._store, owners).reset
+        self.reset = Reset(store, owners).reset
+        self.remove_gone: Callable[[Gone], Awaitable[None]] = _keep_all
+        """Removes the files of databases that are gone, where others may have removed these."""
 
     def version(self) -> int | None:
         """Return the version of the control records; None while they are not available."""
@@ -161,6 +176,26 @@ class ControlPlane:
             with suppress(NotFound, Forbidden):
                 (await self.database(grant, database_id)).release()
         raise not_found(transaction)
+
+    def replica_nowait(
+        self, elsewhere: OwnedElsewhere, freshness: Freshness
+    ) -> OpenDatabase | None:
+        """Return a replica of another's database that is fresh enough; None: not at once."""
+        return None if self.replicas is None else self.replicas.read_nowait(elsewhere, freshness)
+
+    async def database_to_read(
+        self, grant: Grant, name: str | None, deadline: float = inf
+    ) -> OpenDatabase:
+        """Return a database, or a replica that is as new as that; raise OwnedElsewhere.
+
+        Who gets a replica, which has an `owner`, raises OwnedElsewhere if that cannot answer.
+        """
+        try:
+            return await self.database(grant, name)
+        except OwnedElsewhere as elsewhere:
+            if self.replicas is None:
+                raise
+            return await self.replicas.read(elsewhere, deadline)
 
     def give_back(self, grant: Grant, cost: int) -> None:
         """Count a request no more: it moves to another process, which counts it."""
@@ -193,6 +228,8 @@ class ControlPlane:
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self.databases.run)
+                if self.replicas is not None:
+                    await nursery.start(self.replicas.run)
                 if self.owners.is_leader:
                     with await self.databases.use(CONTROL) as control:
                         await self._lead(control)
@@ -224,11 +261,15 @@ class ControlPlane:
 
     async def _live(self, task_status: trio.TaskStatus[str | None]) -> None:
         OwnedDatabases(self.owners, self._access, self.databases)
+        if self.replicas is not None:
+            Followed(self.owners, self._access, self.replicas.own_versions)
         async with trio.open_nursery() as nursery:
             self._background_tasks.begin(nursery)
             try:
                 task_status.started(await self._prepare())
                 nursery.start_soon(self.open_transactions.run)
+                if self.replicas is not None:
+                    nursery.start_soon(self.replicas.keep_wanted)
                 nursery.start_soon(self._measure_for_ever)
                 await self._sweep_for_ever()
             finally:
@@ -237,13 +278,26 @@ class ControlPlane:
     async def _prepare(self) -> str | None:
         await self.records.load_histories()
         if self.owners.is_leader:
+            await self.remove_gone(self._gone)
             await self.organizations.undo_cut_short()
         await self.records.finish_cut_short()
         await self.records.delete_expired()
         if self.owners.is_leader:
-            return await self.organizations.ensure_default(self._tier, self._first_key)
+            tier, key = self._options.tier, self._options.first_key
+            return await self.organizations.ensure_default(tier, key)
         await self.organizations.count()
         return None
+
+    async def root_of(self, log: str) -> str:
+        """Return the root of the family that a log belongs to; of any other log, itself."""
+        found = await self._store.read_here(_FAMILY, log) if log.startswith("db_") else None
+        return found.rows[0][0] or log if found is not None and found.rows else log
+
+    async def _gone(self, logs: Collection[str]) -> list[str]:
+        """Return which of these logs are of databases that are not there any more."""
+        known = {row[0] for row in await self._store.rows("select id from databases")}
+        strange = [each for each in logs if each.startswith("db_") and each not in known]
+        return strange if known else []  # it is new, and cannot know them
 
     async def _share_of(self, database_id: str) -> Share | None:
         """Return the share of a database's organization; `control` has none."""
@@ -287,6 +341,10 @@ class ControlPlane:
 
     def __repr__(self) -> str:
         return f"the control plane, with {self.databases!r}"
+
+
+async def _keep_all(gone: Gone) -> None:
+    """Nobody else removes databases."""
 
 
 def _counted(grant: Grant, cost: int) -> tuple[Tier, int]:

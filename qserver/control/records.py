@@ -56,6 +56,8 @@ class DatabaseRecord(msgspec.Struct, frozen=True):
     """For how many seconds older versions are kept; None: as the service does."""
     family: str = ""
     """The id of the database at the root of its branches."""
+    replicas: int | None = None
+    """How many other processes may follow it; None: as the service does."""
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True):

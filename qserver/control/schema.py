@@ -84,6 +84,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         update databases d set family = m.family from members m where m.id = d.id""",
         "alter table databases alter column family set not null",
     ),
+    ("alter table databases add column replicas integer",),
 )
 
 

@@ -116,6 +116,10 @@ class Space:
                 " goes on by itself.",
             )
 
+    @property
+    def is_disk_full(self) -> bool:
+        return self._disk_full is not None
+
     def _has_room(self, disk: Disk) -> bool:
         """Return whether anybody may store more.
 

@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from qserver.durability.branch_log import BranchLog, read_base
+from qserver.durability.copy_mark import copy_of
 from qserver.durability.data_folder import SUFFIX
 from qserver.durability.port import Log
 from qserver.durability.sqlite import SqliteLog, open_log
@@ -40,7 +41,8 @@ class Opened(msgspec.Struct, frozen=True):
 async def open_with_parents(path: Path, threads: ThreadPool | None = None) -> AsyncIterator[Opened]:
     """Open a file, and for a branch its parents, which are in the same folder."""
     threads = threads or ThreadPool()
-    async with await open_log(path, threads) as own:
+    syncs_appends = copy_of(path.parent) is None
+    async with await open_log(path, threads, syncs_appends=syncs_appends) as own:
         base = read_base(own)
         if base is None:
             yield Opened(own, own)

@@ -27,7 +27,7 @@ the parent takes them back.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -35,15 +35,8 @@ import msgspec
 from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT
 from qserver.durability.checkpoint import format_of
 from qserver.durability.kept import KeptCheckpoint, encode_numbers, encode_outline
-from qserver.durability.leases import Leases
-from qserver.durability.port import (
-    NO_PARTS,
-    CheckpointParts,
-    Log,
-    Scratch,
-    StoredPage,
-    StoredRecord,
-)
+from qserver.durability.log_over import LogOver
+from qserver.durability.port import CheckpointParts, Log, StoredRecord
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DatabaseUnavailable, DataCorrupted
 
@@ -129,11 +122,11 @@ async def _save_base(own: Log, base: Base) -> None:
     await own.save_pages([(BASE_PAGE, sealed(_encode(base), BASE_PAGE))])
 
 
-class BranchLog:
+class BranchLog(LogOver):
     """Implements the log's port with two logs: its own, and its parent's, which it only reads."""
 
     def __init__(self, own: Log, base: Base, parent: Log) -> None:
-        self.own = own
+        super().__init__(own)
         self.base = base
         self.parent = parent
 
@@ -194,52 +187,6 @@ class BranchLog:
         await _save_base(self.own, settled)
         await self.own.sync_pages()
         self.base = settled
-
-    # --- the rest is its own ---
-
-    @property
-    def borrowed(self) -> Leases:
-        return self.own.borrowed
-
-    def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
-        return self.own.append(records)
-
-    async def save_records(self, records: Sequence[StoredRecord]) -> None:
-        await self.own.save_records(records)
-
-    async def fence(self, version: int) -> bool:
-        return await self.own.fence(version)
-
-    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
-        await self.own.save_pages(pages)
-
-    async def sync_pages(self) -> None:
-        await self.own.sync_pages()
-
-    async def save_checkpoint(
-        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
-    ) -> None:
-        await self.own.save_checkpoint(version, data, parts, after)
-
-    async def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
-        return await self.own.load_checkpoint(version)
-
-    async def load_outlines(self) -> list[StoredRecord]:
-        return await self.own.load_outlines()
-
-    async def load_parts(self, version: int) -> CheckpointParts | None:
-        return await self.own.load_parts(version)
-
-    async def change_checkpoints(
-        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
-    ) -> None:
-        await self.own.change_checkpoints(dropped, changed)
-
-    async def load_pages(self, after: int, most: int) -> list[StoredPage]:
-        return await self.own.load_pages(after, most)
-
-    def scratch(self) -> Scratch:
-        return self.own.scratch()
 
     def __repr__(self) -> str:
         return f"{self.own!r}, a branch of {self.base.parent} at version {self.base.version}"

@@ -16,12 +16,15 @@ import os
 from pathlib import Path
 from typing import Final
 
+from qserver.durability.copy_mark import COPY_FILE
 from qserver.durability.data_folder import COMPANIONS, SUFFIX
 from qserver.durability.files import FILE_MODE, is_private, keep_private, make_folder
 from qserver.durability.reserve import RESERVE_FILE
 from qserver.errors import DataInUse, LogFailed
 
 LOCK_FILE: Final = "qserver.lock"
+REPLICAS: Final = "replicas."
+"""Folders of this name and the number of a process have its copies of others' databases."""
 
 
 class FolderLock:
@@ -97,5 +100,6 @@ def lock_folder(folder: Path, started: str) -> FolderLock:
 def _is_ours(path: Path) -> bool:
     endings = tuple(SUFFIX + companion for companion in (*COMPANIONS, ".new"))
     is_evidence = path.name.startswith("stall") and path.suffix == ".txt"  # the watchdog's
-    is_named = path.name in (LOCK_FILE, RESERVE_FILE)
-    return is_named or is_evidence or path.name.endswith(endings)
+    is_named = path.name in (LOCK_FILE, RESERVE_FILE, COPY_FILE)
+    is_copy = path.name.startswith(REPLICAS)
+    return is_named or is_evidence or is_copy or path.name.endswith(endings)

@@ -103,6 +103,16 @@ class HighWaterMark:
         return f"the mark {self.path}, at {self._written}"
 
 
+class NoMark(HighWaterMark):
+    """That of a log which may lose its end: it has none, and leaves an earlier one as it is."""
+
+    def read(self) -> None:
+        return None
+
+    def begin(self, mark: Mark) -> None:
+        pass
+
+
 def check_mark(mark: Mark, last: int, found: bytes | None, path: Path, mark_path: Path) -> None:
     """Compare a mark with a log that ends with `last`; `found` is the marked record."""
     if mark.version > last:

@@ -15,7 +15,8 @@ from typing import Generic, TypeVar
 
 import trio
 
-from qserver.durability.branch_log import BranchLog, read_base
+from qserver.durability.branch_log import BranchLog, begin_branch, read_base
+from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.port import Log
 
 Own = TypeVar("Own", bound=Log)
@@ -35,14 +36,35 @@ class OpenLogs(Generic[Own]):
     @asynccontextmanager
     async def open(self, name: str) -> AsyncIterator[Log]:
         """Open the log of a database; only one caller at a time has it open so."""
-        entry = await self._acquire(name, may_make=True)
-        assert not entry.is_used, f"the log {name} is open already"
-        entry.is_used = True
+        async with self._held(name, may_make=True) as entry:
+            assert not entry.is_used, f"the log {name} is open already"
+            entry.is_used = True
+            try:
+                assert entry.log is not None
+                yield entry.log
+            finally:
+                entry.is_used = False
+
+    async def branch(
+        self, name: str, parent: str, parent_log: Log, kept: KeptCheckpoint, version: int
+    ) -> None:
+        """Make the log of a branch, of a parent that has pinned a checkpoint for it."""
+        async with self.hold(name, may_make=True) as (own, _):
+            await begin_branch(own, parent_log, parent, kept, version)
+
+    @asynccontextmanager
+    async def hold(self, name: str, *, may_make: bool = False) -> AsyncIterator[tuple[Own, Log]]:
+        """Hold a log that others may have open, too: its own part, and with its ancestors'."""
+        async with self._held(name, may_make) as entry:
+            assert entry.own is not None and entry.log is not None
+            yield entry.own, entry.log
+
+    @asynccontextmanager
+    async def _held(self, name: str, may_make: bool) -> AsyncIterator[_Entry[Own]]:
+        entry = await self._acquire(name, may_make)
         try:
-            assert entry.log is not None
-            yield entry.log
+            yield entry
         finally:
-            entry.is_used = False
             with trio.CancelScope(shield=True):
                 await self._release(entry)
 

@@ -24,8 +24,9 @@ records that is not in the log.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Sequence
-from typing import Final, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -63,6 +64,21 @@ class Ended:
             raise self.error
         return
         yield
+
+
+class UnderWay(ABC):
+    """An awaitable that was begun, and whose end can be noticed without a task."""
+
+    __slots__ = ()
+    error: Exception | None
+    """Why it failed, once it has ended."""
+
+    @abstractmethod
+    def then(self, callback: Callable[[], None]) -> None:
+        """Call the function at the end; it must not raise. Whoever awaits this takes its place."""
+
+    @abstractmethod
+    def __await__(self) -> Generator[Any, Any, Any]: ...
 
 
 APPENDED: Final = Ended()

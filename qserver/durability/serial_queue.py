@@ -14,18 +14,20 @@ for a moment, or when a call has asked for it, `idle` is called once, for work t
 for.
 
 A task that is cancelled stops waiting; its job is done all the same. So the next call comes after
-that job, and sees its effects.
+that job, and sees its effects. Who has no task has a function called instead (`UnderWay.then`),
+where the task would be woken.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from threading import Lock
 from typing import Any, TypeVar
 
 import trio
 
+from qserver.durability.port import UnderWay
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import LogFailed
 
@@ -43,7 +45,7 @@ class SerialQueue:
         self._idle = idle
         self._lock = Lock()
         """Guards the next two. It is held for moments only."""
-        self._jobs: deque[_Job | None] = deque()
+        self._jobs: deque[Job | None] = deque()
         """None stands for `idle`."""
         self._is_served = False
         """Whether the pool has this queue, because there are jobs."""
@@ -58,8 +60,12 @@ class SerialQueue:
 
     def run(self, call: Callable[[], Result]) -> Awaitable[Result]:
         """Queue the call; return an awaitable of its result, once earlier calls are done."""
+        return self.begin(call).wait()
+
+    def begin(self, call: Callable[[], Any]) -> Job:
+        """Do the same for a caller that may have no task."""
         assert not self._is_closed, "the log is closed"
-        return self._begin(call).wait()
+        return self._begin(call)
 
     def run_here(self, call: Callable[..., None], *arguments: Any) -> bool:
         """Do the call in this thread. False if others are to be done; then nothing was done."""
@@ -107,16 +113,16 @@ class SerialQueue:
             return
         self._is_closed = True
         with trio.CancelScope(shield=True):
-            await self._begin(end).done.wait()
+            await self._begin(end).wait_done()
         self._threads.close()
 
-    def _begin(self, call: Callable[[], Any]) -> _Job:
-        job = _Job(call)
+    def _begin(self, call: Callable[[], Any]) -> Job:
+        job = Job(call)
         self._unfinished += 1
         self._put(job)
         return job
 
-    def _put(self, job: _Job | None) -> None:
+    def _put(self, job: Job | None) -> None:
         with self._lock:
             self._jobs.append(job)
             if self._is_served:
@@ -156,7 +162,7 @@ class SerialQueue:
         if not self._is_closed:
             self._put(None)
 
-    def _do(self, job: _Job) -> None:
+    def _do(self, job: Job) -> None:
         try:
             with self._working:
                 job.result = job.call()
@@ -168,25 +174,46 @@ class SerialQueue:
         except trio.RunFinishedError:
             pass  # no task waits any more
 
-    def _finished(self, job: _Job) -> None:
+    def _finished(self, job: Job) -> None:
         self._unfinished -= 1
-        job.done.set()
+        job.finish()
 
     def __repr__(self) -> str:
         return f"the queue of {self._name}, {len(self._jobs)} jobs waiting"
 
 
-class _Job:
-    __slots__ = ("call", "done", "error", "result")
+class Job(UnderWay):
+    __slots__ = ("_callback", "_is_done", "call", "error", "result")
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.call = call
-        self.done = trio.Event()
         self.result: Any = None
         self.error: Exception | None = None
+        self._is_done = False
+        self._callback: Callable[[], None] | None = None
+
+    def then(self, callback: Callable[[], None]) -> None:
+        assert not self._is_done, "a job ends when its caller waits, and not before"
+        self._callback = callback
+
+    def finish(self) -> None:
+        self._is_done = True
+        if self._callback is not None:
+            self._callback()
+
+    async def wait_done(self) -> None:
+        if self._is_done:
+            await trio.lowlevel.checkpoint()
+        else:
+            done = trio.Event()
+            self.then(done.set)
+            await done.wait()
 
     async def wait(self) -> Any:
-        await self.done.wait()
+        await self.wait_done()
         if self.error is not None:
             raise self.error
         return self.result
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.wait().__await__()

@@ -12,12 +12,15 @@ disk that has not stalled is tried now and then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Final
+
+import trio
 
 from qserver.durability.leases import Leases
 from qserver.durability.port import (
@@ -49,15 +52,18 @@ NEWEST_SHARE: Final = 0.2
 """The weight of the newest sync in the moving average."""
 
 
-async def open_log(path: Path, threads: ThreadPool | None = None) -> SqliteLog:
+async def open_log(
+    path: Path, threads: ThreadPool | None = None, *, syncs_appends: bool = True
+) -> SqliteLog:
     """Open the log in a file, and make it if necessary. Close it with `aclose`, or use `with`.
 
-    Logs that are open at the same time should share their threads.
+    Logs that are open at the same time should share their threads. Without `syncs_appends` a power
+    failure may make the file older, up to the last `sync_pages`.
 
     Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse (a
     second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
     """
-    file = SqliteFile(path)
+    file = SqliteFile(path, syncs_appends=syncs_appends)
     queue = SerialQueue(threads or ThreadPool(), path.name, file.rest)
     file.freely = queue.freely
     log = SqliteLog(file, queue)
@@ -103,7 +109,7 @@ class SqliteLog:
                     return APPENDED
             except Exception as error:
                 return Ended(error)
-        return self._queue.run(partial(self._append, records, False))
+        return self._queue.begin(partial(self._append, records, False))
 
     def _append(self, records: Sequence[StoredRecord], here: bool) -> None:
         """Append, and note how long it took; `here`: without a thread."""
@@ -139,7 +145,8 @@ class SqliteLog:
         await self._queue.run(lambda: self._file.save_pages(pages))
 
     async def sync_pages(self) -> None:
-        """Each of our transactions is durable when it ends."""
+        if not self._file.syncs_appends:  # otherwise each of our transactions is durable
+            await self._queue.run(self._file.sync)
 
     async def save_checkpoint(
         self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
@@ -195,6 +202,18 @@ class SqliteLog:
         while await self._queue.run(self._file.shrink):
             pass
 
+    @asynccontextmanager
+    async def copied(self) -> AsyncIterator[StillCopy]:
+        """Have a copy of the file as it is now, for the length of a block; appends go on."""
+        try:
+            yield StillCopy(self, await self._queue.run(self._file.hold_still))
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._queue.run(self._file.release_still)
+
+    async def read_still(self, at: int, size: int) -> bytes:
+        return await self._queue.run(lambda: self._file.read_still(at, size))
+
     async def troubles(self) -> list[str]:
         return await self._queue.run(self._file.troubles)
 
@@ -210,3 +229,14 @@ class SqliteLog:
 
     def __repr__(self) -> str:
         return f"a log in {self._file!r}"
+
+
+class StillCopy:
+    """The bytes of a file as it was, read piece by piece; waiting appends come in between."""
+
+    def __init__(self, log: SqliteLog, size: int) -> None:
+        self.size = size
+        self._log = log
+
+    async def read(self, at: int, size: int) -> bytes:
+        return await self._log.read_still(at, min(size, self.size - at))

@@ -20,6 +20,10 @@ none of that is ours to write. What is ours, because SQLite would be too lenient
 - A log that lost whole transactions at its end is refused, see `high_water_mark`.
 - Only the owner may read the files.
 
+A file that is the copy of a replicated log need not have its records when the power fails, see
+`replication`. Its appends are not synced (`syncs_appends`), everything else is. So the log before
+it may be torn anywhere behind the last sync, and there is no high-water mark.
+
 After any failure the connection is given up. The next call opens the file again, so the database
 recovers by reading when the cause is gone.
 """
@@ -44,6 +48,7 @@ from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
     HighWaterMark,
     Mark,
+    NoMark,
     check_mark,
     checksum_of,
 )
@@ -56,8 +61,9 @@ from qserver.durability.port import (
 )
 from qserver.durability.sqlite_connection import connect
 from qserver.durability.sqlite_errors import explained
+from qserver.durability.still_file import StillFile
 from qserver.durability.suspected_damage import SuspectedDamage, is_read_error, read_error
-from qserver.durability.upkeep import move_log, shrink, shrink_memory
+from qserver.durability.upkeep import shrink, shrink_memory
 from qserver.durability.wal_sync import WalSync
 from qserver.errors import DataCorrupted, LogFailed, LogTaken, QserverError
 
@@ -80,20 +86,22 @@ Result = TypeVar("Result")
 
 
 class SqliteFile:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, syncs_appends: bool = True) -> None:
         self.path = path
+        self.syncs_appends = syncs_appends
         self._open: sqlite3.Connection | None = None
         self._last = 0
         self._last_checksum = 0
         self._unmarked = 0
         self._unmoved = 0
         """About how many pages the write-ahead log has."""
-        self._mark = HighWaterMark(path)
+        self._mark = HighWaterMark(path) if syncs_appends else NoMark(path)
         self._tried: Sequence[StoredRecord] = ()
         """The records of an append that has not succeeded."""
         self._was_open = False
         self._foreign = ForeignWrites(path)
         self._wal = WalSync(path)
+        self._still = StillFile(path)
         self._suspected = SuspectedDamage(path)
         self.freely: Callable[[Callable[[], None]], None] = lambda call: call()
         """Does a sync; reads may come in meanwhile, if they may at all."""
@@ -125,7 +133,8 @@ class SqliteFile:
             make_if_absent(self.path)
             check_head(self.path)
             check_writable(self.path)
-            check_write_ahead_log(self.path)
+            if self.syncs_appends:
+                check_write_ahead_log(self.path)
             keep_all_private(self.path)
             self._open = connection = connect(self.path)
             last = _last_version(connection)
@@ -156,6 +165,7 @@ class SqliteFile:
     def _give_up(self, taken: LogTaken) -> None:
         """Leave the file alone for good: it belongs to another process."""
         self._taken = taken
+        self._still.let_go()
         self._mark.close()
         self._wal.close()
         connection, self._open = self._open, None
@@ -191,7 +201,7 @@ class SqliteFile:
         """
         self.move_mark()
         if self.is_open:
-            work = move_log if self.has_to_rest else shrink_memory
+            work = self._still.move_log if self.has_to_rest else shrink_memory
             if self.has_to_rest:
                 self._unmoved = 0
             with suppress(QserverError):  # another process has the file: the next call says so
@@ -230,6 +240,7 @@ class SqliteFile:
                 connection.close()
             except sqlite3.Error:
                 pass  # it is given up anyway; opening the file again says what is wrong
+            self._still.close()
 
     def _run(self, work: Callable[[sqlite3.Connection], Result], *, syncs: bool = False) -> Result:
         """Do the work; if it `syncs`, all that was changed is durable when this returns."""
@@ -283,7 +294,9 @@ class SqliteFile:
 
         return self._run(change, syncs=True)
 
-    def _insert(self, statement: str, rows: Sequence[tuple[int, bytes]]) -> None:
+    def _insert(
+        self, statement: str, rows: Sequence[tuple[int, bytes]], *, syncs: bool = True
+    ) -> None:
         """Insert all rows as one transaction, which one statement is by itself.
 
         This thread releases Python's lock in each statement. With one for each row, it would have
@@ -296,11 +309,11 @@ class SqliteFile:
         if len(rows) > ROWS_OF_STATEMENT:
             self._change(lambda connection: connection.executemany(statement, rows))
         elif len(rows) == 1:  # a lone commit
-            self._run(lambda connection: connection.execute(statement, rows[0]), syncs=True)
+            self._run(lambda connection: connection.execute(statement, rows[0]), syncs=syncs)
         else:
             many = statement + ", (?, ?)" * (len(rows) - 1)
             values = tuple(chain.from_iterable(rows))
-            self._run(lambda connection: connection.execute(many, values), syncs=True)
+            self._run(lambda connection: connection.execute(many, values), syncs=syncs)
 
     # --- records ---
 
@@ -316,7 +329,7 @@ class SqliteFile:
                 hint="Something else has changed the file. The database reads it again.",
             )
         self._tried = records
-        self._insert(_APPEND, records)
+        self._insert(_APPEND, records, syncs=self.syncs_appends)
         self._tried = ()
         self._last, data = records[-1]
         self._last_checksum = checksum_of(data)
@@ -341,6 +354,10 @@ class SqliteFile:
         return ends_with(self._last, version, f"the log in {self.path}")
 
     # --- checkpoints ---
+
+    def sync(self) -> None:
+        """Return when all that was written is durable."""
+        self._run(lambda connection: None, syncs=True)
 
     def save_pages(self, pages: Sequence[StoredPage]) -> None:
         self._insert(_SAVE_PAGE, pages)
@@ -431,10 +448,29 @@ class SqliteFile:
         def cut(connection: sqlite3.Connection) -> bool:
             if shrink(connection, 0, 0):
                 return True
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            if self._still.is_held:
+                self._still.move_log(connection)
+            else:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return False
 
         return self._run(cut)
+
+    # --- copies ---
+
+    def hold_still(self) -> int:
+        """Keep the main file as it is now, with all that was written; return its bytes."""
+        return self._run(self._still.hold)
+
+    def read_still(self, at: int, size: int) -> bytes:
+        try:
+            return self._still.read(at, size)
+        except OSError as error:
+            raise explained(error, self.path) from error
+
+    def release_still(self) -> None:
+        if self._still.is_held:
+            self._run(self._still.release)
 
     # --- inspection ---
 
@@ -476,7 +512,7 @@ _SIZES: Final = (
 _SIZES_OF_PAGES: Final = (
     "SELECT number, length(data) FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 )
-_LAST_PAGE: Final = "SELECT coalesce(max(number), 0) FROM pages"
+_LAST_PAGE: Final = "SELECT max(coalesce(max(number), 0), 0) FROM pages"
 _LOAD_PAGE: Final = "SELECT number, data FROM pages WHERE number = ?"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
-import trio
-
 from qserver.engine.turns import OWNER, Line, Turns, current_line, in_turns
 
 T = TypeVar("T")
@@ -19,6 +17,8 @@ T = TypeVar("T")
 
 class Arrivals:
     """Owners of requests, for a server that knows none; used in one run of the loop."""
+
+    set_owner, owner = staticmethod(OWNER.set), staticmethod(OWNER.get)
 
     def __init__(self) -> None:
         self._line: Line | None = None
@@ -33,16 +33,27 @@ class Arrivals:
     def strangers(self) -> Turns:
         return current_line().strangers
 
-    def begin(self, owner: Turns | None = None) -> None:
-        OWNER.set(None)
-        self._turn = owner
-        self._began = trio.current_time()
-
-    def end(self) -> Turns:
-        """Charge what was done since `begin` to the owner that was found meanwhile."""
+    def alone(self) -> Turns | None:
         line = self._line
         if line is None:
             line = self._line = current_line()
+        return line.last
+
+    def meets(self, owner: Turns | None) -> bool:
+        assert self._line is not None, "somebody was alone"
+        if owner is not None:
+            self._line.meet(owner)
+        return self._line.is_contended
+
+    def begin(self, owner: Turns) -> None:
+        assert self._line is not None, "it is contended"
+        OWNER.set(None)
+        self._turn = owner
+        self._began = self._line.now()
+
+    def end(self) -> Turns:
+        line = self._line
+        assert line is not None, "it has begun"
         owner = OWNER.get() or line.strangers
         line.step_ended(owner, self._began, is_long=False, turn=self._turn)
         return owner

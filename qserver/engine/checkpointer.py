@@ -24,15 +24,13 @@ import msgspec
 import trio
 
 from qserver.durability.branch_log import BranchLog
-from qserver.durability.checkpoint import encode_checkpoint
 from qserver.durability.kept import (
     KeptCheckpoint,
     RetentionRules,
     decode_numbers,
-    encode_numbers,
-    encode_outline,
 )
-from qserver.durability.port import CheckpointParts, Log, StoredPage
+from qserver.durability.pinning import write_names
+from qserver.durability.port import Log, StoredPage
 from qserver.durability.recovery import MEMORY_OF_LOG, SHARE_OF_REPLAY, Recovered
 from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.mailbox import Reply
@@ -47,7 +45,7 @@ from qserver.limits import (
     CHECKPOINT_STEP_BYTES,
     CHECKPOINT_TIME_SHARE,
 )
-from qserver.storage.snapshot import Snapshot, empty_snapshot
+from qserver.storage.snapshot import Snapshot
 
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 
@@ -318,15 +316,7 @@ class Checkpointer:
                     kept.names, kept.lent = names, lent
 
     async def _name(self, kept: KeptCheckpoint) -> None:
-        outline = encode_outline(kept)
-        if kept.version or await self.log.load_checkpoint(0) is not None:
-            parts = CheckpointParts(outline)
-            await self.log.change_checkpoints([], [(kept.version, parts)])
-        else:
-            data = encode_checkpoint(empty_snapshot(self.versions.durable.shards), {}, 0)
-            nothing = encode_numbers(0, [])
-            parts = CheckpointParts(outline, nothing, nothing)
-            await self.log.save_checkpoint(0, data, parts, self.saved.version)
+        await write_names(self.log, kept, self.saved.version, self.versions.durable.shards)
 
     @property
     def held_by(self) -> list[str]:

@@ -34,26 +34,27 @@ from qserver.durability.handing_over import Handover, take_over
 from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
-from qserver.durability.port import Log
+from qserver.durability.port import Log, StoredRecord
 from qserver.durability.recovery import CheckpointOvertaken, Recovered, recover, recover_from
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.catch_up import LogCatchUp
 from qserver.engine.checkpointer import Checkpointer, CheckpointPolicy
+from qserver.engine.deletable import Deletable
 from qserver.engine.feed import Feed
+from qserver.engine.freshness import FreshSnapshots
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.history import AsOf, History, HistoryStatistics
 from qserver.engine.messages import Work
 from qserver.engine.observers import Observer
 from qserver.engine.sequences import Sequences
-from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.snapshot_source import NO_VERSION, SnapshotSource
 from qserver.engine.version_restore import restore_version
 from qserver.engine.versions import EngineRestarted
 from qserver.engine.watches import Watches, WatchesStatistics
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
-    DatabaseDropped,
     DatabaseUnavailable,
     DataCorrupted,
     DataInUse,
@@ -100,7 +101,7 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     """What history takes; None while the database is not open."""
 
 
-class Database:
+class Database(FreshSnapshots, Deletable):
     """Start `run` in a nursery; `transact` and `wait_durable_snapshot` wait for it to open.
 
     `after_recovery` is called when recovery has ended and no work runs yet: the moment to exempt
@@ -124,8 +125,6 @@ class Database:
             raise ValueError(f"a database has 1 to {SHARDS_MAX} shards, not {shards}")
         self.name = name
         self.state = DatabaseState.RECOVERING
-        self.is_deleted = False
-        """Whether it is being closed because its owner has deleted it."""
         self.trouble: Exception | None = None
         """Why the database is not open, or why it last restarted."""
         self._log = log
@@ -268,6 +267,7 @@ class Database:
             self.trouble = taken
             self._world.report(f"database {self.name} ends: its log was taken over", taken)
             self._enter(DatabaseState.TAKEN)
+            self.snapshots.announce(NO_VERSION)
 
     def _enter(self, state: DatabaseState, generation: Generation | None = None) -> None:
         self.state = state
@@ -301,12 +301,6 @@ class Database:
                 with suppress(EngineRestarted):
                     await self._generation.versions.wait_durable(version)
         return snapshot
-
-    def check_not_deleted(self, name: str) -> None:
-        if self.is_deleted:
-            raise DatabaseDropped(
-                f"database {name} was deleted", hint="It is gone: use another, or make it anew."
-            )
 
     async def _wait_for_change(self) -> None:
         self.check_not_deleted(self.name)
@@ -413,6 +407,10 @@ class Database:
         if self._generation is not None:
             self._generation.checkpointer.history = seconds
             self._generation.checkpointer.save_soon()
+
+    def recent_records(self, after: int) -> list[StoredRecord]:
+        """Return the records after a version, durable or not; none if memory lacks the first."""
+        return [] if self._generation is None else self._generation.recent_after(after)
 
     async def oldest_version(self) -> int:
         """Return the first version that the log can rebuild."""

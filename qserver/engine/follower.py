@@ -25,12 +25,14 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pauses import in_steps
-from qserver.durability.port import StoredRecord
+from qserver.durability.port import Log, StoredRecord
 from qserver.durability.recovery import RECORD_BYTES_LONG, recover
 from qserver.engine.catch_up import append_of
 from qserver.engine.checkpointer import Checkpointer, CheckpointPolicy
 from qserver.engine.following import Message
+from qserver.engine.freshness import FreshSnapshots
 from qserver.engine.history import AsOf
+from qserver.engine.observers import Observer
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted, Versions
 from qserver.engine.watches import Watches, WatchesStatistics
@@ -57,7 +59,7 @@ class FollowerStatistics(msgspec.Struct, frozen=True):
     watches: WatchesStatistics
 
 
-class FollowedDatabase:
+class FollowedDatabase(FreshSnapshots):
     """Start `run` in a nursery, and give the messages of one stream after the other to `follow`."""
 
     writer = None
@@ -76,6 +78,7 @@ class FollowedDatabase:
         self.page_cache = PageCache() if cache is None else cache
         self.snapshots = SnapshotSource()
         self.watches = Watches(self.snapshots)
+        self._observers: tuple[Observer, ...] = (self.watches,)
         self._world = world
         self._shards = shards
         self._policy = policy or CheckpointPolicy()
@@ -113,7 +116,8 @@ class FollowedDatabase:
             self._let_go(self._checkpointer)
             self._checkpointer.saved.store.close()
         self._tell()
-        self.watches.changed()
+        for observer in self._observers:
+            observer.changed()
 
     @property
     def version(self) -> int | None:
@@ -127,37 +131,51 @@ class FollowedDatabase:
 
         Raises DoesNotFollow, and what the stream raises.
         """
-        log, pages = MemoryLog(), 0
+        log, pages = None, 0
         async with aclosing(messages):
             async for message in messages:
                 async with self._applying:
                     if message[0] == "pages":
                         if message[1][0][0] != pages + 1:
                             raise DoesNotFollow(f"page {message[1][0][0]} comes after {pages}")
+                        log = log or self._new_log()
                         await log.save_pages(message[1])
                         pages = message[1][-1][0]
                     elif message[0] == "base":
+                        log = log or self._new_log()
                         await log.save_checkpoint(message[1], message[2])
                         await self._begin(log, message[1], pages)
-                        log, pages = MemoryLog(), 0
+                        log, pages = None, 0
                     else:
+                        await self._keep(message[1])
                         for record in message[1]:
                             await self._apply(record)
                             await trio.lowlevel.checkpoint()
 
-    async def _begin(self, log: MemoryLog, version: int, pages: int) -> None:
+    def _new_log(self) -> Log:
+        """Return a log for the pages of the next base."""
+        return MemoryLog()
+
+    def _pages_of(self, log: Log) -> LoggedPages:
+        return LoggedPages(log, self.page_cache, self._world.report)
+
+    async def _keep(self, records: list[StoredRecord]) -> None:
+        """Called with records before they are applied: this follower keeps none."""
+
+    async def _begin(self, log: Log, version: int, pages: int) -> None:
         """Begin anew with a base; `pages`: the last one that came."""
         if self.version is not None and version < self.version:
             raise DoesNotFollow(f"version {version} is older than {self.version}")
         report = self._world.report
-        recovered = await recover(log, self._shards, LoggedPages(log, self.page_cache, report))
+        recovered = await recover(log, self._shards, self._pages_of(log))
         if recovered.saved.count != pages:
             self.page_cache.close(recovered.saved.store)
             raise DoesNotFollow(f"a base has {recovered.saved.count} pages, and {pages} came")
         versions = Versions(recovered.snapshot, self._world.now)
         self._check_open()
         if self._checkpointer is not None:
-            self.watches.restarting(self._checkpointer.versions.durable)
+            for observer in self._observers:
+                observer.restarting(self._checkpointer.versions.durable)
             self._let_go(self._checkpointer)
         self._checkpointer = Checkpointer(log, versions, recovered, self._policy, report)
         self._bases += 1
@@ -182,7 +200,8 @@ class FollowedDatabase:
         versions.mark_durable(snapshot.version)
         self._records += 1
         checkpointer.note_logged(len(stored[1]))
-        self.watches.committed(was, append)
+        for observer in self._observers:
+            observer.committed(was, append)
         self._tell()
 
     def _let_go(self, checkpointer: Checkpointer) -> None:

@@ -6,8 +6,8 @@
     └─► ("records", [(version, bytes) …]) for each durable group, for ever
 
 Messages are tuples, lists, strings, integers and bytes, so any link can carry them. The stream
-waits as a reader waits for a durable version and reads the log, so a commit does nothing for it.
-Only records up to the version that was durable are sent: the log may be ahead of that.
+waits as a reader waits for a durable version, and reads the last records in memory, or the log.
+Only records up to the version that was durable are sent: either may be ahead of that.
 
 A generation that ends and recovers does not end the stream. If the log cannot be read, the database
 closes or its log is taken over, the stream raises; its receiver asks again with the version that it
@@ -61,7 +61,9 @@ async def records_after(database: Database, version: int | None) -> AsyncGenerat
 async def _durable_after(database: Database, version: int) -> list[StoredRecord]:
     """Return the next records as soon as they are durable; none if the log no longer has them."""
     durable = (await database.wait_durable_snapshot(version=version + 1)).version
-    records = await database.history.read(version, RECORDS_AT_ONCE)
+    records = database.recent_records(version)
+    if not records:
+        records = await database.history.read(version, RECORDS_AT_ONCE)
     if not records or records[0][0] != version + 1:
         return []
     return [record for record in records if record[0] <= durable]

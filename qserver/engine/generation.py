@@ -18,7 +18,7 @@ from contextlib import suppress
 import msgspec
 import trio
 
-from qserver.durability.port import Log
+from qserver.durability.port import Log, StoredRecord
 from qserver.durability.recovery import Recovered
 from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, CheckpointPolicy
 from qserver.engine.conflict_origin import EXPLAINING_SECONDS_MAX, find_origin
@@ -135,6 +135,9 @@ class Generation:
         taken = self._log_writer.taken
         for answer in list(self._sent.values()):
             answer.fail(_unknown() if taken is None else taken.again())
+
+    def recent_after(self, version: int) -> list[StoredRecord]:
+        return self._log_writer.recent_after(version)
 
     def known(self) -> Recovered:
         """Return what the log is known to hold: everything up to the last durable version."""

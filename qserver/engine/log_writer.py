@@ -5,8 +5,9 @@ groups, and a lone commit waits for one sync. The next group is on its way befor
 last one leave, so that the disk need not wait for them.
 
 The rounds of a batch (see `batch`) are a group that is written at the end of the batch, if the
-writer is idle: the same steps without waking its task. Only if the append does not end there and
-then, or fails, does the task get it.
+writer is idle: the same steps without waking its task. If the append does not end there and then,
+its end releases the group, where the task would be woken. The task gets it if it fails, if rounds
+are submitted meanwhile, and while several owners take turns.
 
 If the log fails, this actor dies, and with it the generation: recovery reads the disk again instead
 of guessing what is on it. If another process has taken over the log, the rounds before
@@ -15,13 +16,14 @@ of guessing what is on it. If another process has taken over the log, the rounds
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
 
 from qserver.durability.pauses import in_steps
-from qserver.durability.port import Ended, Log
+from qserver.durability.port import Ended, Log, StoredRecord, UnderWay
 from qserver.durability.records import (
     FORMAT,
     LogRecord,
@@ -34,11 +36,15 @@ from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.observers import Observer
 from qserver.engine.readiness import BUSY, ENTERED, GATHERING, IDLE
+from qserver.engine.turns import current_line
 from qserver.engine.versions import Versions
 from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.writes import CHANGES_AT_ONCE, count_changes
+
+RECENT_RECORDS, RECENT_BYTES_MAX = 64, 16 * 1024
+"""Records, and the bytes of one at most, that stay in memory while others follow the database."""
 
 
 class LogWriterStatistics(msgspec.Struct, frozen=True):
@@ -78,9 +84,11 @@ class LogWriter:
         self._gathered: list[Append] = []
         """Rounds of the batch, which are the next group."""
         self._begun: Begun | None = None
-        """A group that the task has not taken yet."""
+        """A group whose append has begun, and that the task has not taken."""
         self._encoded: dict[int, bytes] = {}
         """The records of long rounds of the next group, by version."""
+        self._recent: deque[StoredRecord] = deque(maxlen=RECENT_RECORDS)
+        """The last records, for those that follow the database: they need not read the log."""
         self.taken: LogTaken | None = None
         """Set when the log has refused a group for good, and with it every later group."""
         self._groups = self._records = self._bytes = self._most = 0
@@ -105,8 +113,8 @@ class LogWriter:
                 self._batch.at_end(self._write_gathered)
             self._gathered.append(append)
         else:
-            self._write_gathered()
             mailbox.put_nowait(append)
+            self._write_gathered()
 
     async def wait_to_submit(self, append: Append) -> None:
         await self.mailbox.put(append)
@@ -127,7 +135,33 @@ class LogWriter:
         self._readiness = IDLE
         if appending is not None:
             self._begun = Begun(group, appending)
-            self.mailbox.put_nowait(self._begun)
+            if isinstance(appending, UnderWay):
+                self._readiness = BUSY
+                appending.then(self._appended)
+            else:
+                self._hand_over(self._begun)
+
+    def _appended(self) -> None:
+        """Release a group that was awaited by no task, or give it to the task if that has to."""
+        begun = self._begun
+        if begun is None:  # the task has ended
+            return
+        appending, line = begun.appending, current_line()
+        assert isinstance(appending, UnderWay)
+        if appending.error is None and not line.is_contended:  # else in the turn of its owner
+            self._readiness, self._begun = ENTERED, None
+            try:
+                self.release(begun.group)
+            except Exception as error:
+                begun.appending, self._begun = Ended(error), begun
+        self._readiness = IDLE
+        if self._begun is not None:
+            self._hand_over(begun)
+
+    def _hand_over(self, begun: Begun) -> None:
+        """Wake the task, which takes the group first; a round that waits for it wakes it, too."""
+        if self.mailbox.is_empty:
+            self.mailbox.put_nowait(begun)
 
     # --- the task ---
 
@@ -144,7 +178,8 @@ class LogWriter:
                     if there:
                         self.release(there)
                     raise
-                following = begun.following or self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
+                following = begun.following
+                following += self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX - len(following))
                 if following and not any(map(_is_long, following)):
                     begun = Begun(following, self._begin(following))
                     self.release(group)
@@ -155,8 +190,9 @@ class LogWriter:
                 del following
         finally:
             self._readiness = BUSY
-            if self._begun is not None and isinstance(self._begun.appending, Coroutine):
-                self._begun.appending.close()  # the append goes on, and nobody waits for it
+            begun_here, self._begun = self._begun, None
+            if begun_here is not None and isinstance(begun_here.appending, Coroutine):
+                begun_here.appending.close()  # the append goes on, and nobody waits for it
 
     async def _next(self, group: list[Append]) -> Begun:
         """Begin the next group; wait for one if none is given."""
@@ -165,10 +201,10 @@ class LogWriter:
             messages = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
             self._readiness = BUSY
             group = [each for each in messages if isinstance(each, Append)]
-            for each in messages:
-                if isinstance(each, Begun):  # before the others were submitted
-                    self._begun, each.following = None, group
-                    return each
+            begun, self._begun = self._begun, None
+            if begun is not None:  # before the others were submitted
+                begun.following = group
+                return begun
         await self._encode_ahead(group)
         return Begun(group, self._begin(group))
 
@@ -180,7 +216,23 @@ class LogWriter:
             self._encoded[append.snapshot.version] = await in_steps(steps)
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
-        return self.log.append([(round.snapshot.version, self.encode(round)) for round in group])
+        records = [(round.snapshot.version, self.encode(round)) for round in group]
+        if self.versions.announce is not None:
+            self._keep_recent(records)
+        return self.log.append(records)
+
+    def _keep_recent(self, records: list[StoredRecord]) -> None:
+        if any(len(data) > RECENT_BYTES_MAX for _, data in records):
+            self._recent.clear()
+        else:
+            self._recent.extend(records)
+
+    def recent_after(self, version: int) -> list[StoredRecord]:
+        """Return the records after a version, durable or not; none if they are not in memory."""
+        recent = self._recent
+        if not recent or not recent[0][0] <= version + 1 <= recent[-1][0]:
+            return []
+        return [record for record in recent if record[0] > version]
 
     def encode(self, append: Append) -> bytes:
         data = self._encoded.pop(append.snapshot.version, None) if self._encoded else None

@@ -37,7 +37,7 @@ resumed:
 
 That costs a task that stands aside a pass or more. So it is done only while several owners have had
 steps lately (`is_contended`), and an owner alone has all its steps at once. Then its long work has
-longer steps as well.
+longer steps as well. The service's own work is nobody's: beside it an owner is alone.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class Turns:
 
     __slots__ = (
         "__weakref__",
-        "_tag",
         "pass_number",
         "pass_seconds",
         "seconds",
         "short_seconds",
         "steps",
+        "tag",
         "waiting",
     )
 
@@ -103,24 +103,24 @@ class Turns:
         self.waiting: deque[tuple[trio.lowlevel.Task, bool]] = deque()
         """The tasks, and whether the step is one of long work."""
         self.seconds = 0.0
-        """What its steps took."""
+        """What its steps took while others were there, and its long work."""
         self.steps = 0
         self.short_seconds = STEP_SECONDS_LEAST
         """What a step takes that is not one of long work, about."""
         self.pass_number = 0
         self.pass_seconds = 0.0
         """What its steps took in the pass of that number."""
-        self._tag = 0.0
+        self.tag = 0.0
 
     def begin(self, now: float) -> None:
         """Enter the round, with the credit that was saved and no more than one may save."""
-        self._tag = max(self._tag, now - CREDIT_SECONDS)
+        self.tag = max(self.tag, now - CREDIT_SECONDS)
 
     def charge(self, seconds: float, pass_number: int) -> None:
         """Count a step, in a pass of the loop."""
         self.steps += 1
         self.seconds += seconds
-        self._tag += max(seconds, STEP_SECONDS_LEAST)
+        self.tag += max(seconds, STEP_SECONDS_LEAST)
         if self.pass_number != pass_number:
             self.pass_number, self.pass_seconds = pass_number, 0.0
         self.pass_seconds += seconds
@@ -128,10 +128,6 @@ class Turns:
     def learn(self, seconds: float) -> None:
         """Learn from a step how long those of this owner are that are not of long work."""
         self.short_seconds += (seconds - self.short_seconds) / 8
-
-    @property
-    def tag(self) -> float:
-        return self._tag
 
     def __repr__(self) -> str:
         return f"{len(self.waiting)} wait for a step, {self.steps} steps in {self.seconds:.3f} s"
@@ -159,6 +155,8 @@ class Line:
     """
 
     def __init__(self) -> None:
+        self.now = trio.lowlevel.current_clock().current_time
+        """Trio's time, in fewer calls than `trio.current_time`."""
         self.is_contended = False
         """Whether several owners had steps lately."""
         self.began = self.ended = float("-inf")
@@ -168,6 +166,7 @@ class Line:
         self.strangers = Turns()
         """Who has not said yet who it is."""
         self._own = Turns()
+        """Of the service's own work, which makes nobody else take turns."""
         self._running: Turns | None = None
         """Whose step was the last one, until it is known how long that took."""
         self._queued: dict[Turns, None] = {}
@@ -175,13 +174,13 @@ class Line:
         self._called = 0
         """How many tasks were called whose steps have not ended."""
         self._called_owner: Turns | None = None
-        self._last: Turns | None = None
+        self.last: Turns | None = None
         """Whose the last step was, and whose the last one was that was another's."""
         self._last_pass = self._others_pass = 0
         """In which passes these were."""
         self._contended_until = 0.0
         self._long_steps = 0
-        self._passes: _Passes | None = None
+        self._passes = _Passes(self)
         self._pass_number = 0
         self._pass_seconds = 0.0
         """What the steps of all owners took in this pass."""
@@ -191,7 +190,7 @@ class Line:
     async def wait(self) -> None:
         """Wait for the next step of long work."""
         owner, gate = OWNER.get() or self._own, Gate.of_this_task()
-        now = trio.current_time()
+        now = self.now()
         if gate is not None and 0.0 < now - gate.began < self._step_seconds():
             return
         self.ended = now
@@ -252,15 +251,16 @@ class Line:
 
     def _note_begin(self, owner: Turns) -> float:
         self.tag = max(self.tag, owner.tag)
-        self.began = trio.current_time()
+        self.began = self.now()
         return self.began
 
     def _charge(self) -> None:
         """Charge the last step to its owner, now that it has ended."""
         if self._running is not None:
             owner, self._running = self._running, None
-            now = trio.current_time()
-            self._note_owner(owner, now)
+            now = self.now()
+            if owner is not self._own:
+                self._note_owner(owner, now)
             owner.charge(now - self.began, self._pass_number)
 
     async def _let_others_finish(self, owner: Turns) -> None:
@@ -271,13 +271,13 @@ class Line:
                     return
                 await self._pass_by()
             return
-        now, end = trio.current_time(), self.ended + PATIENCE_SECONDS
+        now, end = self.now(), self.ended + PATIENCE_SECONDS
         if now > end and self.ended - self.began <= STEP_SECONDS_LONG:
             return
         for _ in range(PASSES_MAX):
             before = now
             await self._pass_by()
-            now = trio.current_time()
+            now = self.now()
             if now - before < PASS_SECONDS_QUIET or now > end:
                 return
 
@@ -346,7 +346,7 @@ class Line:
 
         Who has used less than others need not mind.
         """
-        last = self._last_pass if owner is not self._last else self._others_pass
+        last = self._last_pass if owner is not self.last else self._others_pass
         return owner.tag >= self.tag and last >= self._pass_number - 1
 
     def step_ended(
@@ -356,8 +356,13 @@ class Line:
 
         `turn`: in whose turn it began. Who was a stranger then may have an owner by now, and both
         are charged: else hundreds of strangers would have all their steps in one pass.
+
+        While an owner is alone, only long work is charged: nobody has to wait for the rest, and the
+        owner is in the present when others come.
         """
-        now = trio.current_time()
+        if owner is self.last and not (is_long or self.is_contended):
+            return
+        now = self.now()
         seconds = now - began
         self._note_owner(owner, now)
         self.tag = max(self.tag, owner.tag)
@@ -383,21 +388,33 @@ class Line:
     def next_pass(self) -> None:
         self._pass_number += 1
         self._pass_seconds = 0.0
-        if self.is_contended and trio.current_time() > self._contended_until:
+        if self.now() > self._contended_until:
             self.is_contended = False
+            trio.lowlevel.remove_instrument(self._passes)
+
+    def meet(self, owner: Turns) -> None:
+        """Learn that an owner is there, before its step has ended."""
+        self._note_owner(owner, self.now())
 
     def _note_owner(self, owner: Turns, now: float) -> None:
         if owner is self.strangers:
             return
-        if owner is not self._last:
+        if owner is not self.last:
             self._others_pass = self._last_pass
-            if self._last is not None:
-                self.is_contended, self._contended_until = True, now + LATELY_SECONDS
-                if self._passes is None:
-                    self._passes = _Passes(self)
-                    trio.lowlevel.add_instrument(self._passes)
-            self._last = owner
+            if self.last is not None:
+                self._contended_until = now + LATELY_SECONDS
+                if not self.is_contended:
+                    self._begin_contention(self.last)
+            self.last = owner
         self._last_pass = self._pass_number
+
+    def _begin_contention(self, alone: Turns) -> None:
+        """Find the present of the round, which is that of who was alone, and count passes."""
+        self.is_contended = True
+        self.tag = alone.tag = max(self.tag, alone.tag)
+        self._pass_number += 1
+        self._pass_seconds = 0.0
+        trio.lowlevel.add_instrument(self._passes)
 
     # --- whose turn it is -------------------------------------------------------------------------
 
@@ -490,7 +507,7 @@ class Gate(Generic[T]):
                     owner = OWNER.get() or line.strangers
                     yield from self.enter(line, owner).__await__()
                 else:
-                    self.began = trio.current_time()
+                    self.began = line.now()
             try:
                 waits_for = work.send(value) if error is None else work.throw(error)
             except StopIteration as end:
@@ -514,7 +531,7 @@ class Gate(Generic[T]):
             await line.stand_aside(owner)
             self.is_called = True
         self.turn = owner
-        self.began = trio.current_time()
+        self.began = line.now()
 
     def end_step(self, line: Line, *, is_long: bool = False) -> None:
         owner, turn, self.turn = OWNER.get() or line.strangers, self.turn, None

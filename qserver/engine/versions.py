@@ -34,6 +34,8 @@ class Versions:
         self._ahead: deque[Snapshot] = deque()
         self._waiting: list[tuple[int, trio.Event]] = []
         self._ended: Exception | None = None
+        self.announce: Callable[[int], None] | None = None
+        """Tells other processes which version is durable, if they follow the database."""
 
     def publish(self, snapshot: Snapshot) -> None:
         assert snapshot.version == self.newest.version + 1, "versions follow each other"
@@ -56,6 +58,8 @@ class Versions:
         """Mark all snapshots up to this version durable, and wake their waiters."""
         while self._ahead and self._ahead[0].version <= version:
             self.durable = self._ahead.popleft()
+        if self.announce is not None:
+            self.announce(self.durable.version)
         if self._waiting:
             still = []
             for wanted, event in self._waiting:

@@ -34,6 +34,7 @@ from qserver.errors.requests import InvalidRowCountInLimit as InvalidRowCountInL
 from qserver.errors.requests import InvalidRowCountInOffset as InvalidRowCountInOffset
 from qserver.errors.requests import LogFailed as LogFailed
 from qserver.errors.requests import LogTaken as LogTaken
+from qserver.errors.requests import NotFreshEnough as NotFreshEnough
 from qserver.errors.requests import OutcomeUnknown as OutcomeUnknown
 from qserver.errors.requests import OutOfMemory as OutOfMemory
 from qserver.errors.requests import PageUnreadable as PageUnreadable

@@ -196,6 +196,15 @@ class ChangeUnconfirmed(QserverError):
     applied = Applied.UNKNOWN
 
 
+class NotFreshEnough(QserverError):
+    """Nobody's fault, or the caller's: what is here is older than the request wants. Nothing was
+    applied. Retry; a version that the database never had does not come."""
+
+    code = "QS025"
+    name = "not_fresh_enough"
+    retryable = True
+
+
 class LogTaken(QserverError):
     """Nobody's fault, or the operator's: another process has taken over the log, and writes the
     database now. Nothing was applied. Retry where it is written now.

@@ -53,3 +53,4 @@ from qserver.http1.moving import Mover as Mover
 from qserver.http1.options import ServerOptions as ServerOptions
 from qserver.http1.refusal import Refusal as Refusal
 from qserver.http1.server import serve as serve
+from qserver.http1.tls import tls_context as tls_context

@@ -60,11 +60,17 @@ class HeadRenderer:
         self._date = b""
 
     def render(
-        self, response: Response, body: bytes | None, head: Head | None, keep_alive: bool
+        self,
+        response: Response,
+        body: bytes | None,
+        head: Head | None,
+        keep_alive: bool,
+        now: float,
     ) -> bytes:
         """A whole answer with its body; with None, the head of one whose body comes in parts.
 
-        `head` is None if the server could not read the request's head.
+        `head` is None if the server could not read the request's head. `now` is by the monotonic
+        clock.
         """
         status, request_id = response.status, response.request_id
         if body is None:
@@ -82,7 +88,7 @@ class HeadRenderer:
             framing += KEEP_ALIVE
         if not request_id.isprintable():
             raise InvalidAnswer(f"{request_id!r} is no request id")
-        if monotonic() >= self._until:
+        if now >= self._until:
             self._renew_date()
         return b"%b%bx-request-id: %b\r\n%b%b\r\n%b" % (
             STATUS_LINES.get(status) or _status_line(status),

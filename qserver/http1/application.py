@@ -106,6 +106,13 @@ class Elsewhere(msgspec.Struct, frozen=True):
     """
 
     process: int
+    seconds: float
+    """How long it may wait for that process."""
+    refused: Callable[[], Response]
+    """Makes its answer if that process did not get it: nothing was done."""
+    visits: int = 0
+    """Requests in a row that are forwarded before the connection moves, also the first; 0: as the
+    mover has it."""
 
 
 Answer: TypeAlias = "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer] | Elsewhere"

@@ -27,7 +27,7 @@ from qserver.http1.addresses import network_of
 from qserver.http1.answer import CONTINUE, is_bodiless
 from qserver.http1.application import PENDING, Answer, Client, Elsewhere, Response
 from qserver.http1.context import ServerContext
-from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer
+from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer, is_only
 from qserver.http1.head import END_OF_HEAD, Head, check_beginning, head_of
 from qserver.http1.incoming import ArrivingBody
 from qserver.http1.leaving import depart
@@ -73,8 +73,8 @@ class Connection:
         self._raw = b""
         """From HANDLING on, if the answer did not come at once: what began with the request. A
         connection that rests lets it go when it is looked at next (`end_if_late`)."""
-        self._owner = 0
-        """In LEAVING: the process that serves the request."""
+        self._elsewhere: Elsewhere
+        """In LEAVING: where the request is served."""
         self._owed: Response | Coroutine[Any, Any, Answer] | None = None
         """In HANDLING: the coroutine to await, or the answer to send in parts."""
         self._serving: trio.CancelScope | None = None
@@ -98,10 +98,10 @@ class Connection:
 
     # --- the task ---------------------------------------------------------------------------------
 
-    async def run(self, refusal: Refusal | None = None) -> None:
-        """Serve until the end; with a refusal, answer so. Raises nothing but cancellation."""
+    async def run(self, refused: Response | None = None) -> None:
+        """Serve until the end; or refuse a request so. Raises nothing but cancellation."""
         try:
-            await self._live(refusal)
+            await self._live(refused)
         except Exception:
             self.context.report(f"{self!r} failed:\n{traceback.format_exc()}")
         finally:
@@ -111,7 +111,7 @@ class Connection:
         """Serve a connection that exceeds the limit: refuse it and close."""
         await self._live(refusal)
 
-    async def _live(self, refusal: Refusal | None) -> None:
+    async def _live(self, refusal: Refusal | Response | None) -> None:
         try:
             await self.transport.open()
             self._move(IDLE)
@@ -156,7 +156,7 @@ class Connection:
             case Phase.SENDING:
                 await self.transport.send_all(self._unsent, self.context.options.send_seconds)
                 self._unsent = NOTHING
-                self._answered(self._then)
+                self._answered(self._then, monotonic())
             case Phase.SKIPPING:
                 await self._skip_body()
             case Phase.LEAVING:
@@ -251,10 +251,15 @@ class Connection:
         data = self.transport.try_receive()
         if data is None:
             return False
-        if len(data) >= RECEIVE_BYTES:
+        size = len(data)
+        if size >= RECEIVE_BYTES:
             self._mark()
-        self._received(data)
-        if data:
+        if size == 0 or self.buffer:
+            self._received(data)
+        else:  # the common case
+            self.context.counters.bytes_in += size
+            self.buffer, self._began = data, monotonic()
+        if size:
             self._begin()
         return (self.state is not IDLE or self.buffer != b"") and self._has_work()
 
@@ -344,24 +349,24 @@ class Connection:
             self._raw = raw
             self._owed = answer
         elif isinstance(answer, Elsewhere):
-            self._pass_on(answer.process, raw)
+            self._pass_on(answer, raw)
         else:
             raise InvalidAnswer(f"{answer!r} is no answer")
 
-    def _pass_on(self, process: int, raw: bytes) -> None:
+    def _pass_on(self, elsewhere: Elsewhere, raw: bytes) -> None:
         """Have another process serve the request: forward it, or move with it."""
-        mover = self.context.mover
+        mover, process = self.context.mover, elsewhere.process
         if mover is None:
             raise InvalidAnswer(f"there is no process {process} beside this one")
         self.context.counters.requests -= 1  # the other process counts it
         size = len(raw) - len(self.buffer)
-        is_visit = self._visits.next(process, self._answered_count, mover.visits_in_row)
+        is_visit = self._visits.next(elsewhere, self._answered_count, mover.visits_in_row)
         if is_visit and self._body is None and size <= FORWARD_BYTES_MAX:
-            self._owed = mover.forward(process, raw[:size], self._client)
+            self._owed = mover.forward(elsewhere, raw[:size], self._client)
         else:
-            self._leave(process, raw)
+            self._leave(elsewhere, raw)
 
-    def _leave(self, process: int, raw: bytes) -> None:
+    def _leave(self, elsewhere: Elsewhere, raw: bytes) -> None:
         """Put the request back into the buffer; the task gives it to its owner."""
         body = self._body
         if body is not None and body.refusal is not None:
@@ -370,12 +375,12 @@ class Connection:
         data = raw if body is None else body.as_received(raw)
         assert data.endswith(self.buffer), "all that was received goes, too"
         self.buffer = data
-        self._owner = process
+        self._elsewhere = elsewhere
         self._move(Phase.LEAVING)
 
     async def _give_away(self) -> None:
         data, self.buffer, self._raw, self._body = self.buffer, b"", b"", None
-        await depart(self.context, self.transport, self._owner, self._client, data)
+        await depart(self.context, self.transport, self._elsewhere, self._client, data)
         self._end()
 
     def respond(self, answer: Answer) -> bool:
@@ -426,10 +431,10 @@ class Connection:
     def _failed(self, error: Exception) -> None:
         """End a request without its answer: the client is gone, or the application has a bug."""
         head = self._head
-        if _is_only(error, AnswerCut) and self.state is not HANDLING:
+        if is_only(error, AnswerCut) and self.state is not HANDLING:
             self._end()
             return
-        if _is_only(error, ClientGone):
+        if is_only(error, ClientGone):
             if self._body is not None and self._body.refusal is not None:
                 self._answer_refusal(self._body.refusal)
                 return
@@ -458,7 +463,7 @@ class Connection:
         except Refusal:
             self._move(Phase.LINGERING)  # the client has its answer
         else:
-            self._answered(IDLE)
+            self._answered(IDLE, monotonic())
 
     async def _linger(self) -> None:
         """Read and drop what the client still sends.
@@ -478,8 +483,8 @@ class Connection:
         self, head: Head | None, response: Response, body: bytes, keep_alive: bool, then: Phase
     ) -> None:
         """Send a whole answer; the task sends what the kernel does not take now."""
-        context, began = self.context, self._began
-        data = context.renderer.render(response, body, head, keep_alive)
+        context, began, now = self.context, self._began, monotonic()
+        data = context.renderer.render(response, body, head, keep_alive, now)
         try:
             sent = self.transport.try_send(data)
         except OSError:
@@ -488,7 +493,7 @@ class Connection:
             size = len(data)
             context.counters.bytes_out += size
             if sent == size:
-                self._answered(then)
+                self._answered(then, now)
             else:
                 self._unsent, self._then = memoryview(data)[sent:], then
                 self._move(Phase.SENDING)
@@ -496,10 +501,14 @@ class Connection:
             size = 0 if is_bodiless(response, head) else len(body)
             self._log(head, began, response.status, size, response.request_id)
 
-    def _refuse(self, refusal: Refusal, request_id: str | None = None) -> None:
-        """Count and answer a request that the application does not get."""
+    def _refuse(self, refusal: Refusal | Response, request_id: str | None = None) -> None:
+        """Count and answer a request that the application does not get, or could not pass on."""
         self.context.counters.requests_refused += 1
-        self._answer_refusal(refusal, request_id)
+        if isinstance(refusal, Refusal):
+            self._answer_refusal(refusal, request_id)
+        else:
+            assert isinstance(refusal.body, bytes), "it is short"
+            self._send(self._head, refusal, refusal.body, False, Phase.LINGERING)
 
     def _answer_refusal(self, refusal: Refusal, request_id: str | None = None) -> None:
         """Answer with the server's own error object; the connection closes after that."""
@@ -523,14 +532,14 @@ class Connection:
         unread = self._body is not None and not self._body.complete
         return Phase.LINGERING if self._head.keep_alive or unread else Phase.CLOSED
 
-    def _answered(self, state: Phase) -> None:
+    def _answered(self, state: Phase, now: float) -> None:
         """The answer has left: continue in `state`."""
         assert state in self.state.followers, f"{state} cannot follow {self.state}"
         self.state = state
         if state is IDLE:
             self._head = self._body = None
             self._answered_count += 1
-            self._began = monotonic()
+            self._began = now
 
     async def _send_parts(self, response: Response) -> None:
         head, parts = self._head, response.body
@@ -539,7 +548,7 @@ class Connection:
         try:
             keep_alive = head.keep_alive and self._may_keep_alive()
             keep_alive = keep_alive and not sender.ends_with_connection
-            data = self.context.renderer.render(response, None, head, keep_alive)
+            data = self.context.renderer.render(response, None, head, keep_alive, monotonic())
             await sender.send(data, parts)
         except BaseException:  # also a cancellation while draining
             if sender.began and sender.ends_with_connection:
@@ -551,7 +560,7 @@ class Connection:
                 self._log(head, self._began, response.status, sent, response.request_id)
             await parts.aclose()
         if self.state is Phase.SENDING:
-            self._answered(self._after(keep_alive))
+            self._answered(self._after(keep_alive), monotonic())
 
     def begin_sending(self) -> None:
         """Enter SENDING: from here only the rest of the answer can be sent."""
@@ -589,10 +598,3 @@ class Connection:
     def _end(self) -> None:
         if self.state is not Phase.CLOSED:
             self._move(Phase.CLOSED)
-
-
-def _is_only(error: Exception, kind: type[Exception]) -> bool:
-    """Is `error` of this kind, or a group of nothing else?"""
-    if isinstance(error, ExceptionGroup):
-        return error.split(kind)[1] is None
-    return isinstance(error, kind)

@@ -30,3 +30,10 @@ class AnswerCut(Exception):
 
 class InvalidAnswer(RuntimeError):
     """The application's fault: its answer is not valid HTTP."""
+
+
+def is_only(error: Exception, kind: type[Exception]) -> bool:
+    """Is `error` of this kind, or a group of nothing else?"""
+    if isinstance(error, ExceptionGroup):
+        return error.split(kind)[1] is None
+    return isinstance(error, kind)

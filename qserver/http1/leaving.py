@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from qserver.http1.application import Client
+from qserver.http1.application import Client, Elsewhere
 from qserver.http1.context import ServerContext
 from qserver.http1.moving import Moved, relay, released
 from qserver.http1.transport import Transport
 
 
 async def depart(
-    context: ServerContext, transport: Transport, process: int, client: Client, data: bytes
+    context: ServerContext, transport: Transport, where: Elsewhere, client: Client, data: bytes
 ) -> None:
     """Give a connection to another process; return when this one has no more to do for it."""
     mover = context.mover
@@ -18,7 +18,7 @@ async def depart(
     if context.reactor is not None:
         context.reactor.forget(transport.descriptor)
     given, near = released(transport)
-    mover.move(Moved(process, given, client, data))
+    mover.move(Moved(given, client, data), where)
     del given  # a relay may last
     if near is not None:
         await relay(transport, near, context.options)

@@ -1,12 +1,13 @@
 """Requests that belong to another process: their connection moves there, or they are forwarded.
 
-    Connection ─► Mover.move(Moved) ═══ socket and bytes ═══► Acceptor.adopt(Moved) ─► Connection
+    Connection ─► Mover.move ═══ Moved: socket and bytes ═══► Acceptor.adopt ─► Connection
     Connection ─► Mover.forward ── request ──► Acceptor.answer ── Response ──► Connection
 
 A move costs as much as four or five forwards, and then nothing. So a connection moves with its
 first request, and when several in a row were for one other process; a request between others is
 forwarded, if it is short and has arrived whole. A connection of a pool, whose requests are for one
-database after the other, so stays where it is.
+database after the other, so stays where it is. So does one whose application says that it will soon
+serve such requests itself (`Elsewhere.visits`).
 
 What moves is the socket and every byte that was received and not answered. The next bytes are read
 by the other process: nothing is relayed, and back-pressure is TCP's.
@@ -17,6 +18,9 @@ an epoll: it is removed before it goes.
 TLS cannot move, because its keys and counters are in this process. The connection stays, moves one
 end of a socket pair, and relays bytes between its client and the pair. All processes have the same
 options, so the owner knows by its own that the requests came over https.
+
+A request waits for a process that is away as long as it may take itself, and then gets the answer
+that its application has for that (`Elsewhere.refused`).
 """
 
 from __future__ import annotations
@@ -30,9 +34,8 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from qserver.http1.application import Client, Response
+from qserver.http1.application import Client, Elsewhere, Response
 from qserver.http1.options import ServerOptions
-from qserver.http1.refusal import Refusal
 from qserver.http1.transport import PlainTransport, Transport, until_true
 
 FORWARD_BYTES_MAX: Final = 64 * 1024
@@ -43,8 +46,6 @@ GONE: Final = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 class Moved(msgspec.Struct, frozen=True):
     """A connection on its way. Whoever has it adopts it, or closes its socket."""
 
-    process: int
-    """Where its next request belongs."""
     socket: socket.socket
     client: Client
     data: bytes
@@ -54,8 +55,8 @@ class Moved(msgspec.Struct, frozen=True):
 class Host(Protocol):
     """A server, for requests that come from other processes."""
 
-    def adopt(self, moved: Moved, refusal: Refusal | None = None) -> None:
-        """Serve a connection that has arrived; with a refusal, answer its request so and close."""
+    def adopt(self, moved: Moved, refused: Response | None = None) -> None:
+        """Serve a connection that has arrived; or, if it could not go, send this and close."""
 
     async def answer(self, request: bytes, client: Client) -> Response:
         """Answer a whole request of a connection that stays where it is."""
@@ -72,15 +73,15 @@ class Mover(Protocol):
         lives: after the server's end it closes connections, and answers with an error.
         """
 
-    def move(self, moved: Moved) -> None:
-        """Send a connection later; must not wait or raise.
+    def move(self, moved: Moved, elsewhere: Elsewhere) -> None:
+        """Send a connection later, with a request that belongs elsewhere; must not wait or raise.
 
-        One that cannot be sent is adopted again, with a refusal. A server that drains does not wait
+        One that cannot be sent is adopted again, and refused. A server that drains does not wait
         for connections that it has given away.
         """
 
-    async def forward(self, process: int, request: bytes, client: Client) -> Response:
-        """Return the answer of another process to a whole request; an error is an answer, too."""
+    async def forward(self, elsewhere: Elsewhere, request: bytes, client: Client) -> Response:
+        """Return the answer of another process to a whole request; or the refusal."""
 
 
 class Visits:
@@ -93,14 +94,17 @@ class Visits:
         self._answered = -1
         self._row = 0
 
-    def next(self, process: int, answered: int, most: int) -> bool:
+    def next(self, elsewhere: Elsewhere, answered: int, most: int) -> bool:
         """Note a request for another process; return whether it is only a visit.
 
         `answered` are the connection's requests before this one, `most` the visits in a row.
         """
+        process = elsewhere.process
         is_in_row = process == self._process and answered == self._answered + 1
         self._row = self._row + 1 if is_in_row else 1
         self._process, self._answered = process, answered
+        if elsewhere.visits:
+            return self._row <= elsewhere.visits
         return answered > 0 and self._row <= most
 
 

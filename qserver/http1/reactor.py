@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import select
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 import trio
@@ -65,6 +65,11 @@ class NoBatch:
         pass
 
 
+def _keep(ready: dict[int, int], arrived: Iterable[tuple[int, int]]) -> None:
+    for descriptor, events in arrived:
+        ready[descriptor] = ready.get(descriptor, 0) | events
+
+
 class Reactor:
     def __init__(self, batch: Batch, turns: Turns | None = None) -> None:
         self._batch = batch
@@ -72,7 +77,7 @@ class Reactor:
         self._ready: dict[int, int] = {}
         """Events of connections that were not called yet."""
         self._owners: dict[int, object] = {}
-        """Whose the last request of a connection was."""
+        """Whose the last request of a connection was; None: a stranger's."""
         self._epoll = select.epoll()
         self._waiting: dict[int, tuple[Readable, trio.lowlevel.Task]] = {}
         self._known: set[int] = set()
@@ -104,27 +109,41 @@ class Reactor:
 
         An event is told once, so those that are not called are kept.
         """
-        ready, turns = self._ready, self._turns
-        for descriptor, events in self._epoll.poll(0, EVENTS_AT_ONCE):
-            ready[descriptor] = ready.get(descriptor, 0) | events
-        self._batch.open()
-        for descriptor in list(ready):
-            if turns.is_contended:
-                break
-            if descriptor in ready:
-                turns.begin()
-                self._call(descriptor, ready.pop(descriptor))
-                self._owners[descriptor] = turns.end()
-        self._batch.end()
+        ready = self._ready
+        arrived = self._epoll.poll(0, EVENTS_AT_ONCE)
+        if ready:
+            _keep(ready, arrived)
+            arrived = list(ready.items())
+            ready.clear()
+        if self._turns.is_contended:
+            _keep(ready, arrived)
+        else:
+            self._call_alone(iter(arrived))
         if ready:
             self._call_in_turns()
+
+    def _call_alone(self, arrived: Iterator[tuple[int, int]]) -> None:
+        """Call connections until one is of a second owner; keep the others.
+
+        A stranger among them counts as of the owner before it, until it is called again.
+        """
+        turns, owners, call = self._turns, self._owners, self._call
+        alone, owner_of_call = turns.alone(), turns.owner
+        turns.set_owner(None)
+        self._batch.open()
+        for descriptor, events in arrived:
+            call(descriptor, events)
+            owners[descriptor] = owner = owner_of_call()
+            if owner is not alone and turns.meets(owner):
+                _keep(self._ready, arrived)
+        self._batch.end()
 
     def _call_in_turns(self) -> None:
         """Call some connections of each owner, each with all the work that it makes."""
         ready, turns = self._ready, self._turns
         by_owner: dict[object, deque[int]] = {}
         for descriptor in ready:
-            owner = self._owners.get(descriptor, turns.strangers)
+            owner = self._owners.get(descriptor) or turns.strangers
             by_owner.setdefault(owner, deque()).append(descriptor)
         while by_owner and (owner := turns.next_of(by_owner)) is not None:
             descriptor = by_owner[owner].popleft()
@@ -138,7 +157,8 @@ class Reactor:
                 self._owners[descriptor] = turns.end()
 
     def _call(self, descriptor: int, events: int) -> None:
-        if events != ONLY_DATA:
+        ends = events != ONLY_DATA
+        if ends:
             self._ending.add(descriptor)
         waiting = self._waiting.get(descriptor)
         if waiting is None:
@@ -146,7 +166,7 @@ class Reactor:
             return
         readable, task = waiting
         try:
-            if not readable() and descriptor not in self._marked and events == ONLY_DATA:
+            if not (readable() or ends or descriptor in self._marked):
                 return
         except Exception as error:
             self._failures[descriptor] = error

@@ -112,45 +112,58 @@ class Acceptor:
         stop: trio.Event,
         task_status: trio.TaskStatus[Addresses],
     ) -> None:
-        context = self._context
         async with trio.open_nursery() as self._nursery:
-            self._nursery.start_soon(context.sweep)
-            if context.reactor is not None:
-                self._nursery.start_soon(context.reactor.run)
-            if context.mover is not None:
-                context.mover.begin(self)
-            async with trio.open_nursery() as accepting:
-                for listener in listeners:
-                    accepting.start_soon(accept_for_ever, listener, self.welcome, context.report)
-                task_status.started(addresses)
-                await stop.wait()
-                accepting.cancel_scope.cancel()
+            nursery = self._nursery
+            try:
+                await self._serve(listeners, addresses, stop, task_status, nursery)
+            finally:
+                self._nursery = None  # before it ends: nothing can start in one that has ended
+            nursery.cancel_scope.cancel()
+
+    async def _serve(
+        self,
+        listeners: list[socket.socket],
+        addresses: Addresses,
+        stop: trio.Event,
+        task_status: trio.TaskStatus[Addresses],
+        nursery: trio.Nursery,
+    ) -> None:
+        """Accept until `stop`, then drain."""
+        context = self._context
+        nursery.start_soon(context.sweep)
+        if context.reactor is not None:
+            nursery.start_soon(context.reactor.run)
+        if context.mover is not None:
+            context.mover.begin(self)
+        async with trio.open_nursery() as accepting:
             for listener in listeners:
-                self._accept_the_last(listener)
-            close_all(listeners)
-            with trio.move_on_after(context.options.drain_seconds) as patience:
-                await context.drain()
-            if patience.cancelled_caught:
-                context.report(f"{len(context.connections)} connections cut off while draining")
-            self._nursery.cancel_scope.cancel()
-        self._nursery = None
+                accepting.start_soon(accept_for_ever, listener, self.welcome, context.report)
+            task_status.started(addresses)
+            await stop.wait()
+            accepting.cancel_scope.cancel()
+        for listener in listeners:
+            self._accept_the_last(listener)
+        close_all(listeners)
+        with trio.move_on_after(context.options.drain_seconds) as patience:
+            await context.drain()
+        if patience.cancelled_caught:
+            context.report(f"{len(context.connections)} connections cut off while draining")
 
     def welcome(self, connected: socket.socket, client: tuple[str, int]) -> None:
         """Start a connection, or refuse it with a 503 if there are too many."""
         self._context.counters.connections_accepted += 1
         self._start(connected, client, self._transport)
 
-    def adopt(self, moved: Moved, refusal: Refusal | None = None) -> None:
-        """Go on with a connection of another process, or with one that could not go there.
-
-        With a refusal its request is answered so, and the connection closes.
+    def adopt(self, moved: Moved, refused: Response | None = None) -> None:
+        """Go on with a connection of another process, or with one that could not go there: its
+        request gets this answer then, and the connection closes.
         """
         if self._nursery is None:
             moved.socket.close()  # the server has ended
             return
         self._context.counters.connections_moved_in += 1
         moved.socket.setblocking(False)
-        self._start(moved.socket, moved.client, PlainTransport, moved.data, refusal)
+        self._start(moved.socket, moved.client, PlainTransport, moved.data, refused)
 
     async def answer(self, request: bytes, client: Client) -> Response:
         """Answer a whole request of a connection of another process."""
@@ -164,7 +177,7 @@ class Acceptor:
         client: Client,
         transport_of: Callable[[socket.socket], Transport],
         data: bytes = b"",
-        refusal: Refusal | None = None,
+        refused: Response | None = None,
     ) -> None:
         """One more than the limit may be open until the one that makes room has ended."""
         assert self._nursery is not None, "it runs"
@@ -189,10 +202,10 @@ class Acceptor:
             self._nursery.start_soon(self._turn_away, connection)
         else:
             context.add(connection)
-            self._nursery.start_soon(self._run, connection, refusal)
+            self._nursery.start_soon(self._run, connection, refused)
 
-    async def _run(self, connection: Connection, refusal: Refusal | None) -> None:
-        await self._context.turns.run(connection.run(refusal))
+    async def _run(self, connection: Connection, refused: Response | None) -> None:
+        await self._context.turns.run(connection.run(refused))
 
     def _transport(self, connected: socket.socket) -> Transport:
         if self._encryption is not None:

@@ -17,11 +17,29 @@ class Turns(Protocol):
     def strangers(self) -> object:
         """The owner of connections that have sent no request yet."""
 
-    def begin(self, owner: Any = None) -> None:
+    def set_owner(self, owner: Any) -> Any:
+        """Called with None before connections are called while nobody else is there."""
+
+    def owner(self) -> Any:
+        """Called after each of them: whose it was, as far as is known."""
+
+    def alone(self) -> object:
+        """Called before connections are called while at most one owner is there: who that is.
+
+        What they do then is not charged.
+        """
+
+    def meets(self, owner: Any) -> bool:
+        """Called after a connection of somebody else: whether several owners are there now."""
+
+    def begin(self, owner: Any) -> None:
         """Called before a connection handles what has arrived, in the turn of an owner."""
 
     def end(self) -> object:
-        """Called after that: whose it was. In a turn of strangers that may be an owner."""
+        """Called after what was begun, and returns whose it was.
+
+        In a turn of strangers that may be an owner.
+        """
 
     def next_of(self, owners: Collection[Any]) -> Any | None:
         """Return whose connection is called next; None: nobody's in this pass."""
@@ -36,7 +54,19 @@ class NoTurns:
     is_contended = False
     strangers = None
 
-    def begin(self, owner: Any = None) -> None:
+    def set_owner(self, owner: Any) -> Any:
+        pass
+
+    def owner(self) -> Any:
+        return None
+
+    def alone(self) -> object:
+        return None
+
+    def meets(self, owner: Any) -> bool:
+        return False
+
+    def begin(self, owner: Any) -> None:
         pass
 
     def end(self) -> object:

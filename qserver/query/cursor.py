@@ -90,35 +90,25 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
         statement with more lets others run after each.
         """
         heading = self.heading  # a local, so that the watchdog can tell which statement is running
-        steps, context, pages = self.steps, self.context, self.context.pages
+        steps, context, writes = self.steps, self.context, heading.writes
+        pages = context.pages
         if pages is not None:
             pages.worker = context
         try:
             # A statement that only reads changes nothing, and waits for nothing.
-            page = steps.send(sent) if heading.writes else next(steps, END)
+            page = steps.send(sent) if writes else next(steps, END)
             while type(page) is list and keep:
-                rows = self.rows
-                is_first = not rows
-                if is_first:
-                    rows = self.rows = page
-                else:
-                    rows += page
-                if heading.long_columns:
-                    size = size_of_rows(page, heading.row_bytes, heading.long_columns)
-                else:
-                    size = heading.row_bytes * len(page)
-                context.hold_bytes(size)
-                if self.commits and heading.sized_columns:
-                    check_rows(page, heading.sized_columns)
-                if max_rows is not None and len(rows) > max_rows:
+                is_first = not self.rows
+                self._keep(page)
+                if max_rows is not None and len(self.rows) > max_rows:
                     raise _too_many(max_rows)
-                if cut_rows is not None and len(rows) > cut_rows and not heading.writes:
+                if cut_rows is not None and len(self.rows) > cut_rows and not writes:
                     self.close()
                     page = END
                     break
                 if not is_first:
                     return None
-                page = next(steps) if heading.writes else next(steps, END)
+                page = next(steps) if writes else next(steps, END)
         except StopIteration as end:
             self.affected_rows = end.value
             page = END
@@ -134,6 +124,21 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
         if cut_rows is not None and page is END:
             self._cut(cut_rows)
         return page
+
+    def _keep(self, page: Rows) -> None:
+        """Keep a page, and charge it as memory."""
+        heading = self.heading
+        if self.rows:
+            self.rows += page
+        else:
+            self.rows = page
+        if heading.long_columns:
+            size = size_of_rows(page, heading.row_bytes, heading.long_columns)
+        else:
+            size = heading.row_bytes * len(page)
+        self.context.hold_bytes(size)
+        if self.commits and heading.sized_columns:
+            check_rows(page, heading.sized_columns)
 
     def result(self, version: int, began: float, ended: float) -> Result:
         """The result of the statement, which has come to its end."""

@@ -26,7 +26,7 @@ def find_plans(
     planner: Planner, statements: Sequence[Statement], snapshot: Snapshot
 ) -> list[PreparedStatement]:
     """Find the plans that are kept, up to the first statement that has none."""
-    catalog = snapshot.catalog
+    catalog, find = snapshot.catalog, planner.cache.find
     found: list[PreparedStatement] = []
     for statement in statements:
         sql, given = statement.sql, statement.parameters
@@ -34,7 +34,8 @@ def find_plans(
             parameterized = planner.parameterize(sql, given)
         except (NotShort, QserverError):
             break
-        plan = planner.find(parameterized, catalog, snapshot, given)
+        name = parameterized.fingerprint, parameterized.kinds
+        plan = find(name, parameterized.literals, catalog, snapshot, given)
         found.append(PreparedStatement(sql, given, parameterized, plan))
         if plan is None:
             break

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from qserver.engine.freshness import Freshness
 from qserver.errors import InvalidRequest, MethodNotAllowed, ReadOnlyTransaction
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.results import RunOptions
+from qserver.storage.snapshot import Snapshot
 
 
 def not_a_query() -> MethodNotAllowed:
@@ -17,6 +19,15 @@ def not_a_query() -> MethodNotAllowed:
 
 def not_live() -> InvalidRequest:
     return InvalidRequest("only a query can be live", hint="Send a SELECT, VALUES or TABLE.")
+
+
+def check_as_of(snapshot: Snapshot, freshness: Freshness) -> None:
+    """Raise if the version that `as_of` names is older than the request wants."""
+    if snapshot.version < freshness.min_version:
+        raise InvalidRequest(
+            f"as_of is version {snapshot.version}, and min_version is {freshness.min_version}",
+            hint="Leave out one of them.",
+        )
 
 
 def cannot_write(statements: list[PreparedStatement], options: RunOptions) -> ReadOnlyTransaction:

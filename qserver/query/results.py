@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import force_setattr
 
+from qserver.engine.freshness import STRONG, Freshness
 from qserver.engine.history import AsOf
 from qserver.engine.work import Step
 from qserver.lexing.fingerprint import Parameterized
@@ -54,7 +55,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     More than `max_rows` rows of a statement are an error; of more than `cut_rows`, the first are
     returned. `timeout_ms` bounds everything up to the sending of a commit. More than `max_affected`
     changed rows are an error. `dry_run`: run it, and commit nothing. `if_version`: only if no table
-    that it touches has changed since.
+    that it touches has changed since. `freshness`: how new what it reads must be.
     """
 
     max_retries: int = RETRIES_DEFAULT
@@ -67,12 +68,13 @@ class RunOptions(msgspec.Struct, frozen=True):
     as_of: AsOf | None = None
     """The version, or the time, that is read; nothing can be written then."""
     if_version: int | None = None
+    freshness: Freshness = STRONG
     is_plain: bool = True
-    """Whether none of the last four is set."""
+    """Whether none of the last five is set."""
 
     def __post_init__(self) -> None:
         special = self.max_affected, self.as_of, self.if_version
-        if self.dry_run or special != (None, None, None):
+        if self.dry_run or special != (None, None, None) or self.freshness is not STRONG:
             force_setattr(self, "is_plain", False)
 
 

@@ -25,11 +25,12 @@ from typing import Any
 import trio
 
 from qserver.engine.database import Database
+from qserver.engine.freshness import STRONG, Freshness
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
 from qserver.engine.stored_answers import StoredAnswer, find_answer
-from qserver.engine.work import Step, before, run
+from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
     ProgramLimitExceeded,
@@ -63,7 +64,7 @@ from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.preparing import find_plans, make_plans, new_plan
 from qserver.query.read_only import run_read_only
-from qserver.query.refusals import not_a_query, not_live
+from qserver.query.refusals import check_as_of, not_a_query, not_live
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Body, Once, Result, RunOptions, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
@@ -126,11 +127,12 @@ class SqlDatabase:
         once: Once | None = None,
     ) -> Generator[Step, Any, TransactionResult]:
         """Return the steps of a request, see `work`."""
-        environment = self._environment
-        timeout_ms, allowed = options.timeout_ms, options.allowed
-        request = Request(environment, environment.now(), timeout_ms, allowed, request_id, once)
-        perform = self._perform if once is None else self._perform_once
-        return perform(request, statements, options)
+        environment, timeout_ms = self._environment, options.timeout_ms
+        now = environment.now
+        request = Request(environment, now(), timeout_ms, options.allowed, request_id, once)
+        if once is not None:
+            return self._perform_once(request, statements, options)
+        return self._perform(request, statements, options)
 
     async def execute(
         self,
@@ -182,6 +184,7 @@ class SqlDatabase:
         if_version: int | None = None,
         request_id: str | None = None,
         as_of: AsOf | None = None,
+        freshness: Freshness = STRONG,
         only_queries: bool = False,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come, the first before the last is known.
@@ -190,7 +193,7 @@ class SqlDatabase:
         `only_queries`: it is refused.
         """
         limits = max_retries, timeout_ms, None, None
-        options = RunOptions(*limits, allowed, max_affected, False, as_of, if_version)
+        options = RunOptions(*limits, allowed, max_affected, False, as_of, if_version, freshness)
         request = self._environment.request(timeout_ms, allowed, request_id)
         asked = (Statement(sql, parameters),)
         snapshot, found, reads = await run(self._prepare(request, asked, options))
@@ -223,10 +226,12 @@ class SqlDatabase:
         lines_of: Callable[[CachedPlan], Lines],
         timeout_ms: float | None = None,
         allowed: Allowed = EVERYTHING,
+        freshness: Freshness = STRONG,
     ) -> LiveQuery:
         """Begin a live query. Each run of it may take `timeout_ms`."""
         request = self._environment.request(timeout_ms, allowed)
-        asked, options = (Statement(sql, parameters),), RunOptions(allowed=allowed)
+        asked = (Statement(sql, parameters),)
+        options = RunOptions(allowed=allowed, freshness=freshness)
         snapshot, (found,), reads = await run(self._prepare(request, asked, options))
         if not reads:
             raise not_live()
@@ -242,11 +247,17 @@ class SqlDatabase:
         described: Described = await before(deadline, self.planner.describe, sql, snapshot)
         return described
 
+    async def wait_fresh(self, freshness: Freshness, deadline: float = FOREVER) -> Snapshot:
+        """Return a snapshot that is fresh enough, or raise NotFreshEnough."""
+        return await self._database.wait_fresh(freshness, deadline)
+
     # --- open transactions ---
 
-    def open_nowait(self, read_only: bool = False) -> OpenTransaction | None:
+    def open_nowait(
+        self, read_only: bool = False, freshness: Freshness = STRONG
+    ) -> OpenTransaction | None:
         """Open a transaction on the newest durable snapshot; None if none may be shown now."""
-        snapshot = self.snapshots.take()
+        snapshot = self.snapshots.take_fresh(freshness)
         if snapshot is None:
             return None
         return OpenTransaction(snapshot, read_only, self._environment.pool)
@@ -257,6 +268,7 @@ class SqlDatabase:
         timeout_ms: float | None = None,
         as_of: AsOf | None = None,
         bytes_most: int | None = None,
+        freshness: Freshness = STRONG,
     ) -> OpenTransaction:
         """Open a transaction on the newest durable snapshot, or on the version at `as_of`.
 
@@ -265,8 +277,9 @@ class SqlDatabase:
         deadline = self._environment.request(timeout_ms).deadline
         if as_of is not None:
             snapshot = await self._database.snapshot_at(as_of, deadline)
+            check_as_of(snapshot, freshness)
             return OpenTransaction(snapshot, True, self._environment.pool)
-        snapshot = await self._database.wait_durable_snapshot(deadline)
+        snapshot = await self._database.wait_fresh(freshness, deadline)
         return OpenTransaction(snapshot, read_only, self._environment.pool, bytes_most)
 
     @property
@@ -324,7 +337,17 @@ class SqlDatabase:
         self, request: Request, statements: Sequence[Statement], options: RunOptions
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements to their end: on a snapshot if they only read, else in a transaction."""
-        snapshot, found, reads = yield from self._prepare(request, statements, options)
+        if len(statements) > TRANSACTION_STATEMENTS_MAX:
+            raise ProgramLimitExceeded(
+                f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
+            )
+        snapshot = self.snapshots.take() if options.is_plain else None
+        found = [] if snapshot is None else find_plans(self.planner, statements, snapshot)
+        if snapshot is None or len(found) < len(statements) or found[-1].plan is None:
+            steps = self._prepare(request, statements, options, found)
+            snapshot, found, reads = yield from steps
+        else:
+            reads = _only_read(found, request)
         if not reads:
             return (yield from self._write(request, found, options, snapshot))
         try:
@@ -339,34 +362,29 @@ class SqlDatabase:
                 request.give_back_unused()
 
     def _prepare(
-        self, request: Request, statements: Sequence[Statement], options: RunOptions
+        self,
+        request: Request,
+        statements: Sequence[Statement],
+        options: RunOptions,
+        found: list[PreparedStatement] | None = None,
     ) -> Generator[Step, Any, tuple[Snapshot, list[PreparedStatement], bool]]:
-        """Take a snapshot and find the plans of statements on it.
+        """Take a snapshot and find the plans of statements on it, or go on with those `found`.
 
         Return also whether the request only reads. A reading one fails here if what it reads has
         changed since `if_version`; a writing one checks that in its transaction.
         """
-        if len(statements) > TRANSACTION_STATEMENTS_MAX:
-            raise ProgramLimitExceeded(
-                f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
-            )
-        writer, snapshot = self._writer, self.snapshots.take()
+        writer, snapshot = self._writer, self.snapshots.take_fresh(options.freshness)
         if options.as_of is not None:
             writer, request.environment = None, replace(request.environment, sequences=None)
             snapshot = yield partial(self._database.snapshot_at, options.as_of, request.deadline)
+            check_as_of(snapshot, options.freshness)
         elif snapshot is None:
-            snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
-        found = find_plans(self.planner, statements, snapshot)
+            snapshot = yield partial(self.wait_fresh, options.freshness, request.deadline)
+        found = found or find_plans(self.planner, statements, snapshot)
         if len(found) < len(statements) or found[-1].plan is None:
             steps = make_plans(self.planner, request, statements, found, snapshot, writer is None)
             yield from steps
-        reads = True
-        for each in found:
-            plan = each.plan
-            if plan is None or plan.writes:
-                reads = False
-        if reads and request.once is not None:
-            raise needs_a_change()
+        reads = _only_read(found, request)
         if not options.is_plain:
             if options.dry_run:
                 reads, request.dry_run = False, True
@@ -509,6 +527,17 @@ class SqlDatabase:
 
     def __repr__(self) -> str:
         return f"SQL on {self._database!r}, with {self.planner.cache!r}"
+
+
+def _only_read(found: list[PreparedStatement], request: Request) -> bool:
+    """Return whether no statement writes, as far as is known."""
+    for each in found:
+        plan = each.plan
+        if plan is None or plan.writes:
+            return False
+    if request.once is not None:
+        raise needs_a_change()
+    return True
 
 
 def _are_short(found: list[PreparedStatement]) -> bool:

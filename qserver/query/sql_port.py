@@ -14,6 +14,7 @@ from collections.abc import Generator
 from typing import Any, Protocol
 
 from qserver.durability.page_cache import PageCache
+from qserver.engine.freshness import Freshness
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.messages import Work
@@ -73,6 +74,9 @@ class ReadableDatabase(Protocol):
 
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
         """Return the newest durable snapshot; wait until its version is at least `version`."""
+
+    async def wait_fresh(self, freshness: Freshness, deadline: float = FOREVER) -> Snapshot:
+        """Return a snapshot that is fresh enough, or raise NotFreshEnough."""
 
     async def snapshot_at(self, as_of: AsOf, deadline: float = FOREVER) -> Snapshot:
         """Return the snapshot at a version or a time, if that is kept."""

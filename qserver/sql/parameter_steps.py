@@ -36,6 +36,12 @@ from qserver.values.types import INTEGER_KINDS, Kind, SqlType
 BYTES_HEAVY: Final = 64 * 1024
 """Parameters smaller than this in total are converted in one go."""
 
+VALUES_FEW: Final = 32
+TEXT_SHORT_LENGTH: Final = 256
+"""So many values are not heavy if their texts are shorter than this and their numbers short."""
+
+INTEGER_SHORT: Final = 2**63
+
 PART_VALUES: Final = 256
 """Values between two yield checks."""
 
@@ -46,13 +52,14 @@ CONTAINER_BYTES: Final = 64
 """The size of a list or object without its elements."""
 
 _CONTAINERS: Final = frozenset({list, tuple, dict})
+_ALWAYS_SHORT: Final = frozenset({bool, float, type(None)})
 _STEPS_OF_READING: Final = 8
 """Steps for a value that is parsed from a text."""
 
 
 def is_heavy(given: Given) -> bool:
     """Tell whether a conversion in one go would delay other tasks."""
-    if not given:
+    if not given or (type(given) is list and len(given) <= VALUES_FEW and _are_short(given)):
         return False
     left = BYTES_HEAVY - getsizeof(given)
     if type(given) is list and _CONTAINERS.isdisjoint(map(type, given)):
@@ -66,6 +73,21 @@ def is_heavy(given: Given) -> bool:
         if not _CONTAINERS.isdisjoint(map(type, values)):
             waiting += [value for value in values if type(value) in _CONTAINERS]
     return left < 0
+
+
+def _are_short(values: Sequence[Any]) -> bool:
+    """Tell by types and lengths, which is quicker than by sizes, of what most requests give."""
+    for value in values:
+        kind = type(value)
+        if kind is int:
+            if not -INTEGER_SHORT < value < INTEGER_SHORT:
+                return False
+        elif kind is str:
+            if len(value) >= TEXT_SHORT_LENGTH:
+                return False
+        elif kind not in _ALWAYS_SHORT:
+            return False
+    return True
 
 
 def slots_in_steps(

@@ -193,11 +193,17 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         return keys, values
 
     def ranges(self, tree: int, catalog: Catalog | None = None) -> tuple[Range, ...]:
-        """Return the ranges of a tree, or the first that it would have: on its table's shard."""
+        """Return the ranges of a tree, or the first that it would have: on its table's shard.
+
+        What this snapshot does not know is in `catalog`, that of a transaction. What it knows is as
+        here for all transactions of a round, also for the one that drops it.
+        """
         ranges = self.trees.tree(tree).ranges
         if ranges:
             return ranges
-        table = (catalog or self.catalog).table_of_tree(tree)
+        table = self.catalog.table_of_tree(tree)
+        if table == tree and catalog is not None:
+            table = catalog.table_of_tree(tree)
         return (Range(tree, None, None, table % self.shards),)
 
     def last_change(self, table: Table) -> Moment:

@@ -46,8 +46,10 @@ CHANGES_AT_ONCE: Final = 256
 
 def changed(tree: Tree, changes: TreeWrites) -> Steps[Tree]:
     """Return the tree with these changes made; a piece of them copies each touched page once."""
-    few = len(changes) <= CHANGES_AT_ONCE
-    keys = iter(sorted(changes)) if few else (yield from sorted_keys(changes))
+    if len(changes) <= CHANGES_AT_ONCE:
+        in_order = sorted(changes)
+        return apply(tree, in_order, [changes[key] for key in in_order])
+    keys = yield from sorted_keys(changes)
     given, values = iter(changes), iter(changes.values())
     while True:
         piece, beside = list(islice(keys, CHANGES_AT_ONCE)), list(islice(values, CHANGES_AT_ONCE))

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qserver.control.records import Grant
+from qserver.engine.freshness import Freshness
 from qserver.errors import Forbidden
 from qserver.http1 import Client, Request
 from qserver.web.query_strings import BIGINT_MAX, read_query_string, whole_number
 from qserver.web.route import Route
+from qserver.web.statements.freshness import MIN_VERSION, version_wanted
 from qserver.web.statuses import Pairs
 
 
@@ -41,6 +43,11 @@ class Admission:
     def queries(self) -> dict[str, str]:
         """The parameters of the query string, which are those of the route."""
         return read_query_string(self.request.query, self.route.parameters)
+
+    @property
+    def freshness(self) -> Freshness:
+        """How fresh what it reads must be."""
+        return version_wanted(self.headers.get(MIN_VERSION))
 
     def number(self, name: str, least: int = -BIGINT_MAX) -> int | None:
         """An integer parameter of the query string, from `least` on."""

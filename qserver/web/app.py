@@ -48,6 +48,7 @@ _ONCE: Final = (
     b"content-type",
     b"x-database",
     b"x-transaction",
+    b"x-min-version",
     b"idempotency-key",
     b"last-event-id",
 )
@@ -55,7 +56,7 @@ _ONCE: Final = (
 
 class Application:
     varying = Varying(
-        (b"idempotency-key", b"x-transaction", b"x-request-id"),
+        (b"idempotency-key", b"x-transaction", b"x-min-version", b"x-request-id"),
         rb"/v1/transaction/txn_(\w{0,100})(?:/commit)?",
     )
 

@@ -21,11 +21,13 @@ async def run_on_branch(
 ) -> tuple[str, TransactionResult]:
     """Return the name of the branch and the outcome; a failed transaction leaves no branch.
 
-    Making the branch counts toward the timeout.
+    Making the branch counts toward the timeout. It begins with what is as fresh as the options say.
     """
     deadline = FOREVER
     if options.timeout_ms is not None:
         deadline = trio.current_time() + options.timeout_ms / 1000
+    with await before(deadline, plane.database, grant, database) as opened:
+        await opened.sql.wait_fresh(options.freshness, deadline)
     branch = await plane.records.create_for_transaction(grant, database)
     try:
         with await before(deadline, plane.database, grant, branch.id) as opened:

@@ -23,7 +23,7 @@ from qserver.control.records import Grant
 from qserver.control.shares import Share
 from qserver.engine.turns import OWNER
 from qserver.engine.work import Rest, Step, finish, when_replied
-from qserver.errors import Forbidden, QserverError, RequestTooLarge
+from qserver.errors import DatabaseMoved, Forbidden, QserverError, RequestTooLarge
 from qserver.http1 import (
     PENDING,
     Answer,
@@ -43,7 +43,7 @@ from qserver.http1 import (
 from qserver.limits import COMPRESSED_AT_ONCE_BYTES
 from qserver.query.cursor import END
 from qserver.web.compression import Compression, compressed_parts
-from qserver.web.service.service import UNLIMITED, Service, ServiceState
+from qserver.web.service.service import UNLIMITED, Service
 from qserver.web.statements.answers import error_body, error_event
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
 from qserver.web.streaming.parts import AnswerParts
@@ -53,8 +53,6 @@ JSON: Final = (b"content-type", b"application/json")
 ONLY_JSON: Final = (JSON,)
 CLIENT_LEFT: Final = 0
 """The status in metrics for a request without an answer."""
-
-STARTING: Final = ServiceState.STARTING  # a global, for fast lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +249,18 @@ class Call(ABC):
         self.release()
         if isinstance(error, OwnedElsewhere):
             self.uncount()
-            return Elsewhere(error.process)
+            left, visits = self.seconds_left(), error.visits
+            return Elsewhere(error.process, left, self._owner_away, visits)
         known = self.known(error)
         times = self.elapsed_us(), self.exec_us()
         body = error_body(known, self.request_id, *times, results=self.no_results())
         return self.answer(status_of(known), self.headers((JSON, *headers_of(known))), body)
+
+    def _owner_away(self) -> Response:
+        away = DatabaseMoved("the process of this database does not answer", hint="Try again.")
+        answer = self.failed(away)
+        assert isinstance(answer, Response)
+        return answer
 
     def known(self, error: Exception) -> QserverError:
         """Count and return the error that the client is told of: a bug is not described to it."""
@@ -282,7 +287,14 @@ class Call(ABC):
     def elapsed_us(self) -> int:
         return int(self.elapsed() * 1_000_000)
 
+    def seconds_left(self) -> float:
+        """How much longer the request may take."""
+        return max(0.0, self.timeout_ms() / 1000 - self.elapsed())
+
     # --- what some calls have besides -------------------------------------------------------------
+
+    def timeout_ms(self) -> float:
+        return self.share().limits.statement_timeout_ms
 
     def exec_us(self) -> int:
         return 0
@@ -308,38 +320,62 @@ class KeyedCall(Call):
     """A request that needs a key."""
 
     grant: Grant
+    _has_left = False
 
     reads_body = True
     """Whether the body is read before the request runs."""
 
+    notes_leaving = False
+    """Whether the steps of `run` call `left` themselves if they are closed."""
+
     def serve(self) -> Serving:
-        endpoint = self.endpoint
-        token, service = endpoint.token, endpoint.service
-        grant = None
-        if token is not None and service.state is not STARTING:
-            grant = service.plane.grant_nowait(token)
+        endpoint, body = self.endpoint, self.body
+        token, grant = endpoint.token, None
+        if token is not None:
+            find_grant = endpoint.service.plane.grant_nowait
+            grant = find_grant(token)
+        if grant is None or not isinstance(body, bytes):
+            return self.until_left(self._wait_and_run(grant))
+        self.grant = grant
+        self.admit()
+        steps = self.run(body)
+        return steps if self.notes_leaving else self.until_left(steps)
+
+    def _wait_and_run(self, grant: Grant | None) -> Serving:
+        """Wait for what the key allows, or for the body."""
+        endpoint, body = self.endpoint, self.body
+        if grant is None:
+            self.grant = yield partial(endpoint.service.authenticate, endpoint.headers)
+            self.admit()
+            self.enter(self.grant.share)
+        else:
+            self.grant = grant
+            self.admit()
+        if not isinstance(body, bytes):
+            body = (yield from self.read(body)) if self.reads_body else b""
+        return (yield from self.run(body))
+
+    def until_left(self, steps: Serving) -> Serving:
+        """The same steps. If they are closed, the client has left, or the server ends."""
         try:
-            if grant is None:
-                self.grant = yield partial(service.authenticate, endpoint.headers)
-                self.admit()
-                self.enter(self.grant.share)
-            else:
-                self.grant = grant
-                self.admit()
-            body = self.body
-            if not isinstance(body, bytes):
-                body = (yield from self.read(body)) if self.reads_body else b""
-            return (yield from self.run(body))
-        except GeneratorExit:  # the client has left, or the server ends
+            return (yield from steps)
+        except GeneratorExit:
+            self.left()
+            raise
+
+    def left(self) -> None:
+        """Release and count a request that gets no answer; a second call does nothing."""
+        if not self._has_left:
+            self._has_left = True
             self.release()
             self.count(CLIENT_LEFT)
-            raise
 
     def admit(self) -> None:
         """Charge the organization's rate limit, and limit the request to what its key allows."""
         grant = self.grant
         share = grant.share
-        OWNER.set(share.turns)
+        if OWNER.get() is not share.turns:  # which is much quicker than to set it
+            OWNER.set(share.turns)
         if share.connections >= share.limits.connections:
             share.check_connections()
         if grant.is_unlimited:

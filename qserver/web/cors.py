@@ -10,8 +10,8 @@ EXPOSED: Final = (
     b"x-request-id, ratelimit, ratelimit-policy, retry-after, etag, location, idempotency-replayed"
 )
 ALLOWED: Final = (
-    b"authorization, content-type, accept, x-database, x-transaction, x-request-id,"
-    b" idempotency-key, if-none-match, last-event-id"
+    b"authorization, content-type, accept, x-database, x-transaction, x-min-version,"
+    b" x-request-id, idempotency-key, if-none-match, last-event-id"
 )
 METHODS: Final = b"GET, HEAD, POST, PATCH, DELETE, OPTIONS"
 MAX_AGE_SECONDS: Final = b"86400"

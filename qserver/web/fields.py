@@ -59,6 +59,21 @@ AsOf = Annotated[
     int | str | None,
     Meta(description="Read the database as it was: a version, or a time with its zone."),
 ]
+MinVersion = Annotated[
+    _Count | None,
+    Meta(description="Read this version or a later one, and wait for it; else error QS025."),
+]
+Consistency = Annotated[
+    Literal["strong", "session", "any"],
+    Meta(
+        description="See every acknowledged commit; what is near and has min_version; or what is"
+        " near, which may lack the last commits."
+    ),
+]
+MaxAgeMs = Annotated[
+    _Count | None,
+    Meta(description="So long ago a replica may have heard of its database for the last time."),
+]
 InTransaction = Annotated[
     str | None,
     Meta(description="The open transaction that it is part of; else the header X-Transaction."),

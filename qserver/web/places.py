@@ -1,4 +1,4 @@
-"""Checks that a request inside an open transaction is for the transaction's database."""
+"""Checks that a request inside an open transaction is for its database and its version."""
 
 from __future__ import annotations
 
@@ -32,3 +32,13 @@ def check_place(held: Held, grant: Grant, *named: str | None) -> None:
             )
     if not grant.may_use(opened.id):
         raise not_among_its_databases(opened.name)
+
+
+def check_version(held: Held, least: int) -> None:
+    """Raise if the request wants a later version than the transaction reads, now and for ever."""
+    version = held.transaction.version
+    if version < least:
+        raise InvalidRequest(
+            f"the transaction reads version {version}, and min_version is {least}",
+            hint="Open another one.",
+        )

@@ -10,6 +10,7 @@ from typing import Final
 
 from simulations.mutants import (
     answers,
+    bases,
     begun,
     bounds,
     bulk,
@@ -31,10 +32,12 @@ from simulations.mutants import (
     places,
     ranges,
     recovered,
+    replicated,
     shards,
     sql,
     sql_changes,
     steps,
+    tokens,
     trees,
 )
 from simulations.mutants.mutant import (
@@ -88,4 +91,7 @@ MUTANTS: Final = (
     *guarded.MUTANTS,
     *leases.MUTANTS,
     *followers.MUTANTS,
+    *tokens.MUTANTS,
+    *replicated.MUTANTS,
+    *bases.MUTANTS,
 )

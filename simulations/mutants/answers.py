@@ -175,14 +175,7 @@ MUTANTS: Final = (
         "keep_the_lease_of_who_left",
         "who leaves while its request waits in a task does not give back the database",
         WRITTEN,
-        (
-            edited(
-                KeyedCall.serve,
-                "except GeneratorExit:  # the client has left, or the server ends\n"
-                "        self.release()",
-                "except GeneratorExit:",
-            ),
-        ),
+        (edited(KeyedCall.left, "self.release()", "pass"),),
     ),
     Mutant(
         "keep_the_lease_of_a_stream",
@@ -233,8 +226,8 @@ MUTANTS: Final = (
         (
             edited(
                 StatementCall.use_nowait,
-                "options = _changed(options, request, grant)",
-                "options = _changed(options, request, grant)\n"
+                "options = _changed(options, request, grant, freshness)",
+                "options = _changed(options, request, grant, freshness)\n"
                 "        endpoint.options = (grant, options)",
             ),
         ),

@@ -9,6 +9,8 @@ import msgspec
 from qserver.durability.port import StoredRecord
 from qserver.engine.follower import FollowedDatabase
 from qserver.engine.following import records_after
+from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.versions import Versions
 from simulations.mutants.mutant import Mutant, edited
 
 FOLLOWED: Final = (("follows", True),)
@@ -24,6 +26,17 @@ def _apply_across_a_gap(original: Any) -> Any:
         await original(self, stored)
 
     return apply
+
+
+def _announce_late(original: Any) -> Any:
+    def mark_durable(self: Versions, version: int) -> None:
+        before, announce, self.announce = self.durable.version, self.announce, None
+        original(self, version)
+        self.announce = announce
+        if announce is not None:
+            announce(before)
+
+    return mark_durable
 
 
 MUTANTS: Final = (
@@ -46,6 +59,23 @@ MUTANTS: Final = (
             ),
         ),
         CUT,
+    ),
+    Mutant(
+        "write_the_number_after_the_answers",
+        "the owner announces a version when the next group is durable",
+        ("bank", "registers"),
+        ((Versions, "mark_durable", _announce_late),),
+        FOLLOWED,
+    ),
+    Mutant(
+        "show_what_was_recovered_without_its_number",
+        "the owner shows what it has recovered, and announces only what it commits",
+        ("bank", "registers"),
+        (
+            edited(SnapshotSource.show, "self.announce(snapshot.version)", "pass"),
+            edited(SnapshotSource.follow, "self.announce(versions.durable.version)", "pass"),
+        ),
+        FOLLOWED,
     ),
     Mutant(
         "go_back_to_an_older_base",

@@ -14,7 +14,8 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from simulations.faults import make_profile
-from simulations.run import Plan, Result, Verdict, simulate
+from simulations.results import Plan, Result, Verdict
+from simulations.run import simulate
 
 CLUMSY: Final = re.compile(r".*(TypeError|AttributeError|NameError)\(")
 """Raised by a mutation that was written for other code; being caught by that proves nothing."""

@@ -255,7 +255,7 @@ MUTANTS: Final = (
         "rounds that the log writer's task takes together with the group of a batch are lost",
         ("sql_bank", "sql_keys"),
         LogWriter._next,
-        "self._begun, each.following = None, group",
-        "self._begun, each.following = None, group[1:]",
+        "begun.following = group",
+        "begun.following = group[1:]",
     ),
 )

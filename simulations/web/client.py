@@ -89,22 +89,22 @@ class SqlClient:
             self._read(front, reply, ORDINARY, REQUEST.get())
         return Answered(reply.body, b"idempotency-replayed" in reply.headers), answer["version"]
 
-    async def read(self, front: Front, statement: Statement) -> TransactionResult:
-        chance = self._chance
+    async def read(
+        self, front: Front, statement: Statement, options: RunOptions | None = None
+    ) -> TransactionResult:
+        chance, options = self._chance, options or RunOptions()
         way = chance.random()
         if way < 0.3:
             return await self._ask(
-                front, "/v1/query", _fields(statement), RunOptions(), EVENTS, brief=True
+                front, "/v1/query", _fields(statement), options, EVENTS, brief=True
             )
         if not statement.parameters and way < 0.5:
-            return await self._ask(
-                front, "/query", {"sql": statement.sql}, RunOptions(), as_text=True
-            )
+            return await self._ask(front, "/query", {"sql": statement.sql}, options, as_text=True)
         if way < 0.65:
             return await self._ask(
-                front, "/v1/transaction", {"statements": [_fields(statement)]}, RunOptions()
+                front, "/v1/transaction", {"statements": [_fields(statement)]}, options
             )
-        return await self._ask(front, "/v1/query", _fields(statement), RunOptions())
+        return await self._ask(front, "/v1/query", _fields(statement), options)
 
     async def ask_as(
         self, front: Front, key: str, path: str, fields: dict[str, Any]
@@ -176,6 +176,11 @@ class SqlClient:
             headers[b"accept"] = accept
         if chance.random() < OWN_IDS:
             headers[b"x-request-id"] = name.encode()
+        least = 0 if options is None else options.freshness.min_version
+        if least and (as_text or chance.random() < 0.5):
+            headers[b"x-min-version"] = b"%d" % least
+        elif least:
+            fields["min_version"] = least
         body = fields["sql"].encode() if as_text else encode(self._with(fields, options))
         late = chance.expovariate(1 / self._delay) if chance.random() < LATE_BODIES else None
         exchange = Exchange(front, name, head(path, headers), self._pause)

@@ -38,6 +38,7 @@ from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.sql_sequences import SqlSequences
 from simulations.workloads.sql_steps import SqlSteps
+from simulations.workloads.sql_tokens import SqlTokens
 from simulations.workloads.sql_upserts import SqlUpserts
 from simulations.workloads.unique_keys import UniqueKeys
 from simulations.workloads.workload import Workload
@@ -79,6 +80,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlBulk,
         SqlSteps,
         SqlGuarded,
+        SqlTokens,
     )
 }
 

@@ -377,7 +377,7 @@ def test_a_silent_server_is_given_up_on() -> None:
                 client.query("SELECT 1")
 
 
-OF_LIVE = {"database", "timeout_ms", "every_ms"}
+OF_LIVE = {"database", "timeout_ms", "every_ms", "min_version", "consistency", "max_age_ms"}
 
 
 @pytest.mark.parametrize("flavour", [Client, TrioClient])

@@ -8,28 +8,25 @@ from pathlib import Path
 
 import trio
 
-from qserver.cluster import Links, Listeners, Service
+from qserver.cluster import Doors, Links, Service
 
 
 class Process:
-    """One of several in this process, that can die and start anew; its listener stays."""
+    """One of several in this process, that can die and start anew; its door stays."""
 
-    def __init__(self, number: int, listeners: Listeners, service: Service) -> None:
+    def __init__(self, number: int, doors: Doors, service: Service) -> None:
         self.number = number
         self.service = service
         self.reports: list[str] = []
         self.links: Links
-        self.path = listeners.paths[number]
-        self._listeners = listeners
+        self.doors = doors
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         self._scope, self._ended = trio.CancelScope(), trio.Event()
-        listener = self._listeners.sockets[self.number]
-        self.links = Links(
-            self.number, listener, self._listeners.paths, self.service, self.reports.append
-        )
+        inside = self.doors.inside[self.number]
+        self.links = Links(self.number, inside, self.doors, self.service, self.reports.append)
         try:
             with self._scope:
                 await self.links.run(task_status=task_status)
@@ -43,8 +40,8 @@ class Process:
 
 @asynccontextmanager
 async def linked(*services: Service) -> AsyncIterator[list[Process]]:
-    with listening(len(services)) as listeners:
-        processes = [Process(at, listeners, each) for at, each in enumerate(services)]
+    with made_doors(len(services)) as doors:
+        processes = [Process(at, doors, each) for at, each in enumerate(services)]
         async with trio.open_nursery() as nursery:
             for process in processes:
                 await nursery.start(process.run)
@@ -53,12 +50,12 @@ async def linked(*services: Service) -> AsyncIterator[list[Process]]:
 
 
 @contextmanager
-def listening(count: int) -> Iterator[Listeners]:
-    listeners = Listeners(count)
+def made_doors(count: int) -> Iterator[Doors]:
+    doors = Doors(count)
     try:
-        yield listeners
+        yield doors
     finally:
-        listeners.remove()
+        doors.close()
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from qserver.cluster.connection import Connection, LinkBroken, Outgoing
+from qserver.cluster import messages
+from qserver.cluster.connection import Connection, LinkBroken
 from qserver.cluster.frames import head_of
-from qserver.cluster.messages import Answer, Cancel, Hello, Message, Move, encode
+from qserver.cluster.messages import Answer, Cancel, Hello, Item, Message, Move, encode
+from qserver.cluster.outgoing import Outgoing
 from qserver.errors import ProgramLimitExceeded
-from qserver.limits import LINK_FRAME_BYTES_MAX, LINK_UNSENT_BYTES_MAX, STALL_SECONDS_MAX
+from qserver.limits import LINK_MESSAGE_BYTES_MAX, LINK_UNSENT_BYTES_MAX, STALL_SECONDS_MAX
 from tests.cluster.linked import open_descriptors
 
 LARGE = bytes(range(256)) * (32 * 4096)  # 32 MB
@@ -79,7 +81,48 @@ async def test_large_messages_go_both_ways_at_once() -> None:
         await one.wait_for(2)
         await other.wait_for(2)
         for end in (one, other):
-            assert end.received == [(Answer(1, LARGE), None), (Answer(2, "small"), None)]
+            assert end.received == [(Answer(2, "small"), None), (Answer(1, LARGE), None)]
+
+
+async def test_others_wait_for_a_piece_of_a_large_message_and_not_for_the_whole() -> None:
+    """Neither in the queue nor for a place in it."""
+    async with pair() as (one, other):
+        for number in (1, 2, 3):
+            one.connection.send_nowait(Outgoing(Item(number, LARGE)))
+        for number in range(4, 104):
+            await one.connection.send(Outgoing(Item(number, b"x")))
+        await other.wait_for(103)
+        order = [message.id for message, _ in other.received if isinstance(message, Item)]
+        assert order == [*range(4, 104), 1, 2, 3]
+
+
+async def test_what_has_the_same_id_keeps_its_order() -> None:
+    values = [b"a", LARGE[:100_000], b"b", LARGE[:70_000], LARGE[:200_000], b"c"]
+    async with pair() as (one, other):
+        withdrawn = [Outgoing(Item(1, b"not this")), Outgoing(Item(1, LARGE))]
+        for value in values:
+            one.connection.send_nowait(Outgoing(Item(1, value)))
+        for message in withdrawn:
+            one.connection.send_nowait(message)
+            assert one.connection.withdraw(message)
+        one.connection.send_nowait(Outgoing(messages.End(1)))
+        one.connection.send_nowait(Outgoing(Cancel(2)))
+        await other.wait_for(len(values) + 2)
+        received = [message for message, _ in other.received]
+        assert received.index(Cancel(2)) < 3, "another id does not wait"
+        received.remove(Cancel(2))
+        assert received == [*(Item(1, value) for value in values), messages.End(1)]
+
+
+async def test_what_waits_behind_a_large_message_ends_with_the_connection() -> None:
+    async with against_bytes() as (end, theirs):
+        waiting = [Outgoing(Item(1, value)) for value in (LARGE, b"x", LARGE, b"y")]
+        for message in waiting:
+            end.connection.send_nowait(message)
+        await trio.testing.wait_all_tasks_blocked()
+        theirs.close()
+        await end.ended.wait()
+        assert all(message.ended.is_set() and not message.sent for message in waiting)
 
 
 async def test_others_run_while_a_large_message_goes() -> None:
@@ -110,7 +153,7 @@ async def test_a_descriptor_arrives_with_its_message() -> None:
         await other.wait_for(4)
         os.close(first)
         os.close(second)
-        (_, none), (a, reading), (_, none_again), (b, writing) = other.received
+        (_, none), (_, none_again), (b, writing), (a, reading) = other.received
         assert (none, none_again, a, b) == (None, None, Move("first", LARGE), Move("second", b""))
         assert reading is not None and writing is not None
         assert not os.get_inheritable(reading)
@@ -125,14 +168,14 @@ async def test_who_sends_much_waits_until_some_has_left(
         frame = Outgoing(Answer(1, bytes(LINK_UNSENT_BYTES_MAX)))
         await end.connection.send(frame)
         with trio.move_on_after(1) as waiting:
-            await end.connection.send(Outgoing(Cancel(1)))
+            await end.connection.send(Outgoing(Answer(2, LARGE)))
         assert waiting.cancelled_caught
         theirs.setblocking(False)
         while not frame.ended.is_set():
             await trio.lowlevel.wait_readable(theirs)
             theirs.recv(1 << 20)
             await trio.testing.wait_all_tasks_blocked()
-        await end.connection.send(Outgoing(Cancel(2)))
+        await end.connection.send(Outgoing(Answer(3, LARGE)))
 
 
 async def test_what_has_not_begun_can_be_withdrawn() -> None:
@@ -151,6 +194,7 @@ async def test_what_waits_for_a_full_socket_can_be_withdrawn_until_a_byte_has_le
     async with against_bytes() as (end, theirs):
         large, small = Outgoing(Answer(1, LARGE)), Outgoing(Cancel(2))
         end.connection.send_nowait(large)
+        await trio.testing.wait_all_tasks_blocked()
         end.connection.send_nowait(small)
         await trio.testing.wait_all_tasks_blocked()
         assert large.begun and not end.connection.withdraw(large)
@@ -206,4 +250,4 @@ async def test_the_descriptor_of_a_damaged_message_is_closed(kind: int) -> None:
 
 async def test_a_message_that_is_too_large_is_refused() -> None:
     with pytest.raises(ProgramLimitExceeded, match="bytes for another process"):
-        Outgoing(Answer(1, bytes(LINK_FRAME_BYTES_MAX)))
+        Outgoing(Answer(1, bytes(LINK_MESSAGE_BYTES_MAX)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import socket
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -23,7 +22,7 @@ from qserver.errors import (
     UniqueViolation,
 )
 from qserver.limits import LINK_CALLS_MAX
-from tests.cluster.linked import linked, listening, open_descriptors
+from tests.cluster.linked import linked, made_doors, open_descriptors
 
 
 class Callee:
@@ -182,15 +181,15 @@ async def test_a_process_that_does_not_come_back_has_done_nothing(
         assert trio.current_time() == began + 5
 
 
-async def test_a_listener_that_is_gone_is_told(autojump_clock: MockClock) -> None:
-    with listening(2) as listeners:
-        links = Links(0, listeners.sockets[0], listeners.paths, Service(), print)
-        listeners.paths[1].unlink()
+async def test_a_door_that_is_closed_is_told(autojump_clock: MockClock) -> None:
+    with made_doors(2) as doors:
+        links = Links(0, doors.inside[0], doors, Service(), print)
+        doors.inside[1].close()
         async with trio.open_nursery() as nursery:
             await nursery.start(links.run)
             with pytest.raises(DatabaseUnavailable) as failed:
                 await links.call(1, "echo", deadline=trio.current_time() + 1)
-            assert failed.value.detail == "No such file or directory"
+            assert failed.value.detail == "Broken pipe"
             nursery.cancel_scope.cancel()
 
 
@@ -241,8 +240,7 @@ async def test_so_many_calls_may_be_under_way(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_stranger_that_sends_nonsense_is_cut_off_with_a_report(data: bytes) -> None:
     before = open_descriptors()
     async with linked(Service(), Callee().service) as (zero, one):
-        with socket.socket(socket.AF_UNIX) as stranger:
-            stranger.connect(str(one.path))
+        with one.doors.knock(1) as stranger:
             stranger.sendall(data)
             await wait_all_tasks_blocked()
             assert len(one.reports) == 1 and "damaged" in one.reports[0]

@@ -13,6 +13,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.cluster import Service
+from qserver.cluster.doors import next_at_door
 from tests.cluster.linked import linked, open_descriptors, until
 
 
@@ -109,23 +110,19 @@ async def test_a_connection_that_cannot_be_sent_in_time_stays_here(
     """The peer is there, but takes nothing: its loop stands still."""
     before = open_descriptors()
     sender = Sender()
-    with socket.socket(socket.AF_UNIX) as stuck:
-        async with linked(Service(), Service()) as (zero, one):
-            await one.die()
-            one.path.unlink()
-            stuck.bind(str(one.path))
-            stuck.listen()
-            pairs = [socket.socketpair() for _ in range(2)]
-            deadline = trio.current_time() + 5
-            for _, served in pairs:
-                zero.links.send_connection(
-                    1, None, bytes(5_000_000), served, deadline=deadline, failed=sender.fail
-                )
-            await wait_all_tasks_blocked()
-            with stuck.accept()[0] as accepted:
-                accepted.sendall(b"qf\0\0\0\0\0\x02\x91\x01")  # Hello(1)
-                await trio.sleep(100)
-                assert {each[0] for each in sender.failed} == {served for _, served in pairs}
+    async with linked(Service(), Service()) as (zero, one):
+        await one.die()
+        pairs = [socket.socketpair() for _ in range(2)]
+        deadline = trio.current_time() + 5
+        for _, served in pairs:
+            zero.links.send_connection(
+                1, None, bytes(5_000_000), served, deadline=deadline, failed=sender.fail
+            )
+        await wait_all_tasks_blocked()
+        with next_at_door(one.doors.inside[1]) as accepted:
+            accepted.sendall(b"qf\0\0\0\0\0\x02\x91\x01")  # Hello(1)
+            await trio.sleep(100)
+            assert {each[0] for each in sender.failed} == {served for _, served in pairs}
         for pair in pairs:
             for each in pair:
                 each.close()

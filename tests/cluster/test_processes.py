@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.cluster import Links, Listeners, Service, Stream
+from qserver.cluster import Doors, Links, Service, Stream
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown
 from tests.cluster.linked import open_descriptors
 from tests.patience import PATIENCE_SECONDS
@@ -24,13 +24,13 @@ TESTS, OTHER = 0, 1
 class Other:
     """The other process: what it does for the tests."""
 
-    def __init__(self, listeners: Listeners) -> None:
+    def __init__(self, doors: Doors) -> None:
         service = Service(
             {"pid": self.pid, "die": self.die, "large": self.large, "stop": self.stop},
             {"count": self.count},
             self.welcome,
         )
-        self.links = Links(OTHER, listeners.keep(OTHER), listeners.paths, service, print)
+        self.links = Links(OTHER, doors.keep(OTHER), doors, service, print)
 
     async def pid(self) -> int:
         return os.getpid()
@@ -59,7 +59,7 @@ class Machine:
     """The supervisor, and the process of the tests."""
 
     def __init__(self) -> None:
-        self.listeners = Listeners(2)
+        self.doors = Doors(2)
         self.reports: list[str] = []
         self.pid = self.fork()
 
@@ -70,16 +70,14 @@ class Machine:
             try:
                 if start is not None:
                     os.read(start, 1)
-                trio.run(Other(self.listeners).links.run)
+                trio.run(Other(self.doors).links.run)
             finally:
                 os._exit(1)
         return self.pid
 
     def links(self) -> Links:
-        listeners = self.listeners
-        return Links(
-            TESTS, listeners.sockets[TESTS], listeners.paths, Service(), self.reports.append
-        )
+        doors = self.doors
+        return Links(TESTS, doors.inside[TESTS], doors, Service(), self.reports.append)
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -94,7 +92,7 @@ def machine() -> Iterator[Machine]:
         yield made
     finally:
         made.kill()
-        made.listeners.remove()
+        made.doors.close()
     assert open_descriptors() == before
 
 
@@ -227,13 +225,3 @@ def test_connections_move_to_another_process_and_nobody_else_keeps_them() -> Non
 
     with machine() as made:
         run_linked(made, work)
-
-
-def test_the_folder_of_listeners_is_private_and_goes_in_the_end() -> None:
-    listeners = Listeners(2)
-    folder = listeners.paths[0].parent
-    assert folder.stat().st_mode & 0o777 == 0o700
-    listeners.keep(1)
-    assert [*listeners.sockets] == [1]
-    listeners.remove()
-    assert not folder.exists()

@@ -6,6 +6,8 @@ import fcntl
 import os
 import random
 import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from mmap import mmap
 from struct import Struct
 from typing import NoReturn
@@ -14,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.cluster import SharedWindows
+from qserver.cluster import SharedWindows, shared_windows
 from qserver.control.rates import Allowance, Rates
 from qserver.control.tiers import Tier
-from qserver.errors import RateLimited, TooManyRequests
-from qserver.limits import RATE_SLOTS_PROBED, RATE_WINDOW_SECONDS
+from qserver.errors import DatabaseUnavailable, RateLimited, TooManyRequests
+from qserver.limits import RATE_LOCK_SECONDS_MAX, RATE_SLOTS_PROBED, RATE_WINDOW_SECONDS
 from tests.patience import eventually
-from tests.sampling import SEED
+from tests.sampling import NIGHTLY, SEED
 
 SECOND = 1_000_000
 WINDOW = RATE_WINDOW_SECONDS * SECOND
@@ -198,12 +200,63 @@ def test_who_looks_for_a_slot_locks_all_that_it_may_take() -> None:
         assert locked_for_others(windows) == 0
 
 
+@contextmanager
+def standing_still(windows: SharedWindows, name: str) -> Iterator[None]:
+    """Another process has locked the slot of a name, and is stopped."""
+    pid = os.fork()
+    if pid == 0:
+        with windows._window(name):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    try:
+        os.waitpid(pid, os.WUNTRACED)
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_who_cannot_count_because_another_process_stands_still_refuses(
+    is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(shared_windows, "sleep", pauses.append)
+    clock = Clock()
+    windows = Windows(clock, slots=1)
+    if is_known:
+        windows.add("org", 3)
+    with standing_still(windows, "org"):
+        with pytest.raises(DatabaseUnavailable, match="stands still"):
+            windows.take("org", 9)
+        assert RATE_LOCK_SECONDS_MAX <= sum(pauses) < 2 * RATE_LOCK_SECONDS_MAX
+        pauses.clear()
+        for _ in range(9):
+            with pytest.raises(DatabaseUnavailable):
+                windows.take("org", 9)
+            windows.give_back("org")
+        assert pauses == [], "it is known by now: nobody else has to wait for that"
+        clock.microseconds += SECOND
+        with pytest.raises(DatabaseUnavailable):
+            windows.take("org", 9)
+        assert pauses, "it may go on soon"
+    assert windows.take("org", 9)[:2] == (0, 4 if is_known else 1)
+
+
+def test_who_waits_for_a_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = Windows(Clock(), slots=1)
+    with ExitStack() as stopped:
+        stopped.enter_context(standing_still(windows, "org"))
+        monkeypatch.setattr(shared_windows, "sleep", lambda seconds: stopped.close())
+        assert windows.take("org", 9)[:2] == (0, 1)
+
+
 # --- real processes ------------------------------------------------------------------------------
 
 LIMITS = (200, *[2] * 24)
 """Of organizations, by their number: most requests are of the first."""
 PROCESSES = 4
-ROUNDS = 100
+ROUNDS = 100 if NIGHTLY else 30
 STEPS = (0, 50_000, 250_000, 20 * SECOND, 61 * SECOND, 61 * SECOND, 61 * SECOND)
 RECORD = Struct("=qqq")
 

@@ -10,10 +10,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.cluster import Service, Stream
-from qserver.cluster.connection import Connection, Outgoing
+from qserver.cluster.connection import Connection
 from qserver.cluster.messages import Item
+from qserver.cluster.outgoing import Outgoing
 from qserver.errors import DatabaseUnavailable, QserverError, UniqueViolation
-from qserver.limits import LINK_STREAM_VALUES_MAX, LINK_UNSENT_BYTES_MAX
+from qserver.limits import LINK_FRAME_BYTES_MAX, LINK_STREAM_VALUES_MAX, LINK_UNSENT_BYTES_MAX
 from tests.cluster.linked import linked
 
 
@@ -180,9 +181,10 @@ async def test_a_sender_that_is_cancelled_while_the_link_is_full_loses_no_place(
         full = Outgoing(Item(1, bytes(LINK_UNSENT_BYTES_MAX)))
         connection.send_nowait(full)
         stream = Stream(1, connection)
-        for number in range(2 * LINK_STREAM_VALUES_MAX):
+        large = bytes(LINK_FRAME_BYTES_MAX)
+        for _ in range(2 * LINK_STREAM_VALUES_MAX):
             with trio.move_on_after(0) as waiting:
-                await stream.send(number)
+                await stream.send(large)
             assert waiting.cancelled_caught
         connection.withdraw(full)
         for number in range(LINK_STREAM_VALUES_MAX):

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from qserver.cluster.supervisor import ENDS_MAX, supervise
 from tests.patience import PATIENCE_SECONDS, eventually
@@ -36,6 +37,15 @@ class Supervised:
         finally:
             os._exit(code)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.id, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            self.wait()
+
     def wait(self) -> int:
         """Return its exit code."""
         return os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
@@ -46,31 +56,25 @@ class Supervised:
         return bool(int(status.partition("ShdPnd:")[2].split()[0], 16) >> (number - 1) & 1)
 
 
-@contextmanager
-def supervised(output: Path, run: Callable[[int, int], int]) -> Iterator[Supervised]:
-    supervisor = Supervised(output, run)
-    try:
-        yield supervisor
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(supervisor.id, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            supervisor.wait()
-
-
 def say(text: str) -> None:
     os.write(1, f"{text}\n".encode())
 
 
-def test_ends_are_seen_though_whoever_began_it_ignored_ends(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+@contextmanager
+def ignored(number: signal.Signals) -> Iterator[None]:
+    """Ignore a signal, as a process that a script begins in the background ignores SIGINT."""
+    before = signal.signal(number, signal.SIG_IGN)
     try:
-        made = supervised(tmp_path / "output", lambda number, alive: 3)
-        with made as supervisor:
-            signal.signal(signal.SIGCHLD, before)
-            assert supervisor.wait() == 1
+        yield
     finally:
-        signal.signal(signal.SIGCHLD, before)
+        signal.signal(number, before)
+
+
+def test_ends_are_seen_though_whoever_began_it_ignored_ends(tmp_path: Path) -> None:
+    with ignored(signal.SIGCHLD):
+        supervisor = Supervised(tmp_path / "output", lambda number, alive: 3)
+    with supervisor:
+        assert supervisor.wait() == 1
     said = supervisor.output.read_text()
     assert said.count("with exit code 3: it begins again") == ENDS_MAX - 1, said
 
@@ -85,7 +89,9 @@ def test_a_process_that_is_interrupted_says_nothing(tmp_path: Path) -> None:
             raise BaseExceptionGroup("some", [interrupt]) from None
         return 0
 
-    with supervised(tmp_path / "output", run) as supervisor:
+    with ignored(signal.SIGINT):
+        supervisor = Supervised(tmp_path / "output", run)
+    with supervisor:
         eventually(supervisor.output.read_text, "it does not run")
         os.kill(supervisor.id, signal.SIGTERM)
         eventually(lambda: not supervisor.is_pending(signal.SIGTERM), "it does not stop")

@@ -19,10 +19,11 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from qserver.cluster import Links, Listeners, RemoteLocks, Service, Stream
+from qserver.cluster import Doors, Links, RemoteLocks, Service, Stream
+from qserver.cluster.doors import next_at_door
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
 from qserver.limits import STALL_SECONDS_MAX
-from tests.cluster.linked import listening, open_descriptors
+from tests.cluster.linked import made_doors, open_descriptors
 from tests.sampling import SEED
 
 CALLERS = 6
@@ -30,19 +31,15 @@ CALLS = 5
 
 
 class Relay:
-    """Stands where process 1 listens, and passes on what it likes to where it really listens."""
+    """Stands at door 1, and passes on what it likes to door 2."""
 
-    def __init__(self, path: str, behind: str, chance: random.Random, flips: bool) -> None:
-        self._behind = behind
+    def __init__(self, doors: Doors, chance: random.Random, flips: bool) -> None:
+        self._doors = doors
         self._flips = flips
         self._chance = chance
         self._scopes: list[trio.CancelScope] = []
         self.is_good = False
         self.flipped = False
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.setblocking(False)
-        self.listener.bind(path)
-        self.listener.listen()
 
     def heal(self) -> None:
         """Be good from now on, and cut what may wait for bytes that a flipped one has promised."""
@@ -54,13 +51,11 @@ class Relay:
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
             while True:
-                await trio.lowlevel.wait_readable(self.listener)
-                accepted, _ = self.listener.accept()
-                nursery.start_soon(self._pass_on, accepted)
+                await trio.lowlevel.wait_readable(self._doors.inside[1])
+                nursery.start_soon(self._pass_on, next_at_door(self._doors.inside[1]))
 
     async def _pass_on(self, accepted: socket.socket) -> None:
-        with accepted, socket.socket(socket.AF_UNIX) as behind:
-            behind.connect(self._behind)
+        with accepted, self._doors.knock(2) as behind:
             for each in (accepted, behind):
                 each.setblocking(False)
             async with trio.open_nursery() as nursery:
@@ -220,13 +215,12 @@ async def test_whatever_a_socket_does_every_task_ends_with_the_truth(
     chance = random.Random(seed)
     callee = Callee()
     reports: list[str] = []
-    with listening(3) as listeners:
-        relay = between(listeners, chance, flips)
+    with made_doors(3) as doors:
+        relay = Relay(doors, chance, flips)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(relay.run)
-            paths = listeners.paths
-            served = Links(1, listeners.sockets[2], paths, callee.service, reports.append)
-            links = Links(0, listeners.sockets[0], paths, Service(), reports.append)
+            served = Links(1, doors.inside[2], doors, callee.service, reports.append)
+            links = Links(0, doors.inside[0], doors, Service(), reports.append)
             await nursery.start(served.run)
             await nursery.start(links.run)
             callers = Callers(links, callee, relay, chance)
@@ -245,11 +239,4 @@ async def test_whatever_a_socket_does_every_task_ends_with_the_truth(
                 assert max(callee.made.values()) == 1 and reports == []
                 assert callers.failed <= callers.sent - callee.welcomed
             nursery.cancel_scope.cancel()
-        relay.listener.close()
     assert open_descriptors() == before
-
-
-def between(listeners: Listeners, chance: random.Random, flips: bool) -> Relay:
-    """Put a relay where process 1 listens; it listens at the third place."""
-    listeners.paths[1].unlink()
-    return Relay(str(listeners.paths[1]), str(listeners.paths[2]), chance, flips)

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 import trio
 import trio.testing
 
-from qserver.cluster import Service
+from qserver.cluster import Doors, Service, SharedVersions
 from qserver.control import ControlPlane, MemoryLogs
 from qserver.control.owners import OwnedElsewhere, Owners
 from qserver.control.records import DatabaseRecord, Grant
-from tests.cluster.linked import Process, listening
+from qserver.errors import Unauthorized
+from tests.cluster.linked import Process, made_doors
 from tests.control.planes import FIRST_KEY, TestWorld, started_logs, unopened_plane
+
+IDLE_SECONDS = 0.02
+"""All tasks wait for so long: nothing is on its way between them either."""
 
 
 class Member:
     """One process: its plane, and the links that it has."""
 
-    def __init__(self, number: int, count: int, logs: MemoryLogs, world: TestWorld) -> None:
+    def __init__(
+        self,
+        number: int,
+        count: int,
+        logs: MemoryLogs,
+        world: TestWorld,
+        versions: SharedVersions | None = None,
+    ) -> None:
         self.owners = Owners(number, count)
-        self.plane = unopened_plane(logs, world, FIRST_KEY, owners=self.owners)
+        self.plane = unopened_plane(logs, world, FIRST_KEY, owners=self.owners, versions=versions)
         owners = self.owners
         self.service = Service(owners.methods, owners.streams, _unwelcome, owners.locks)
         self.scope = trio.CancelScope()
@@ -47,13 +59,14 @@ class Machine:
         self.count = count
         self.logs = logs
         self.world = TestWorld()
+        self.versions = SharedVersions(count)
         self.members: list[Member] = []
         self.processes: list[Process] = []
         self._nursery = nursery
 
-    async def start(self, number: int, listeners: Any) -> None:
-        member = Member(number, self.count, self.logs, self.world)
-        process = Process(number, listeners, member.service)
+    async def start(self, number: int, doors: Doors) -> None:
+        member = Member(number, self.count, self.logs, self.world, self.versions)
+        process = Process(number, doors, member.service)
         self.members[number:] = [member, *self.members[number + 1 :]]
         self.processes[number:] = [process, *self.processes[number + 1 :]]
         await self._nursery.start(process.run)
@@ -78,12 +91,12 @@ async def machine(
 ) -> AsyncIterator[tuple[Machine, Callable[[int], Awaitable[None]]]]:
     """A machine, and what starts one of its processes again; a new one has none yet."""
     logs = MemoryLogs() if is_new else await started_logs()
-    with listening(count) as listeners:
+    with made_doors(count) as doors:
         async with trio.open_nursery() as nursery:
             made = Machine(count, logs, nursery)
 
             async def start(number: int) -> None:
-                await made.start(number, listeners)
+                await made.start(number, doors)
 
             async with trio.open_nursery() as starting:
                 for number in [] if is_new else range(count):
@@ -104,3 +117,48 @@ async def create(made: Machine, at: int, grant: Grant, name: str) -> DatabaseRec
     except OwnedElsewhere as elsewhere:
         assert elsewhere.process != at
         return await made[elsewhere.process].records.create(grant, name)
+
+
+class IssuedKey(NamedTuple):
+    """A key that can be revoked and tried at any process."""
+
+    made: Machine
+    id: str
+    secret: str
+
+    async def revoke(self, at: int = 1) -> None:
+        plane = self.made[at]
+        await plane.keys.revoke(await plane.authenticate(FIRST_KEY), self.id)
+
+    async def check_that_revoking_waits(self) -> None:
+        """The leader has revoked it and nothing is left to do, but no answer comes."""
+        async with trio.open_nursery() as nursery:
+            answered = trio.Event()
+
+            async def revoke() -> None:
+                await self.revoke()
+                answered.set()
+
+            nursery.start_soon(revoke)
+            while not await self._is_revoked_at(0):
+                await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked(IDLE_SECONDS)
+            assert not answered.is_set(), "one process has not confirmed it"
+            nursery.cancel_scope.cancel()
+
+    async def _is_revoked_at(self, at: int) -> bool:
+        try:
+            await self.made[at].authenticate(self.secret)
+        except Unauthorized:
+            return True
+        return False
+
+    async def check_revoked(self, at: int = 2) -> None:
+        with pytest.raises(Unauthorized, match="revoked"):
+            await self.made[at].authenticate(self.secret)
+
+
+async def issue_key(made: Machine, at: int = 1) -> IssuedKey:
+    plane = made[at]
+    record, secret = await plane.keys.create(await plane.authenticate(FIRST_KEY), "test")
+    return IssuedKey(made, record.id, secret)

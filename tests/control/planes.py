@@ -10,9 +10,13 @@ from typing import Any
 
 import trio
 
+from qserver.cluster import SharedVersions
 from qserver.control import ControlPlane, Databases, Grant, MemoryLogs
 from qserver.control.logs import Logs
 from qserver.control.owners import Owners
+from qserver.control.plane import PlaneOptions
+from qserver.control.replicas import Replicas
+from qserver.control.shares import Shares
 from qserver.control.tiers import TIERS, Tier
 from qserver.durability.port import Log
 from qserver.engine.world import OrdinaryWorld
@@ -116,19 +120,21 @@ def unopened_plane(
     default_tier: str | None = None,
     tiers: Mapping[str, Tier] = TIERS,
     owners: Owners | None = None,
+    versions: SharedVersions | None = None,
     **options: Any,
 ) -> ControlPlane:
-    """A plane that nobody has started yet."""
+    """A plane that nobody has started yet; with `versions` it can follow others' databases."""
     world = world or TestWorld()
-    databases = Databases(logs, world, **({"shards": 1} | options))
+    options = {"shards": 1} | options
+    databases = Databases(logs, world, **options)
     return ControlPlane(
         databases,
         world,
         CHANCE.randbytes,
-        default_tier=default_tier,
-        first_key=first_key,
-        tiers=tiers,
+        PlaneOptions(default_tier, first_key),
+        shares=Shares(tiers=tiers),
         owners=owners,
+        replicas=None if versions is None else Replicas(versions, MemoryLogs(), world, **options),
     )
 
 

@@ -30,8 +30,8 @@ class CountingFolder(DataFolder):
         super().__init__(path)
         self.calls = self.bytes = 0
 
-    async def _open_one(self, name: str, may_make: bool) -> SqliteLog:
-        log = await super()._open_one(name, may_make)
+    async def open_file(self, name: str, may_make: bool) -> SqliteLog:
+        log = await super().open_file(name, may_make)
         for each in (
             "read",
             "append",

@@ -17,9 +17,8 @@ from qserver.errors import (
     InvalidRequest,
     NotFound,
     TransactionNotFound,
-    Unauthorized,
 )
-from tests.control.machines import Member, create, grants, machine
+from tests.control.machines import Member, create, grants, issue_key, machine
 from tests.control.planes import until
 
 pytestmark = pytest.mark.trio
@@ -53,58 +52,46 @@ async def test_a_name_is_taken_whichever_process_is_asked() -> None:
 
 async def test_a_revoked_key_fails_everywhere_from_the_answer_on() -> None:
     async with machine() as (made, _):
-        every = await grants(made)
         for number in range(60):
             by, at = number % 3, (number // 3) % 3
-            record, secret = await made[by].keys.create(every[by], "test")
-            assert (await made[at].authenticate(secret)).key_id == record.id
-            assert made[at].grant_nowait(secret) is not None
-            await made[(by + 1) % 3].keys.revoke(every[(by + 1) % 3], record.id)
-            assert made[at].grant_nowait(secret) is None
-            for each in made.members:
-                with pytest.raises(Unauthorized, match="revoked"):
-                    await each.plane.authenticate(secret)
+            key = await issue_key(made, by)
+            assert (await made[at].authenticate(key.secret)).key_id == key.id
+            assert made[at].grant_nowait(key.secret) is not None
+            await key.revoke((by + 1) % 3)
+            assert made[at].grant_nowait(key.secret) is None
+            for each in range(3):
+                await key.check_revoked(each)
 
 
 async def test_nothing_is_answered_before_every_process_has_it() -> None:
     async with machine() as (made, start):
-        every = await grants(made)
-        record, secret = await made[1].keys.create(every[1], "test")
+        key = await issue_key(made)
         await made.die(2)
-        with trio.move_on_after(0.2) as patience:
-            await made[1].keys.revoke(every[1], record.id)
-        assert patience.cancelled_caught, "one process has not confirmed it"
+        await key.check_that_revoking_waits()
         await start(2)
-        await made[0].keys.revoke(every[0], record.id)
-        with pytest.raises(Unauthorized):
-            await made[2].authenticate(secret)
+        await key.revoke(0)
+        await key.check_revoked()
 
 
 async def test_a_repeated_revocation_is_answered_when_every_process_has_the_first() -> None:
     async with machine() as (made, start):
-        every = await grants(made)
-        record, secret = await made[1].keys.create(every[1], "test")
+        key = await issue_key(made)
         await made.die(2)
         for _ in range(2):
-            with trio.move_on_after(0.2) as patience:
-                await made[1].keys.revoke(every[1], record.id)
-            assert patience.cancelled_caught, "one process has not confirmed it"
+            await key.check_that_revoking_waits()
         await start(2)
-        await made[1].keys.revoke(every[1], record.id)
-        with pytest.raises(Unauthorized, match="revoked"):
-            await made[2].authenticate(secret)
+        await key.revoke()
+        await key.check_revoked()
 
 
 async def test_others_go_on_while_the_leader_is_away_and_follow_its_successor() -> None:
     async with machine() as (made, start):
-        every = await grants(made)
-        record, secret = await made[1].keys.create(every[1], "test")
+        key = await issue_key(made)
         await made.die(0)
-        assert (await made[2].authenticate(secret)).key_id == record.id
+        assert (await made[2].authenticate(key.secret)).key_id == key.id
         await start(0)
-        await made[1].keys.revoke(every[1], record.id)
-        with pytest.raises(Unauthorized, match="revoked"):
-            await made[2].authenticate(secret)
+        await key.revoke()
+        await key.check_revoked()
 
 
 async def test_a_branch_is_made_and_deleted_where_its_parent_is() -> None:

@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
+import trio.testing
 
 from qserver.control.barrier import Barrier
 from qserver.control.database_records import DatabaseRecords
 from qserver.control.records import DatabaseRecord
 from qserver.control.store import OwnSource
-from tests.control.machines import create, grants, machine
+from tests.control.machines import IDLE_SECONDS, create, grants, issue_key, machine
 
 pytestmark = pytest.mark.trio
 
@@ -23,24 +24,18 @@ FAR = 1_000_000
 
 async def no_revocation_is_answered_without_a_process_that_is_away() -> None:
     async with machine() as (made, _):
-        every = await grants(made)
-        record, _secret = await made[1].keys.create(every[1], "test")
+        key = await issue_key(made)
         await made.die(2)
-        with trio.move_on_after(0.2) as patience:
-            await made[1].keys.revoke(every[1], record.id)
-        assert patience.cancelled_caught
+        await key.check_that_revoking_waits()
 
 
 async def a_new_leader_answers_nothing_before_all_follow_it() -> None:
     async with machine() as (made, start):
-        every = await grants(made)
-        record, _secret = await made[1].keys.create(every[1], "test")
+        key = await issue_key(made)
         await made.die(2)
         await made.die(0)
         await start(0)
-        with trio.move_on_after(0.2) as patience:
-            await made[1].keys.revoke(every[1], record.id)
-        assert patience.cancelled_caught
+        await key.check_that_revoking_waits()
 
 
 async def files_stay_until_no_process_can_look_their_database_up() -> None:
@@ -49,9 +44,11 @@ async def files_stay_until_no_process_can_look_their_database_up() -> None:
         records = [await create(made, 0, every[0], f"d{number}") for number in range(3)]
         (record,) = [each for each in records if made.owner(each.family) == 1]
         await made.die(2)
-        with trio.move_on_after(0.2):
-            await made[1].records.delete(every[1], record.id)
-        assert record.id in made.logs.names()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made[1].records.delete, every[1], record.id)
+            await trio.testing.wait_all_tasks_blocked(IDLE_SECONDS)
+            assert record.id in made.logs.names()
+            nursery.cancel_scope.cancel()
 
 
 def forget_a_process(patch: pytest.MonkeyPatch) -> None:

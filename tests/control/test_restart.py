@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 import pytest
 import trio
 
 from qserver.control import MemoryLogs
+from qserver.control.plane import Gone
 from qserver.control.schema import MIGRATIONS
 from qserver.errors import DatabaseUnavailable, RateLimited, Unauthorized
 from qserver.query.sql_database import Statement
@@ -42,6 +45,21 @@ async def test_everything_is_kept() -> None:
         assert await opened.run(reader, "select id from t") == [(42,)]
         with pytest.raises(Unauthorized, match="revoked"):
             await plane.authenticate(dead)
+
+
+async def test_a_start_names_the_logs_whose_databases_are_gone() -> None:
+    logs, found = MemoryLogs(), list[Collection[str]]()
+
+    async def remove_gone(gone: Gone) -> None:
+        found.append(await gone(["control", "db_gone", *logs.names()]))
+
+    for _ in range(2):
+        plane = unopened_plane(logs)
+        plane.remove_gone = remove_gone
+        async with trio.open_nursery() as nursery:
+            await nursery.start(plane.run)
+            nursery.cancel_scope.cancel()
+    assert found == [[], ["db_gone"]], "a control database that is new knows of none"
 
 
 async def test_a_key_that_was_made_is_not_told_again() -> None:

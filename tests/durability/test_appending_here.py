@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.durability import sqlite, sqlite_file, upkeep
+from qserver.durability import sqlite, sqlite_file, still_file, upkeep
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import SqliteFile
@@ -160,7 +160,7 @@ async def test_a_log_that_has_become_long_is_moved_by_a_thread(
         moved.append(threading.get_ident() == loop)
         original(connection)
 
-    monkeypatch.setattr(sqlite_file, "move_log", move)
+    monkeypatch.setattr(still_file, "move_log", move)
     path = tmp_path / "log"
     async with await open_log(path) as log:
         wal = path.with_name("log-wal")
@@ -194,7 +194,7 @@ async def test_a_move_that_fails_harms_no_append(
 
     tried: list[str] = []
     original = upkeep.move_log
-    monkeypatch.setattr(sqlite_file, "move_log", lambda _: original(Broken()))  # type: ignore[arg-type]
+    monkeypatch.setattr(still_file, "move_log", lambda _: original(Broken()))  # type: ignore[arg-type]
     async with await open_log(tmp_path / "log") as log:
         for version in range(1, 20):
             await log.append([(version, b"data")])

@@ -280,3 +280,9 @@ def test_damage_inside_the_file_is_damage(tmp_path: Path) -> None:
     with pytest.raises(DataCorrupted):
         file.read(0, 100)
     file.close()
+
+
+async def test_pages_of_no_tree_are_not_the_last(tmp_path: Path) -> None:
+    async with await open_log(tmp_path / "log") as log:
+        await log.save_pages([(-1, b"position")])
+        assert await log.last_page() == 0

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qserver.durability.data_folder import DataFolder
+from qserver.durability.port import Log
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.thread_pool import THREADS_MAX, THREADS_USUAL, ThreadPool
@@ -272,7 +273,7 @@ async def test_a_database_with_a_slow_disk_holds_no_commit_of_another_back(
             with trio.fail_after(PATIENCE_SECONDS):
                 for name in disk.slow:
                     log = await nursery.start(_open, folder, name)
-                    nursery.start_soon(log.append, [(1, b"one")])
+                    nursery.start_soon(_append, log)
                 log = await nursery.start(_open, folder, "healthy")
                 for version in range(1, 21):
                     await log.append([(version, b"record")])
@@ -281,6 +282,10 @@ async def test_a_database_with_a_slow_disk_holds_no_commit_of_another_back(
         finally:
             disk.go_on.set()
         nursery.cancel_scope.cancel()
+
+
+async def _append(log: Log) -> None:
+    await log.append([(1, b"one")])
 
 
 async def _open(

@@ -16,6 +16,7 @@ from qserver.engine.turns import (
     OWNER,
     PASS_SECONDS,
     PASSES_MAX,
+    STEP_SECONDS,
     Turns,
     current_line,
     in_turns,
@@ -184,6 +185,23 @@ def test_an_owner_alone_has_all_its_steps_at_once() -> None:
     run(alone)
 
 
+def test_beside_the_services_own_work_an_owner_is_alone() -> None:
+    async def both(loop: Loop) -> None:
+        async def take(name: str) -> None:
+            for _ in range(5):
+                loop.work(name, 2 * STEP_SECONDS)
+                await yield_to_others()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take, "own")
+            loop.start("a", take, "a")
+        while len(loop.steps) < 10:
+            await trio.lowlevel.checkpoint()
+        assert not current_line().is_contended
+
+    run(both)
+
+
 def test_an_owner_is_alone_again_when_others_have_had_no_step_for_a_while() -> None:
     async def later(loop: Loop) -> None:
         await loop.contend()
@@ -219,18 +237,20 @@ def test_long_work_of_who_used_little_goes_before_that_of_who_used_much() -> Non
     run(both)
 
 
-def test_all_that_a_task_does_is_charged_to_its_owner() -> None:
+def test_all_that_a_task_does_while_others_are_there_is_charged_to_its_owner() -> None:
     async def charged(loop: Loop) -> None:
+        await loop.contend()
+
         async def some() -> None:
             for _ in range(10):
                 await trio.lowlevel.checkpoint()
-                loop.work("c", 0.25)
+                loop.work("c", 0.025)
 
         loop.start("c", some)
         while len(loop.steps) < 10:
             await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
-        assert loop.turns["c"].seconds == pytest.approx(2.5)
+        assert loop.turns["c"].seconds == pytest.approx(0.25)
 
     run(charged)
 

@@ -28,7 +28,7 @@ NAMED = (
 """Those that were found first. By day some of them are sent, some other bombs and some attacks on
 the service; at night all."""
 
-DRAWN = 4
+DRAWN = 2
 BUSY = 4.0
 """How much more processor time the server may take than on a machine of its own, beside the
 slowness that known work shows: attackers, heart and server share its caches."""

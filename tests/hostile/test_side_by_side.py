@@ -23,6 +23,7 @@ from tests.hostile.side_by_side import (
 )
 from tests.hostile.siege import Beat, beats_in
 from tests.patience import eventually
+from tests.sampling import sampled
 from tests.web.contract.servers import Server, start
 
 USE: Mapping[str, tuple[str, int]] = MappingProxyType(
@@ -49,7 +50,7 @@ def hostile(server: Server) -> str:
     return hostile_organization(server)
 
 
-@pytest.mark.parametrize("name", USE)
+@pytest.mark.parametrize("name", sampled(list(USE), 3))
 def test_a_crowd_has_what_its_name_says_until_it_ends(
     name: str, server: Server, hostile: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count, cycle
@@ -13,8 +14,15 @@ import trio
 
 from qserver.config import load
 from qserver.control.logs import Logs
+from qserver.engine.arrivals import Arrivals
 from qserver.engine.world import OrdinaryWorld
 from qserver.http1 import PENDING, Request, Response
+from qserver.http1.connection import Connection
+from qserver.http1.context import ServerContext
+from qserver.http1.counters import Counters
+from qserver.http1.options import ServerOptions
+from qserver.http1.reactor import Batch
+from qserver.http1.transport import PlainTransport
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.routes.bridge import Bridge
@@ -38,7 +46,8 @@ Send = Callable[[str, bytes], Awaitable[None]]
 
 
 class HotPath:
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, client: socket.socket) -> None:
+        self._client = client
         self._batch = application.service.world.batch
         self._adapter = AsgiApplication(application)
         self._endpoints = {path: _endpoint(application, path) for path in (QUERY, TRANSACTION)}
@@ -78,6 +87,15 @@ class HotPath:
         await self._adapter(scope, receive, send)
         assert answer[0]["status"] == 200, answer
 
+    async def ask_server(self, path: str, body: bytes) -> None:
+        """Do the same as a client of our server."""
+        lines = [f"POST {path} HTTP/1.1".encode(), *(b": ".join(pair) for pair in HEADERS)]
+        lines += [b"content-length: %d" % len(body), b"", body]
+        self._client.send(b"\r\n".join(lines))
+        await trio.lowlevel.wait_readable(self._client)
+        answer = self._client.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200 "), answer
+
     async def query(self, sql: str) -> None:
         await self.ask(QUERY, _json({"sql": sql}))
 
@@ -97,14 +115,37 @@ async def serving(logs: Logs) -> AsyncIterator[HotPath]:
     world = OrdinaryWorld(lambda: NOON, Random(0), report)
     service = Service(settings, world, logs, Random(1).randbytes)
     async with service.running():
-        hot_path = HotPath(Application(service, service.running, "count-", _no_routes))
-        await hot_path.query("CREATE TABLE account (id INT PRIMARY KEY, owner TEXT, n INT)")
-        await hot_path.query("CREATE TABLE entry (id INT PRIMARY KEY, note TEXT)")
-        await hot_path.query(
-            "INSERT INTO account SELECT i, 'owner ' || i, 1000"
-            f" FROM generate_series(0, {ROWS - 1}) AS s (i)"
-        )
-        yield hot_path
+        application = Application(service, service.running, "count-", _no_routes)
+        async with _connected(application, world.batch) as client:
+            yield await _filled(HotPath(application, client))
+
+
+@asynccontextmanager
+async def _connected(application: Application, batch: Batch) -> AsyncIterator[socket.socket]:
+    """A client of our server, as the server has it while one organization is there."""
+    ours, theirs = socket.socketpair()
+    for each in (ours, theirs):
+        each.setblocking(False)
+    context = ServerContext(application, ServerOptions(), Counters(), print, batch, Arrivals())
+    assert context.reactor is not None
+    with theirs:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(context.reactor.run)
+            connection = Connection(context, PlainTransport(ours), None)
+            context.add(connection)
+            nursery.start_soon(context.turns.run, connection.run())
+            yield theirs
+            nursery.cancel_scope.cancel()
+
+
+async def _filled(hot_path: HotPath) -> HotPath:
+    await hot_path.query("CREATE TABLE account (id INT PRIMARY KEY, owner TEXT, n INT)")
+    await hot_path.query("CREATE TABLE entry (id INT PRIMARY KEY, note TEXT)")
+    await hot_path.query(
+        "INSERT INTO account SELECT i, 'owner ' || i, 1000"
+        f" FROM generate_series(0, {ROWS - 1}) AS s (i)"
+    )
+    return hot_path
 
 
 def _no_routes(service: Service) -> Bridge:

@@ -51,6 +51,7 @@ def counted_alone() -> dict[str, Counts]:
 async def _counts() -> dict[str, Counts]:
     async with serving(MemoryLogs()) as hot_path:
         ways = {name: (hot_path.ask, ask) for name, ask in requests().items()}
+        ways["point read, HTTP"] = hot_path.ask_server, ways["point read"][1]
         ways["point read, ASGI"] = hot_path.ask_adapter, ways["point read"][1]
         return {name: await _counted(*way) for name, way in ways.items()}
 

@@ -28,7 +28,7 @@ def rendered(
     head = parse_head(f"{method} / HTTP/{version}\r\nHost: a\r\n\r\n".encode(), ServerOptions())
     response = Response(status, Headers(headers or []), b"", "id")
     body = None if length is None else b" " * length
-    data = HeadRenderer().render(response, body, head, keep_alive)
+    data = HeadRenderer().render(response, body, head, keep_alive, 0.0)
     return data[: data.index(b"\r\n\r\n") + 4]
 
 

@@ -51,24 +51,24 @@ async def test_a_request_between_others_is_forwarded(way: str) -> None:
         assert two.servers[1].log == []
 
 
-async def test_several_in_a_row_take_their_connection_along() -> None:
+@pytest.mark.parametrize(
+    ("visits", "owners", "moved"),
+    [
+        pytest.param(2, "01111", 1, id="several in a row take their connection along"),
+        pytest.param(1, "01010", 0, id="a request here begins the row anew"),
+    ],
+)
+async def test_a_connection_moves_when_several_in_a_row_are_for_one_other_process(
+    visits: int, owners: str, moved: int
+) -> None:
     async with two_servers() as two:
-        forwarding(two, visits=2)
+        forwarding(two, visits)
         async with await two.client(0) as client:
-            for path in ("/0/now", "/1/now", "/1/now", "/1/now", "/1/now"):
+            for owner in owners:
+                path = f"/{owner}/now"
                 await client.send(post(path))
                 assert (await client.answer()).body == expected(path)
-        assert moves(two) == 1 and len(two.movers[0].forwarded) == 2
-
-
-async def test_a_request_here_begins_the_row_anew() -> None:
-    async with two_servers() as two:
-        forwarding(two, visits=1)
-        async with await two.client(0) as client:
-            for path in ("/0/now", "/1/now", "/0/now", "/1/now", "/0/now"):
-                await client.send(post(path))
-                assert (await client.answer()).body == expected(path)
-        assert moves(two) == 0 and len(two.movers[0].forwarded) == 2
+        assert moves(two) == moved and len(two.movers[0].forwarded) == 2
 
 
 async def test_answers_of_many_requests_at_once_come_in_order() -> None:

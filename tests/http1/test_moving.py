@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -14,11 +15,11 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qserver.http1 import Elsewhere, Refusal
+from qserver.http1 import Elsewhere, Moved
 from qserver.http1.listening import bind_all
 from qserver.http1.options import ServerOptions
 from tests.http1.serving import PATIENCE_SECONDS, App, Asked, Client, request, running
-from tests.http1.two_servers import WAYS, Two, chunked, expected, two_servers
+from tests.http1.two_servers import WAYS, Two, chunked, elsewhere, expected, two_servers
 from tests.sampling import NIGHTLY, examples
 
 MOVES = 100_000 if NIGHTLY else 2_000
@@ -181,22 +182,19 @@ async def test_a_move_that_cannot_be_made_is_refused(data: bytes) -> None:
     async with two_servers() as two, await two.client() as client:
         await client.send(data[:30])
         mover = two.movers[0]
-        mover.refusal = Refusal(503, "its process is away", None, ("QS023", "database_moved"))
+        mover.are_away = True
         answer = await client.ask(data[30:])
-        assert answer.status == 503
-        assert b'"QS023"' in answer.body and b'"retryable":true' in answer.body
+        assert (answer.status, answer.body) == (503, b"away")
         assert answer.header("connection") == "close"
         assert await client.rest() == b""
         assert two.count("connections_moved_in") == [1, 0]
-        mover.refusal = None
+        mover.are_away = False
 
 
-async def test_a_refused_head_request_gets_no_body_and_its_own_id() -> None:
+async def test_a_refused_head_request_gets_no_body() -> None:
     async with two_servers() as two, await two.client() as client:
-        two.movers[0].refusal = Refusal(503, "its process is away")
-        data = request("/1/now", "HEAD", None, "X-Request-Id: mine")
-        answer = await client.ask(data, "HEAD")
-        assert (answer.status, answer.header("x-request-id")) == (503, "mine")
+        two.movers[0].are_away = True
+        assert (await client.ask(request("/1/now", "HEAD"), "HEAD")).status == 503
         assert await client.rest() == b""
 
 
@@ -214,7 +212,7 @@ async def test_connections_that_move_in_count_for_the_limit() -> None:
 
 
 async def test_without_other_processes_it_is_a_mistake_to_name_one() -> None:
-    async with running(App(lambda asked: Elsewhere(1))) as server, await server.client() as client:
+    async with running(App(lambda asked: elsewhere(1))) as server, await server.client() as client:
         assert (await client.ask(request())).status == 500
     assert "no process 1" in server.reports.pop()
 
@@ -223,7 +221,7 @@ async def test_after_a_part_of_the_body_was_read_it_is_a_mistake_to_move() -> No
     async def read_some(asked: Asked) -> Elsewhere:
         assert not isinstance(asked.body, bytes)
         await asked.body.receive_some()
-        return Elsewhere(1)
+        return elsewhere(1)
 
     async with two_servers() as two, await two.client() as client:
         two.owners[0].function = read_some
@@ -263,8 +261,42 @@ async def test_a_connection_that_arrives_after_the_end_is_closed() -> None:
         await two.until(lambda: bool(two.movers[0].held))
         two.servers[1].stop.set()
         await two.servers[1].ended.wait()
-        await two.movers[0].deliver(two.movers[0].held[0])
+        await two.movers[0].deliver(*two.movers[0].held[0])
         assert await client.rest() in (b"", b"<reset>")
+
+
+async def test_a_connection_that_arrives_while_the_server_ends_is_closed() -> None:
+    """Also in the moment between the end of its last task and its own."""
+    client, moved = socket.socketpair()
+    async with two_servers() as two:
+        late = Late(two.movers[1].host, Moved(moved, None, b""))
+        trio.lowlevel.add_instrument(late)
+        two.servers[1].stop.set()
+        await two.servers[1].ended.wait()
+        trio.lowlevel.remove_instrument(late)
+        assert late.is_over and late.errors == []
+    with client:
+        assert client.recv(1) == b""
+
+
+class Late(trio.abc.Instrument):
+    """Moves a connection to a server when its last task has ended."""
+
+    def __init__(self, host: Any, moved: Moved) -> None:
+        self._host = host
+        self._moved = moved
+        self._nursery: trio.Nursery = host._nursery
+        self.is_over = False
+        self.errors: list[Exception] = []
+
+    def task_exited(self, task: trio.lowlevel.Task) -> None:
+        if task.parent_nursery is self._nursery and not self._nursery.child_tasks:
+            self.is_over = True
+            try:
+                self._host.adopt(self._moved)
+            except Exception as error:
+                self.errors.append(error)
+                self._moved.socket.close()
 
 
 async def test_several_servers_accept_from_one_listener_and_end_one_by_one() -> None:

@@ -8,7 +8,6 @@ import pytest
 import trio
 import trio.testing
 
-from qserver.http1 import Refusal
 from tests.http1.serving import PATIENCE_SECONDS, Client, request
 from tests.http1.test_moving import BODY, KINDS, LARGE, LONG_SECONDS, left, sized
 from tests.http1.test_tls import TLS, tls_client
@@ -141,7 +140,7 @@ async def test_a_stream_stops_when_its_reader_over_tls_is_gone(way: str, body: b
 
 async def test_a_move_over_tls_that_cannot_be_made_is_refused() -> None:
     async with two_servers(**TLS) as two, await client_of(two) as client:
-        two.movers[0].refusal = Refusal(503, "its process is away")
+        two.movers[0].are_away = True
         assert (await client.ask(sized("/1/now", BODY))).status == 503
         assert await client.rest() == b""
 

@@ -34,7 +34,6 @@ from qserver.http1 import (
     Elsewhere,
     Host,
     Moved,
-    Refusal,
     Response,
     ServerOptions,
     serve,
@@ -64,7 +63,7 @@ class Owner(App):
         own = int(owner) == self.process
         if way in ("now", "stream", "quiet"):
             if not own:
-                return Elsewhere(int(owner))
+                return elsewhere(int(owner))
             if not isinstance(asked.body, bytes):
                 return self._read(asked)
             return self._reply(asked, asked.body)
@@ -73,23 +72,23 @@ class Owner(App):
             return PENDING
         return self._later(asked, way, None if own else int(owner))
 
-    async def _respond(self, asked: Asked, elsewhere: int | None) -> None:
-        if elsewhere is not None:
-            asked.respond(Elsewhere(elsewhere))
+    async def _respond(self, asked: Asked, owner: int | None) -> None:
+        if owner is not None:
+            asked.respond(elsewhere(owner))
             return
         rest = self._read(asked)
         if not asked.respond(rest):
             rest.close()
 
-    async def _later(self, asked: Asked, way: str, elsewhere: int | None) -> Answered:
-        if way == "bulk" and elsewhere is None and not isinstance(asked.body, bytes):
+    async def _later(self, asked: Asked, way: str, owner: int | None) -> Answered:
+        if way == "bulk" and owner is None and not isinstance(asked.body, bytes):
             parts = []
             while part := await asked.body.receive_some():
                 self.bodies.set()
                 parts.append(part)
             return self._reply(asked, b"".join(parts))
-        body = await asked.read() if way == "read" or elsewhere is None else b""
-        return self._reply(asked, body) if elsewhere is None else Elsewhere(elsewhere)
+        body = await asked.read() if way == "read" or owner is None else b""
+        return self._reply(asked, body) if owner is None else elsewhere(owner)
 
     async def _read(self, asked: Asked) -> Answered:
         return self._reply(asked, await asked.read())
@@ -103,6 +102,10 @@ class Owner(App):
         if "/quiet" in request.path:
             return in_parts(_quiet(answer))
         return in_parts(_parts(answer)) if "/stream" in request.path else reply(answer)
+
+
+def elsewhere(process: int) -> Elsewhere:
+    return Elsewhere(process, PATIENCE_SECONDS, lambda: reply(b"away", 503))
 
 
 def expected(path: str, body: bytes = b"", method: str = "POST") -> bytes:
@@ -130,34 +133,34 @@ class DirectMover:
         self._nursery = nursery
         self.visits_in_row = 0
         self.forwarded: list[bytes] = []
-        self.refusal: Refusal | None = None
+        self.are_away = False
         """If set, no peer can be reached."""
-        self.held: list[Moved] | None = None
+        self.held: list[tuple[Moved, Elsewhere]] | None = None
         """If set, connections stay on their way."""
 
     def begin(self, host: Host) -> None:
         self.host = host
 
-    async def forward(self, process: int, request: bytes, client: Any) -> Response:
+    async def forward(self, elsewhere: Elsewhere, request: bytes, client: Any) -> Response:
         self.forwarded.append(request)
-        host = self.peers[process].host
+        host = self.peers[elsewhere.process].host
         assert host is not None
         return await host.answer(request, client)
 
-    def move(self, moved: Moved) -> None:
+    def move(self, moved: Moved, elsewhere: Elsewhere) -> None:
         if self.held is not None:
-            self.held.append(moved)
+            self.held.append((moved, elsewhere))
         else:
-            self._nursery.start_soon(self.deliver, moved)
+            self._nursery.start_soon(self.deliver, moved, elsewhere)
 
-    async def deliver(self, moved: Moved) -> None:
-        if self.refusal is not None:
+    async def deliver(self, moved: Moved, elsewhere: Elsewhere) -> None:
+        if self.are_away:
             assert self.host is not None
-            self.host.adopt(moved, self.refusal)
+            self.host.adopt(moved, elsewhere.refused())
             return
         arrived = socket.socket(fileno=os.dup(moved.socket.fileno()))
         moved.socket.close()
-        host = self.peers[moved.process].host
+        host = self.peers[elsewhere.process].host
         assert host is not None
         host.adopt(msgspec.structs.replace(moved, socket=arrived))
 

@@ -4,6 +4,7 @@ faults        processes are killed and stopped under load
 revocations   what was revoked is refused by all from its answer on
 rates         a free organization gets no request too many
 moves         connections move with every request, and leave nothing behind
+strong_reads  reads at replicas are none older than an answer before them
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from random import SystemRandom
 from typing import Final
@@ -24,11 +25,14 @@ from tests.processes.machine import Machine
 from tests.processes.moves import Movers
 from tests.processes.rates import SETTINGS, Spender
 from tests.processes.revoking import Revocations
+from tests.processes.strong_reads import StrongReads
 
 TRIES_OF_FAULT: Final = 100
 MOVES_OF_FAULT: Final = 1000
+READS_OF_FAULT: Final = 1000
 RATES_SECONDS_OF_FAULT: Final = 1.5
-"""A hundred faults: 10,000 refused requests, 100,000 moves, two and a half windows."""
+"""A hundred faults: 10,000 refused requests, 100,000 moves and strong reads, two and a half
+windows."""
 
 
 class Torture:
@@ -64,10 +68,20 @@ class Torture:
 
         return await self._with_machine(run)
 
+    async def strong_reads(self) -> tuple[object, list[str]]:
+        async def run(machine: Machine) -> tuple[object, list[str]]:
+            reads = StrongReads(machine, self._seed, kill_every=2 * READS_OF_FAULT)
+            report = await reads.run(self._faults * READS_OF_FAULT, tell)
+            return report, report.problems
+
+        return await self._with_machine(run, {"QSERVER_REPLICAS": "2"})
+
     async def _with_machine(
-        self, run: Callable[[Machine], Awaitable[tuple[object, list[str]]]]
+        self,
+        run: Callable[[Machine], Awaitable[tuple[object, list[str]]]],
+        settings: Mapping[str, str] = SETTINGS,
     ) -> tuple[object, list[str]]:
-        machine = Machine(self._folder, SETTINGS)
+        machine = Machine(self._folder, settings)
         try:
             await machine.start()
             report, problems = await run(machine)
@@ -78,7 +92,7 @@ class Torture:
             machine.kill()
 
 
-PARTS: Final = ("faults", "revocations", "rates", "moves")
+PARTS: Final = ("faults", "revocations", "rates", "moves", "strong_reads")
 
 
 def main() -> int:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import signal
 import statistics
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,11 +27,12 @@ from typing import Any, Final
 
 import trio
 
+from qserver.durability.copy_mark import COPY_FILE
 from qserver.durability.folder import LOCK_FILE
 from qserver.durability.reserve import RESERVE_FILE
 from tests.processes.clients import SUM, Brancher, Writer, follow, settled, watch
 from tests.processes.ledger import COUNTERS, ENTRIES, SETUP, Followed, Ledger
-from tests.processes.machine import PROCESSES, Machine, until
+from tests.processes.machine import PROCESSES, Machine, endless, until
 from tests.processes.wire import posted, query
 from tests.torture.branching import problems_of_files
 
@@ -56,8 +58,8 @@ PROBLEMS_MAX: Final = 10
 class Report:
     seed: int
     ledger: Ledger
-    faults: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FAULTS, 0))
-    gaps: dict[str, list[float]] = field(default_factory=lambda: {each: [] for each in FAULTS})
+    faults: Counter[str] = field(default_factory=Counter)
+    gaps: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Seconds from a fault to the moment when all databases were served again."""
     others: list[int] = field(default_factory=list)
     """Answers of the databases of other processes, while one was away."""
@@ -98,17 +100,28 @@ class Report:
 class Campaign:
     """One data folder, many faults."""
 
+    kinds = FAULTS
+    """How often there is one of each, compared with the others."""
+    once: Sequence[tuple[str, int]] = (
+        *[("kill", number) for number in range(PROCESSES)],
+        *[("stop", 0), ("supervisor", 0), ("drain all", 0)],
+    )
+    """Those that come first; kinds are drawn by lot then."""
+
     def __init__(
         self,
         folder: Path,
         seed: int,
         faults: int,
         tell: Callable[[str], None] = lambda line: None,
+        settings: Mapping[str, str] | None = None,
+        prepare: Callable[[], None] = endless,
     ) -> None:
         self._chance = Random(seed)
         self._planned = self._plan(faults)
         self._tell = tell
-        self._machine = Machine(folder, {"QSERVER_STALL_S": str(STALL_SECONDS)})
+        stall = {"QSERVER_STALL_S": str(STALL_SECONDS)}
+        self._machine = Machine(folder, {**stall, **(settings or {})}, prepare=prepare)
         self._ledger = Ledger()
         self._owners: dict[str, int] = {}
         self._followed: list[Followed] = []
@@ -117,10 +130,9 @@ class Campaign:
         self.report = Report(seed, self._ledger)
 
     def _plan(self, count: int) -> list[tuple[str, int]]:
-        """Kinds with processes; each process dies first, then kinds are drawn by lot."""
-        plan = [("kill", number) for number in range(PROCESSES)]
-        plan += [("stop", self._chance.randrange(PROCESSES)), ("supervisor", 0), ("drain all", 0)]
-        kinds, weights = list(FAULTS), list(FAULTS.values())
+        """Kinds, with numbers of processes."""
+        plan = list(self.once)
+        kinds, weights = list(self.kinds), list(self.kinds.values())
         while len(plan) < count:
             (kind,) = self._chance.choices(kinds, weights)
             plan.append((kind, self._chance.randrange(PROCESSES)))
@@ -267,6 +279,7 @@ class Campaign:
                 self._ledger.compare(name, entries, counters)
         for name in self._brancher.held:
             await self._brancher.look(name)
+        self._brancher.close()
 
     async def _compare_readers(self) -> None:
         """What feeds and live queries have seen, when they have come to the end."""
@@ -300,7 +313,8 @@ class Campaign:
         await self._compare()
         async with machine.connected() as wire:
             listed = (await wire.ask("GET", "/v1/databases?limit=100")).json["databases"]
-        files = {each.name for each in machine.data.iterdir()} - {LOCK_FILE, RESERVE_FILE}
+        others = {LOCK_FILE, RESERVE_FILE, COPY_FILE}
+        files = {each.name for each in machine.data.iterdir()} - others
         there = {each.partition(".")[0] for each in files if not each.startswith("stall")}
         if odd := there ^ {"control", *(each["id"] for each in listed)}:
             ledger.problems.append(f"files without a database, or the reverse: {odd}")

@@ -81,6 +81,10 @@ class Insistent:
             while not self._ledger.is_over:
                 await step()
 
+    def close(self) -> None:
+        """After the last question that `run` did not ask."""
+        self._wire.close()
+
 
 class Writer(Insistent):
     def __init__(

@@ -1,7 +1,7 @@
 """`qserver serve` with several processes: which of them is which, and how each comes to its end.
 
-    supervisor, the leader of a session ─┬─ process 0      found by what they hold: each listens
-                                         ├─ process 1      to the others at `<number>.socket`
+    supervisor, the leader of a session ─┬─ process 0      found by their names, which they set:
+                                         ├─ process 1      `qserver 0`, `qserver 1`, …
                                          └─ process 2
 
 Nothing is asked of the server for this, so it works while processes come and go. It needs /proc.
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 from typing import Final
 
 import trio
@@ -23,11 +25,12 @@ from qserver.control.owners import Owners
 from tests.forked import Forked
 from tests.patience import PATIENCE_SECONDS
 from tests.processes.wire import Lost, Wire
-from tests.web.contract.servers import free_port
 
 KEY: Final = "svc_k_processes0123456789abcdef"
 PROCESSES: Final = 3
 PAUSE_SECONDS: Final = 0.01
+PORTS: Final = (20_000, 30_000)
+"""Below those that Linux gives to clients."""
 BUGS: Final = ("Traceback", "met a bug", "internal error")
 """What a server must never say, whatever happens to it."""
 
@@ -47,6 +50,19 @@ async def until(holds: Callable[[], object], otherwise: str) -> None:
     raise AssertionError(otherwise)
 
 
+def port_of_no_client() -> int:
+    """A free port that the system gives to no client.
+
+    One that asks again and again for a server which is away could get the port that it asks for,
+    and be connected with itself; then the server could not have it.
+    """
+    while True:
+        port = SystemRandom().randrange(*PORTS)
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+
+
 class Machine:
     """One data folder and one port; a supervisor and its processes, again and again."""
 
@@ -60,10 +76,10 @@ class Machine:
     ) -> None:
         self.folder = folder
         self.data = folder / "data"
-        self.port = free_port()
+        self.port = port_of_no_client()
         self.count = processes
         self._prepare = prepare
-        self._settings = dict(settings or {})
+        self.settings = dict(settings or {})
         self._supervisor: Forked | None = None
         self._connections: list[Wire] = []
 
@@ -81,7 +97,7 @@ class Machine:
             "QSERVER_PROCESSES": str(self.count),
             "PORT": str(self.port),
             "QSERVER_DRAIN_TIMEOUT_S": "60",
-            **self._settings,
+            **self.settings,
         }
         with (self.folder / "output").open("ab") as output:
             self._supervisor = Forked(
@@ -155,12 +171,12 @@ class Machine:
 
     def numbers(self) -> dict[int, int]:
         """Process ids by number, of those that serve or are about to."""
-        paths = _paths_of_sockets()
         found = {}
         for process in self.members():
-            held = {paths[each] for each in _sockets_of(process) if each in paths}
-            if len(held) == 1:  # more: it was forked just now
-                found[int(held.pop().removesuffix(".socket"))] = process
+            with suppress(OSError):
+                name = Path(f"/proc/{process}/comm").read_text().split()
+                if name[0] == "qserver":  # otherwise it was forked just now
+                    found[int(name[1])] = process
         return found
 
     async def process(self, number: int) -> int:
@@ -233,7 +249,8 @@ def _sessions() -> Iterator[tuple[int, int]]:
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if fields[0] != "Z":
+            threads = int(fields[17])  # one that has ended may have others, which end more slowly
+            if fields[0] != "Z" or threads > 1:
                 yield int(folder.name), int(fields[3])
 
 
@@ -241,10 +258,3 @@ def _sockets_of(process: int) -> list[str]:
     with suppress(OSError):
         return [each[8:-1] for each in descriptors(process) if each.startswith("socket:[")]
     return []
-
-
-def _paths_of_sockets() -> dict[str, str]:
-    """Names of the files of Unix sockets that have one, by inode."""
-    lines = Path("/proc/net/unix").read_text().splitlines()[1:]
-    fields = [line.split() for line in lines]
-    return {each[6]: each[7].rpartition("/")[2] for each in fields if len(each) > 7}

@@ -15,10 +15,11 @@ import trio
 from tests.forked import Forked
 from tests.patience import eventually
 from tests.processes.machine import Machine, until
-from tests.processes.planted import begin_for_ever
+from tests.processes.planted import begin_for_ever, temporary_files_here
 from tests.processes.wire import Lost, query
 
 ROWS = 200_000
+NO_CERTIFICATE = {"QSERVER_TLS_CERTIFICATE": "none.pem", "QSERVER_TLS_KEY": "none.pem"}
 
 
 @pytest.fixture
@@ -55,6 +56,14 @@ async def test_a_second_server_on_the_folder_is_refused(machine: Machine) -> Non
     said = machine.output[before:]
     assert "is in use by process" in said and "Traceback" not in said, said
     assert await machine.stop() == 0
+
+
+async def test_a_bad_certificate_is_named_once(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NO_CERTIFICATE, prepare=None)
+    machine.launch()
+    assert await machine.ended() == 1
+    (said,) = [line for line in machine.output.splitlines() if "cannot use" in line]
+    assert "none.pem" in said and "ended" not in machine.output, machine.output
 
 
 async def test_a_port_in_use_is_named(machine: Machine) -> None:
@@ -102,13 +111,15 @@ async def test_processes_that_have_hardly_begun_end_well(tmp_path: Path) -> None
 
 
 async def test_processes_end_with_their_supervisor_and_leave_the_folder_free(
-    machine: Machine,
+    tmp_path: Path,
 ) -> None:
+    machine = Machine(tmp_path, prepare=temporary_files_here)
     await machine.start()
     async with machine.connected() as wire:
         assert (await wire.query("CREATE TABLE t (a int)")).is_good
     machine.supervisor.send_signal(SIGKILL)
     await machine.ended()
+    assert [*(tmp_path / "temporary").iterdir()] == []
     await machine.start()
     async with machine.connected() as wire:
         assert (await wire.query("SELECT count(*) AS n FROM t")).rows == [[0]]

@@ -14,6 +14,9 @@ from tests.processes.moves import Movers
 from tests.processes.planted import charge_twice
 from tests.processes.rates import SETTINGS, Asked, Report, Spender
 from tests.processes.revoking import KINDS, Revocations
+from tests.sampling import NIGHTLY
+
+REVOCATIONS, MOVES = (200, 2000) if NIGHTLY else (80, 600)
 
 
 @asynccontextmanager
@@ -33,7 +36,7 @@ async def test_what_was_revoked_is_refused_by_all_processes_from_its_answer_on(
     tmp_path: Path,
 ) -> None:
     async with started(tmp_path) as machine:
-        report = await Revocations(machine, 7, kill_every=25).run(200)
+        report = await Revocations(machine, 7, kill_every=10).run(REVOCATIONS)
         assert report.problems == []
         assert len(report.tries) == len(KINDS) and report.kills > 0
 
@@ -64,6 +67,6 @@ def test_a_request_too_many_is_found() -> None:
 
 async def test_nothing_is_left_behind_by_connections_that_move(tmp_path: Path) -> None:
     async with started(tmp_path) as machine:
-        report = await Movers(machine).run(2000)
+        report = await Movers(machine).run(MOVES)
         assert report.problems == []
-        assert report.moves >= 2000
+        assert report.moves >= MOVES

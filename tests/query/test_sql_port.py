@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from qserver.engine.database import Database
+from qserver.engine.freshness import FreshSnapshots
 from qserver.engine.history import AsOf
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, before, begin
@@ -20,7 +21,7 @@ from qserver.storage.snapshot import Snapshot
 from tests.engine.fakes import HeldLog, Laboratory, opened
 
 
-class Follower:
+class Follower(FreshSnapshots):
     """Shows the durable snapshots of another database, when it is told to catch up."""
 
     writer = None

@@ -11,7 +11,8 @@ from simulations.__main__ import MUTANT_SEEDS, main
 from simulations.campaign import ProgressBar, keep, kept_plans, run_campaign
 from simulations.faults import Faults, make_profile
 from simulations.mutants import MUTANTS, planted
-from simulations.run import Plan, Result, Verdict, plan_for, simulate
+from simulations.results import Plan, Result, Verdict
+from simulations.run import plan_for, simulate
 from simulations.shrink import shrink
 from tests.sampling import NIGHTLY, drawn
 

@@ -11,7 +11,7 @@ import pytest
 from simulations import __main__ as program
 from simulations.campaign import Summary, run_campaign
 from simulations.choosing import rarity, shared_out, workloads_touched
-from simulations.run import Plan
+from simulations.results import Plan
 from simulations.workloads import WORKLOADS
 
 

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from qserver.errors import LogFailed
+from simulations.copy_disk import CopyDisk
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk, DiskHandle
 from simulations.faults import Faults, make_profile
@@ -21,6 +22,7 @@ def on_disk(
     *,
     eager: bool = True,
     faults: tuple[str, ...] = (),
+    make: type[Disk] = Disk,
 ) -> None:
     profile = replace(make_profile("calm", 1), eager_log=eager)
     world = SimulatedWorld(1, profile, Faults(1, dict.fromkeys(faults, 1.0)), Trace())
@@ -28,7 +30,7 @@ def on_disk(
     async def main() -> None:
         ACTOR.set("log")
         async with trio.open_nursery() as nursery:
-            disk = Disk(world, nursery)
+            disk = make(world, nursery)
             world.faults.on = True
             await use(disk, disk.connect())
 
@@ -75,3 +77,33 @@ def test_a_failed_sync_loses_pages_and_no_checkpoint_counts_on_them() -> None:
         assert disk.shelf.checkpoint == (1, b"")
 
     on_disk(use, faults=("sync_fails",))
+
+
+def test_a_local_copy_has_its_records_at_once_and_a_crash_loses_the_last_of_them() -> None:
+    async def use(disk: Disk, handle: DiskHandle) -> None:
+        assert isinstance(disk, CopyDisk)
+        await handle.append([(1, b"one")])
+        await handle.sync_pages()
+        await handle.append([(2, b"two")])
+        assert await handle.read(0, 9) == [(1, b"one"), (2, b"two")]
+        disk.crash(handle, lose_all=True)
+        assert await disk.connect().read(0, 9) == [(1, b"one")]
+
+    on_disk(use, make=CopyDisk)
+
+
+def test_a_local_copy_that_cannot_be_written_keeps_what_it_had() -> None:
+    async def use(disk: Disk, handle: DiskHandle) -> None:
+        assert isinstance(disk, CopyDisk)
+        disk.world.faults.on = False
+        await handle.append([(1, b"one")])
+        disk.world.faults.on = True
+        with pytest.raises(LogFailed):
+            await handle.append([(2, b"two"), (3, b"three")])
+        disk.world.faults.on = False
+        found = await handle.read(0, 9)
+        assert found in ([(1, b"one"), (2, b"two"), (3, b"three")][: size + 1] for size in range(3))
+        await disk.close(handle)
+        assert await disk.connect().read(0, 9) == found
+
+    on_disk(use, faults=("sync_fails",), make=CopyDisk)

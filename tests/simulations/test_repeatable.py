@@ -18,7 +18,8 @@ import trio
 
 from simulations.campaign import SEEDS_TO_REACH_ALL, Summary, results_of
 from simulations.determinism import Exhausted, run_repeatably
-from simulations.run import Result, plan_for, simulate
+from simulations.results import Result
+from simulations.run import plan_for, simulate
 from tests.sampling import NIGHTLY, drawn
 
 ROOT = Path(__file__).parents[2]

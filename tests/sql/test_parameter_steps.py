@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from random import Random
+from sys import getsizeof
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 from qserver.errors import QserverError
 from qserver.functions.context import Context
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
-from qserver.sql.parameter_steps import PART_VALUES, slots_in_steps
+from qserver.sql.parameter_steps import (
+    BYTES_HEAVY,
+    PART_VALUES,
+    TEXT_SHORT_LENGTH,
+    VALUES_FEW,
+    is_heavy,
+    slots_in_steps,
+)
 from qserver.sql.parameters import parameter_list
 from qserver.values.types import INTEGER, JSONB, NUMERIC, TEXT, SqlType, array_of
 from tests.known_work import calls_of
@@ -65,3 +73,13 @@ def test_a_short_value_takes_few_calls() -> None:
     assert (
         calls_of(lambda: in_steps(types, [7] * count)) - made < 11 * count
     )  # one by one they take 14 each
+
+
+def test_values_are_heavy_by_their_size_whether_they_are_few_or_many() -> None:
+    text = "\U0001f600" * (TEXT_SHORT_LENGTH - 1)
+    for value in (None, True, 1.5, 2**63, -(2**63), text, text + "x", "x" * 2000, 2**20_000):
+        for count in (1, VALUES_FEW, VALUES_FEW + 1, 60_000 // getsizeof(value), 5000):
+            values = [value] * count
+            size = getsizeof(values) + sum(map(getsizeof, values))
+            assert is_heavy(values) == (size > BYTES_HEAVY), (value, count)
+    assert not is_heavy([[]]) and is_heavy([["x" * BYTES_HEAVY]])

@@ -189,6 +189,15 @@ def test_a_dropped_table_concerns_all_shards_that_have_or_may_get_a_range_of_it(
     )
 
 
+def test_who_writes_a_table_and_drops_it_writes_where_others_do_in_that_round() -> None:
+    other, dropper = Transaction(database(4)), Transaction(database(4))
+    other.insert(PEOPLE, (1, "ada@x", "London", None))
+    dropper.insert(PEOPLE, (2, "bob@x", "Paris", None))
+    dropper.drop_table("people")
+    for transaction in (other, dropper):
+        assert set(at_once(parts_of(transaction, 0, database(4)))) == {PEOPLE.id % 4}
+
+
 def test_what_touched_no_shard_has_no_parts() -> None:
     transaction = Transaction(database(4))
     transaction.define("new", define_table(transaction.next_tree(), "new", [Column("a", INTEGER)]))

@@ -25,7 +25,7 @@ from qserver.limits import (
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message, _Waiting
 from qserver.web.calls import Endpoint
-from qserver.web.statements import query_calls, statement_calls
+from qserver.web.statements import rows, statement_calls
 from qserver.web.statements.answers import Encoded, Sliced
 from qserver.web.statements.query_calls import QueryCall
 from tests.web.test_app import KEY, new_app, running
@@ -331,10 +331,10 @@ async def test_a_long_answer_without_memory_is_refused_unless_it_is_of_what_has_
 
         async def sliced(every: Sequence[Encoded]) -> tuple[list[Sliced], bool]:
             pool.take_anyway(pool.most)  # others hold all there is
-            return [(encoder, [rows]) for encoder, rows in every], True
+            return [(encoder, [its_rows]) for encoder, its_rows in every], True
 
         monkeypatch.setattr(statement_calls, "sliced", sliced)
-        monkeypatch.setattr(query_calls, "ROWS_ENCODED_AT_ONCE", 0)
+        monkeypatch.setattr(rows, "ROWS_ENCODED_AT_ONCE", 0)
         server = Server(json.dumps({"sql": sql}).encode())
         await server.ask(app)
         assert server.body["success"] is (code is None)

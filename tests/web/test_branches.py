@@ -40,6 +40,9 @@ class SlowPlane:
         await trio.lowlevel.checkpoint()
         return self._opened()
 
+    async def wait_fresh(self, *_: Any) -> None:
+        await trio.lowlevel.checkpoint()
+
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         yield SimpleNamespace(sql=self)

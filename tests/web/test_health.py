@@ -10,7 +10,7 @@ from time import time
 import httpx
 import trio
 
-from qserver.cluster import Listeners, SharedWindows
+from qserver.cluster import Doors, SharedVersions, SharedWindows
 from qserver.config import load
 from qserver.control.logs import MemoryLogs
 from qserver.durability.port import Log, StoredRecord
@@ -74,13 +74,13 @@ async def wait_for_health(client: httpx.AsyncClient, status: int) -> httpx.Respo
 
 
 async def test_one_of_several_processes_that_starts_says_so_to_the_others() -> None:
-    listeners, windows = Listeners(2), SharedWindows()
+    doors, windows = Doors(2), SharedWindows()
     try:
-        service = service_on(BadDisk(), Member(1, 2, [], listeners, windows, 0))
+        service = service_on(BadDisk(), Member(1, 2, [], doors, windows, SharedVersions(2), 0))
         assert (await service.checks())["control"] == "starting"
     finally:
         windows.close()
-        listeners.remove()
+        doors.close()
 
 
 async def test_a_full_disk_is_red_reads_go_on_and_all_is_well_when_there_is_room() -> None:

@@ -22,7 +22,7 @@ record says `deleting`, which the next start finishes, and no copy holds pages f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -41,6 +41,7 @@ from qserver.durability.records import FORMAT, LogRecord, encode_record, encode_
 from qserver.durability.recovery import recover
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, LogFailed
+from qserver.replication.position import POSITION_PAGE
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -101,12 +102,11 @@ class Backup:
         """
         make_folder(self._folder)
         first = self._first_list()
-        stray = set(self._source.names()) - {CONTROL, *first}
+        stray = self._strays(first)
         wanted = [name for name in first if first[name].state in WITH_FILES]
         wanted.sort(key=lambda name: len(ancestors(first, name)))
         copied = {name for name in named([*wanted, *sorted(stray)]) if self._copied(name)}
-        self._copy_control()
-        last = trio.run(databases_in, self._target.file_of(CONTROL))
+        last = self._list(self._target.file_of(CONTROL))
         left_out: set[str] = set()
         for name, listed in last.items():
             was_ready = first.get(name, GONE).state == "ready"
@@ -120,7 +120,7 @@ class Backup:
                 left_out.add(name)
         listed_now = {name for name in copied if last.get(name, GONE).state in WITH_FILES}
         kept = (listed_now | (copied & stray - last.keys())) - left_out
-        self._remove(copied - kept)
+        self._remove(set(self._target.names()) - {CONTROL} - kept)
         for name in kept:
             trio.run(let_go, self._target.file_of(name), kept)
         if left_out:
@@ -132,24 +132,34 @@ class Backup:
         before = self._folder / "before"
         make_folder(before)
         try:
-            path = DataFolder(before).file_of(CONTROL)
-            copy_live(self._source.file_of(CONTROL), path)
-            return trio.run(databases_in, path)
+            return self._list(DataFolder(before).file_of(CONTROL))
         finally:
             rmtree(before)
 
-    def _copy_control(self) -> None:
-        copy_live(self._source.file_of(CONTROL), self._target.file_of(CONTROL))
+    def _list(self, control: Path) -> dict[str, Listed]:
+        """Copy the control database; return what it lists."""
+        if not self._copy_file(CONTROL, control):
+            raise DataCorrupted("there is no control database", hint="Restore a backup.")
+        return trio.run(databases_in, control)
+
+    def _strays(self, listed: Mapping[str, Listed]) -> set[str]:
+        """Return the files that are not listed."""
+        return set(self._source.names()) - {CONTROL, *listed}
 
     def _copied(self, name: str) -> bool:
         """Copy a database; False if it was deleted meanwhile."""
+        if self._copy_file(name, self._target.file_of(name)):
+            return True
+        self._remove({name})
+        return False
+
+    def _copy_file(self, name: str, target: Path) -> bool:
         source = self._source.file_of(name)
         try:
-            copy_live(source, self._target.file_of(name))
+            copy_live(source, target)
         except LogFailed:
             if source.exists():
                 raise
-            self._remove({name})
             return False
         return True
 
@@ -162,7 +172,7 @@ class Backup:
 GONE: Final = Listed("gone", None)
 
 
-def ancestors(listed: dict[str, Listed], name: str) -> list[str]:
+def ancestors(listed: Mapping[str, Listed], name: str) -> list[str]:
     """Return the parent of a branch, that one's parent, and so on."""
     above: list[str] = []
     parent = listed[name].parent
@@ -208,7 +218,10 @@ def _records(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
 
 
 async def let_go(path: Path, branches: set[str]) -> None:
-    """Hold pages for these branches only; the next checkpoint forgets the others'."""
+    """Hold pages for these branches only; the next checkpoint forgets the others'.
+
+    A copy of a replicated log's file is a file by itself then.
+    """
     async with await open_log(path) as log:
         changed: list[tuple[int, CheckpointParts]] = []
         for version, outline in await log.load_outlines():
@@ -219,3 +232,5 @@ async def let_go(path: Path, branches: set[str]) -> None:
                 changed.append((version, CheckpointParts(encode_outline(kept))))
         if changed:
             await log.change_checkpoints([], changed)
+        if log.load([POSITION_PAGE]):  # the file was a copy of a replicated log
+            await log.forget(0, [POSITION_PAGE])

@@ -20,15 +20,16 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
-import msgspec
 import trio
 
 from qserver.cli.folders.backup import Backup, FileMissing, find_missing
-from qserver.cli.shell.progress import Progress
+from qserver.cli.folders.checking import checked, counted, sizes_of, sound, with_progress
+from qserver.cli.folders.log_commands import check_log, copy_log, rescue, restore_into_log
+from qserver.cli.folders.log_nodes import log_address
 from qserver.config import IN_MEMORY, load
 from qserver.control.plane import CONTROL
 from qserver.durability.branch_files import ParentMissing
-from qserver.durability.check import Note, Report, check_file
+from qserver.durability.check import Report
 from qserver.durability.data_folder import SUFFIX, DataFolder
 from qserver.durability.files import remove_files, sync
 from qserver.durability.folder import LOCK_FILE, FolderLock, lock_folder
@@ -45,8 +46,10 @@ from qserver.errors import (
 
 
 def run_backup(options: argparse.Namespace) -> int:
-    source, target = _data_folder(options), Path(options.target)
-    _names(source)
+    target = Path(options.target)
+    source = target if options.log else _data_folder(options)
+    if not options.log:
+        _names(source)
     _check_new(target)
     if _is_inside(target, source):
         raise InvalidRequest(
@@ -57,7 +60,10 @@ def run_backup(options: argparse.Namespace) -> int:
     _check_new(unfinished)
     try:
         with _errors_named(unfinished, source, target):
-            reports = _copy_all(source, unfinished)
+            if options.log:
+                reports = copy_log(log_address(options), unfinished)
+            else:
+                reports = _copy_all(source, unfinished)
             unfinished.rename(target)
             sync(target.parent)
     except BaseException:
@@ -65,55 +71,63 @@ def run_backup(options: argparse.Namespace) -> int:
         raise
     rows = sum(sum(report.rows.values()) for report in reports.values())
     sys.stdout.write(
-        f"Copied and checked {_counted(len(reports))} with {rows:,} rows to {target}.\n"
+        f"Copied and checked {counted(len(reports))} with {rows:,} rows to {target}.\n"
     )
     return 0
 
 
 def run_restore(options: argparse.Namespace) -> int:
-    source, folder = Path(options.backup), _data_folder(options)
+    source = Path(options.backup)
     names = _names(source)
+    if options.log:
+        with lock_folder(source, _now()):
+            restore_into_log(log_address(options), source, names)
+        sys.stdout.write(f"Checked and restored {counted(len(names))} in the log.\n")
+        return 0
+    folder = _data_folder(options)
     if _is_inside(folder, source):
         raise InvalidRequest(f"{folder} is in the backup itself", hint="Name a folder elsewhere.")
     with _locked_empty(folder):
         put: list[Path] = []
         try:
-            for name, _ in _with_progress(_sizes(source, sorted(names, key=_control_last))):
+            for name, _ in with_progress(sizes_of(source, sorted(names, key=_control_last))):
                 _restore_with_parents(source, folder, name, put)
             for path, called in find_missing(source).items():
                 raise FileMissing(path, called)
         except BaseException:
             remove_files(put)
             raise
-    sys.stdout.write(f"Restored and checked {_counted(len(names))} in {folder}.\n")
+    sys.stdout.write(f"Restored and checked {counted(len(names))} in {folder}.\n")
     return 0
 
 
 def run_check(options: argparse.Namespace) -> int:
+    if options.log:
+        return check_log(log_address(options))
     folder = _data_folder(options)
     names = _names(folder)
     damaged = unread = 0
     with lock_folder(folder, _now()):
-        for name, note in _with_progress(_sizes(folder, names)):
-            checked = _checked(DataFolder(folder).file_of(name), note)
-            sys.stdout.write(f"{name}: {checked.text}\n")
-            damaged += checked.is_damaged
-            unread += checked.is_unread
+        for name, note in with_progress(sizes_of(folder, names)):
+            found = checked(DataFolder(folder).file_of(name), note)
+            sys.stdout.write(f"{name}: {found.text}\n")
+            damaged += found.is_damaged
+            unread += found.is_unread
         missing = _missing(folder)
     for error in missing:
         sys.stdout.write(f"{error.message}. {error.hint}\n")
     if damaged:
         sys.stderr.write(
-            f"qserver: {damaged} of {_counted(len(names))} damaged.\n"
+            f"qserver: {damaged} of {counted(len(names))} damaged.\n"
             "Keep the files as they are, and restore a backup into another folder.\n"
         )
     if unread:
         sys.stderr.write(
-            f"qserver: {unread} of {_counted(len(names))} could not be read.\n"
+            f"qserver: {unread} of {counted(len(names))} could not be read.\n"
             "That need not be damage: look for disk errors in the system's log, and check again.\n"
         )
     if missing:
-        sys.stderr.write(f"qserver: {_counted(len(missing))} without a file.\n")
+        sys.stderr.write(f"qserver: {counted(len(missing))} without a file.\n")
     return 1 if damaged or unread or missing else 0
 
 
@@ -141,7 +155,25 @@ def _restore_with_parents(source: Path, folder: Path, name: str, put: list[Path]
             _restore_with_parents(source, folder, missing.parent, put)
 
 
-COMMANDS: Final = {"backup": run_backup, "restore": run_restore, "check": run_check}
+def run_cluster(options: argparse.Namespace) -> int:
+    folder = _data_folder(options)
+    _names(folder)
+    with lock_folder(folder, _now()):
+        if not rescue(log_address(options), folder, options.database, is_confirmed=options.yes):
+            return 1
+    sys.stdout.write(
+        f"The stream of {options.database} begins anew with the files in {folder}.\n"
+        "On other machines remove the files of it and of its branches: they are loaded again.\n"
+    )
+    return 0
+
+
+COMMANDS: Final = {
+    "backup": run_backup,
+    "restore": run_restore,
+    "check": run_check,
+    "cluster": run_cluster,
+}
 
 # --- files ---------------------------------------------------------------------------------------
 
@@ -150,54 +182,15 @@ def _copy_all(source: Path, unfinished: Path) -> dict[str, Report]:
     """Copy, check and sync all databases."""
 
     def named(names: list[str]) -> Iterator[str]:
-        for name, _ in _with_progress(_sizes(source, names)):
+        for name, _ in with_progress(sizes_of(source, names)):
             yield name
 
     names = Backup(source, unfinished).copy(named)
     reports: dict[str, Report] = {}
-    for name, note in _with_progress(_sizes(unfinished, names)):
-        reports[name] = _sound(DataFolder(unfinished).file_of(name), note)
+    for name, note in with_progress(sizes_of(unfinished, names)):
+        reports[name] = sound(DataFolder(unfinished).file_of(name), note)
     sync(unfinished)
     return reports
-
-
-def _sound(target: Path, note: Note) -> Report:
-    report = trio.run(check_file, target, note)
-    if not report.is_sound:
-        raise DataCorrupted(
-            f"{target} is damaged: {report.problems[0]}",
-            hint="There is no backup. Stop the server and run qserver check.",
-        )
-    sync(target)
-    return report
-
-
-class Checked(msgspec.Struct, frozen=True):
-    text: str
-    is_damaged: bool = False
-    is_unread: bool = False
-
-
-def _checked(path: Path, note: Note) -> Checked:
-    try:
-        report = trio.run(check_file, path, note)
-    except (DataCorrupted, DataUnknown) as error:
-        return Checked(f"DAMAGED: {error.message}. {error.hint or ''}".strip(), is_damaged=True)
-    except QserverError as error:  # the disk, or another process
-        return Checked(f"NOT READ: {error.message}. {error.hint or ''}".strip(), is_unread=True)
-    if not report.is_sound:
-        return Checked("DAMAGED: " + "; ".join(report.problems), is_damaged=True)
-    return Checked("\n  warning: ".join([_summary(report), *report.warnings]))
-
-
-def _summary(report: Report) -> str:
-    rows = sum(report.rows.values())
-    text = f"ok, version {report.version}, {len(report.rows)} tables, {rows:,} rows"
-    if report.checkpoints > 1:
-        text += f", history with {report.checkpoints} checkpoints"
-    if report.branch_of is not None:
-        text += f", a branch of {report.branch_of}"
-    return text
 
 
 def _data_folder(options: argparse.Namespace) -> Path:
@@ -263,29 +256,6 @@ def _errors_named(unfinished: Path, source: Path, target: Path) -> Iterator[None
 
 def _control_last(name: str) -> tuple[bool, str]:
     return name == CONTROL, name
-
-
-def _sizes(folder: Path, names: list[str]) -> dict[str, int]:
-    return {name: DataFolder(folder).size_bytes(name) for name in names}
-
-
-def _with_progress(sizes: Mapping[str, int]) -> Iterator[tuple[str, Note]]:
-    """Yield the names with a progress bar on the terminal; tell it the share of each."""
-    progress = Progress(sys.stderr, sum(sizes.values()), counted="databases")
-    done = 0
-    for count, (name, size) in enumerate(sizes.items()):
-
-        def note(share: float, done: int = done, count: int = count, size: int = size) -> None:
-            progress.update(done + int(share * size), count)
-
-        note(0.0)
-        yield name, note
-        done += size
-        progress.clear()
-
-
-def _counted(databases: int) -> str:
-    return "one database" if databases == 1 else f"{databases} databases"
 
 
 def _now() -> str:

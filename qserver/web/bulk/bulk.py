@@ -36,6 +36,7 @@ from qserver.web.description import shapes
 from qserver.web.query_strings import read_query_string
 from qserver.web.route import Route
 from qserver.web.service.service import allowed_of
+from qserver.web.statements.freshness import MIN_VERSION, version_wanted
 from qserver.web.statements.idempotency import REPLAYED, name_of_answer
 from qserver.web.statements.json_values import encode_json
 from qserver.web.statements.requests import JSON_TYPES, check_media_type
@@ -134,7 +135,10 @@ class BulkCall(KeyedCall):
             allowed=allowed,
         )
         most = sql.bulk_bytes_most
-        transaction = await sql.open(timeout_ms=options.timeout_ms, bytes_most=most)
+        wanted = version_wanted(self.values.get(MIN_VERSION))
+        transaction = await sql.open(
+            timeout_ms=options.timeout_ms, bytes_most=most, freshness=wanted
+        )
         try:
             if name is not None:
                 known = sql.stored_answer(transaction.transaction, name)

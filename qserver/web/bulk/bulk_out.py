@@ -9,9 +9,11 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 import msgspec
+import trio
 
 from qserver.control.records import Grant
 from qserver.errors import InvalidRequest, QserverError
@@ -49,6 +51,7 @@ class RowsOutEndpoint(ReadEndpoint):
 
 class RowsOutCall(ReadCall):
     endpoint: RowsOutEndpoint
+    notes_leaving = False
     _given: dict[str, str]
     _where_at = 0
 
@@ -64,12 +67,16 @@ class RowsOutCall(ReadCall):
         if not self.use_nowait(request):
             yield from self.use()
         assert self._opened is not None
-        snapshot = self._opened.sql.snapshots.take()
-        sql = self._text(None if snapshot is None else snapshot.catalog)
+        wanted, source = self._options.freshness, self._opened.sql
+        snapshot = source.snapshots.take_fresh(wanted)
+        if snapshot is None:
+            until = trio.current_time() + self.seconds_left()
+            snapshot = yield partial(source.wait_fresh, wanted, until)
+        sql = self._text(snapshot.catalog)
         self._statements = (Statement(sql, request.params),)
         return (yield from self._open_stream())
 
-    def _text(self, catalog: Catalog | None) -> str:
+    def _text(self, catalog: Catalog) -> str:
         given = self._given
         columns = names_of(given["columns"]) if "columns" in given else None
         text = "SELECT * FROM " if columns is None else f"SELECT {_listed(columns)} FROM "
@@ -98,9 +105,9 @@ class RowsOutCall(ReadCall):
         return known
 
 
-def _target(catalog: Catalog | None, name: str) -> str:
+def _target(catalog: Catalog, name: str) -> str:
     """The SQL of a relation's name: a dot may follow a schema, or be part of the name."""
-    found = None if catalog is None else find_relation(catalog, name)
+    found = find_relation(catalog, name)
     if isinstance(found, Table | View):
         return ".".join(map(quoted, found.path))
     schema, dot, rest = name.partition(".")

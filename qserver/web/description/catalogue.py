@@ -36,6 +36,12 @@ _TIMEOUT_MS: Final = Query(
     "timeout_ms", int, "Give up after so long.", least=1, most=int(STATEMENT_SECONDS_MAX * 1000)
 )
 
+_FRESH: Final = (
+    Query("min_version", int, "Read this version or a later one, and wait for it.", least=0),
+    Query("consistency", str, "What a replica may show.", choices=("strong", "session", "any")),
+    Query("max_age_ms", int, "When a replica heard of its database, at most so long ago.", least=0),
+)
+
 STREAMED: Final = ("text/event-stream", "application/x-ndjson", "text/csv")
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -70,6 +76,7 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query("max_rows", int, "Give the first so many.", least=0, most=ANSWER_ROWS_MAX),
             _TIMEOUT_MS,
             Query("as_of", str, "Read the database as it was: a version, or a time with its zone."),
+            *_FRESH,
         ),
     ),
     Route(
@@ -132,6 +139,7 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query("order", str, "Names of columns, each with ASC or DESC if you like."),
             Query("limit", int, "At most so many rows.", least=0),
             Query("as_of", str, "As it was at this version or time."),
+            *_FRESH,
             _TIMEOUT_MS,
             _IN_DATABASE,
         ),
@@ -286,7 +294,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "PATCH",
         "/v1/databases/{database}",
-        "rename a database, change its history, or keep a branch",
+        "rename a database, change its history or its replicas, or keep a branch",
         Plane.CONTROL,
         shapes.DatabaseAnswer,
         request=shapes.DatabaseChange,

@@ -132,6 +132,8 @@ def _headers_taken(route: Route) -> Iterator[str]:
         yield "X-Database"
     if route.path in _INSIDE and route.method == "POST":
         yield "X-Transaction"
+    if route.path in _OF_VERSIONS:
+        yield "X-Min-Version"
     if route.has_tag:
         yield "If-None-Match"
     if route.streams:
@@ -259,11 +261,19 @@ _OF_A_DATABASE: Final = (
     *("/v1/query", "/query", "/v1/transaction", "/v1/transaction/open", "/v1/changes", "/tables"),
     "/v1/tables/{name}/rows",
 )
+_OF_VERSIONS: Final = (
+    *_OF_A_DATABASE,
+    *(f"/v1/databases/{{database}}/{last}" for last in ("versions", "diff", "restore")),
+)
 _INSIDE: Final = ("/v1/query", "/query", "/v1/transaction")
 
 HEADERS_TAKEN: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "X-Database": ("Which database is meant, where the body or the URL does not say.", {}),
     "X-Transaction": ("The open transaction that it is part of, if the body does not say.", {}),
+    "X-Min-Version": (
+        "Wait until the database has this version; if the body says one too, the larger counts.",
+        {"pattern": "^[0-9]+$"},
+    ),
     "If-None-Match": ("Tags of answers that the client has; if one holds, it is a 304.", {}),
     "Last-Event-ID": ("The id of the last event that has arrived; wins over since.", {}),
     "Idempotency-Key": (

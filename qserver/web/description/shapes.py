@@ -34,6 +34,9 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     dry_run: options.DryRun = False
     as_of: options.AsOf = None
     transaction: options.InTransaction = None
+    min_version: options.MinVersion = None
+    consistency: options.Consistency = "strong"
+    max_age_ms: options.MaxAgeMs = None
     live: options.Live = False
     every_ms: options.EveryMs = None
 
@@ -59,6 +62,9 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     dry_run: options.DryRun = False
     as_of: options.AsOf = None
     transaction: options.InTransaction = None
+    min_version: options.MinVersion = None
+    consistency: options.Consistency = "strong"
+    max_age_ms: options.MaxAgeMs = None
     branch: options.Branch = False
 
 
@@ -68,6 +74,7 @@ class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
     database: options.InDatabase = None
     read_only: options.ReadOnly = None
     as_of: options.AsOf = None
+    min_version: options.MinVersion = None
     idle_ms: options.IdleMs = None
 
 
@@ -309,12 +316,14 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
 class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
     """What is to change: the name, or that a branch is kept that would be deleted.
 
-    `history`: how long older versions are kept, as seconds or as 30m, 24h, 7d.
+    `history`: how long older versions are kept, as seconds or as 30m, 24h, 7d. `replicas`: how many
+    other processes may follow the database and answer reads of it; null: as the service does.
     """
 
     name: str | None = None
     keep: Literal[True] | None = None
     history: int | str | None = None
+    replicas: int | UnsetType | None = UNSET
 
 
 class RestoreRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -395,6 +404,8 @@ class Database(Struct, frozen=True):
     """When a branch is deleted that nobody keeps; null: never."""
     history: int = 0
     """For how many seconds older versions are kept."""
+    replicas: int | None = None
+    """How many other processes may answer reads of it; null: as the service does."""
 
 
 class DatabaseAnswer(Database, frozen=True):

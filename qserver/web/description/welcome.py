@@ -19,7 +19,8 @@ def welcome(settings: Settings, first_key: str | None, port: int | None = None) 
     url = _url(settings, port)
     place = "" if url == ADDRESS_UNKNOWN else f" at {url}"
     many = f", {settings.processes} processes" if settings.processes > 1 else ""
-    lines = [f"qserver {__version__}{place}, data in {settings.data}{many}"]
+    log = f", log on {settings.log_copies} nodes" if settings.log is not None else ""
+    lines = [f"qserver {__version__}{place}, data in {settings.data}{many}{log}"]
     if first_key is not None:
         lines += ["", f"Your API key, shown only now: {first_key}", "", "Try it:"]
         lines += [f"  {line}" for line in curl_lines(url, first_key)]

@@ -89,8 +89,9 @@ class ControlRoutes:
         self, admission: Admission, database: str
     ) -> shapes.DatabaseAnswer:
         wanted = await body_of(admission, shapes.DatabaseChange)
-        if wanted.name is None and wanted.keep is None and wanted.history is None:
-            raise InvalidRequest("nothing is to change", hint="Send `name`, `history` or `keep`.")
+        if wanted == shapes.DatabaseChange():
+            hint = "Send `name`, `history`, `replicas` or `keep`."
+            raise InvalidRequest("nothing is to change", hint=hint)
         history = None if wanted.history is None else _history(wanted.history)
         if wanted.keep:
             database = (await self._plane.records.keep(admission.grant, database)).id
@@ -99,6 +100,8 @@ class ControlRoutes:
             database = record.id
         if history is not None:
             await self._plane.records.keep_history(admission.grant, database, history)
+        if wanted.replicas is not UNSET:
+            await self._plane.records.set_replicas(admission.grant, database, wanted.replicas)
         return await self._shown(admission, database)
 
     async def delete_v1_databases_database(self, admission: Admission, database: str) -> None:
@@ -247,6 +250,7 @@ def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
         "organization": record.organization,
         "state": record.state,
         "created_at": record.created_at,
+        "replicas": record.replicas,
         **({} if record.branch_of is None else _branch(record)),
         **asdict(facts),
     }

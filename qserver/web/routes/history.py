@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from qserver.control.databases import OpenDatabase
+from qserver.control.owners import OwnedElsewhere
 from qserver.engine.work import before
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import DataCorrupted, HistoryTooOld, InvalidRequest, UndefinedTable
@@ -75,7 +76,7 @@ class HistoryRoutes:
         start = None if "cursor" not in given else _decoded(given["cursor"])
         limit = _limit(admission, HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX)
         deadline = admission.grant.deadline()
-        async with self._opened(admission, database) as opened:
+        async with self._opened(admission, database, reads=True) as opened:
             first = await self._snapshot(opened, given, "from", deadline)
             last = await self._snapshot(opened, given, "to", deadline)
             tables = _tables(given.get("tables"), first, last)
@@ -116,12 +117,19 @@ class HistoryRoutes:
         return shapes.RestoreAnswer(True, made, restored)
 
     @asynccontextmanager
-    async def _opened(self, admission: Admission, database: str) -> AsyncIterator[OpenDatabase]:
+    async def _opened(
+        self, admission: Admission, database: str, *, reads: bool = False
+    ) -> AsyncIterator[OpenDatabase]:
         """The database; a version that is too old is 410 here, not an error of a statement."""
-        with await self._service.plane.database(admission.grant, database) as opened:
+        plane, grant = self._service.plane, admission.grant
+        found = plane.database_to_read if reads else plane.database
+        with await found(grant, database) as opened:
+            await opened.sql.wait_fresh(admission.freshness, grant.deadline())
             try:
                 yield opened
             except HistoryTooOld as error:
+                if opened.owner is not None:
+                    raise OwnedElsewhere(opened.owner, opened.id) from error
                 error.is_gone = True
                 raise
 
@@ -130,7 +138,7 @@ class HistoryRoutes:
     ) -> Snapshot:
         if name not in given and name == "from":
             raise InvalidRequest("from is missing", hint="Name a version or a time.")
-        database = opened.database
+        database = opened.readable
         if name not in given:
             return await database.wait_durable_snapshot(deadline)
         return await database.snapshot_at(as_of_given(given[name], name), deadline)

@@ -57,7 +57,7 @@ class UpkeepRoutes:
             name = None if header is None else header.decode("latin-1")
         opened: OpenDatabase = await self._service.plane.database(admission.grant, name)
         with opened:
-            snapshot = await opened.database.wait_durable_snapshot()
+            snapshot = await opened.sql.wait_fresh(admission.freshness, admission.grant.deadline())
             described = await describe_tables(snapshot)
             return shapes.TablesAnswer(True, opened.name, snapshot.version, described)
 

@@ -8,17 +8,20 @@ import secrets
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 
 import trio
 
 from qserver.config import IN_MEMORY, Settings, load
 from qserver.control.logs import Logs, MemoryLogs
+from qserver.control.owners import LEADER
+from qserver.durability.copy_mark import check_is_no_copy
 from qserver.durability.data_folder import DataFolder
-from qserver.durability.folder import FolderLock, lock_folder
+from qserver.durability.folder import REPLICAS, FolderLock, lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
 from qserver.http1 import Counters
@@ -28,6 +31,7 @@ from qserver.web.asgi import AsgiApplication
 from qserver.web.description.welcome import welcome
 from qserver.web.service.computing import compute_in_threads
 from qserver.web.service.processes import Member
+from qserver.web.service.replicated import Replicated
 from qserver.web.service.service import Service
 from qserver.web.service.watchdog import EVIDENCE, Watchdog
 
@@ -54,9 +58,20 @@ def create_application(
     chance = Random(secrets.randbits(64))
     world = OrdinaryWorld(time.time, chance, _report, compute_in_threads())
     in_memory = settings.data == IN_MEMORY
-    logs: Logs = MemoryLogs() if in_memory else DataFolder(Path(settings.data))
-    service = Service(settings, world, logs, secrets.token_bytes, counters, member)
     folder = Path(settings.data)
+    replicated = None
+    if settings.log is not None:
+        leads = member is None or member.number == LEADER
+        replicated = Replicated(settings, folder, _report, leads=leads)
+    logs: Logs = MemoryLogs() if in_memory else DataFolder(folder)
+    if replicated is not None:
+        logs = replicated.folder
+    copies = None if member is None else new_folder(member.replicas(folder))
+    service = Service(settings, world, logs, secrets.token_bytes, counters, member, copies)
+    if replicated is not None:
+        replicated.logs.root_of = service.plane.root_of
+        service.plane.remove_gone = replicated.logs.copies.remove_gone
+        service.streams = replicated.logs.statistics
     evidence = folder / EVIDENCE if member is None else member.evidence(folder)
     watchdog = Watchdog(
         logger.error,
@@ -69,8 +84,14 @@ def create_application(
     async def running() -> AsyncIterator[None]:
         lock = None if in_memory or member is not None else lock_data(folder)
         try:
+            if not in_memory and replicated is None:
+                check_is_no_copy(folder)
             await trio.to_thread.run_sync(load_grammar)
-            async with watchdog.running(), service.running() as first_key:
+            async with (
+                watchdog.running(),
+                nullcontext() if replicated is None else replicated.running(),
+                service.running() as first_key,
+            ):
                 if announce is None:
                     sys.stderr.write(welcome(settings, first_key))
                 else:
@@ -89,7 +110,15 @@ def lock_data(folder: Path) -> FolderLock:
     lock = lock_folder(folder, datetime.now(UTC).isoformat(timespec="seconds"))
     if not lock.is_private():
         logger.warning("others may look into %s: let only its owner, chmod 700", folder)
+    for left in folder.glob(f"{REPLICAS}*"):
+        rmtree(left, ignore_errors=True)
     return lock
+
+
+def new_folder(path: Path) -> DataFolder:
+    """A folder for replicas, made with the first: nobody needs what an earlier process has left."""
+    rmtree(path, ignore_errors=True)
+    return DataFolder(path, syncs_appends=False)
 
 
 def _report(text: str, error: Exception) -> None:

@@ -5,7 +5,7 @@ It is imported when the first page is asked for: prometheus-client takes 2.5 MB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -20,9 +20,11 @@ from prometheus_client.registry import Collector
 
 from qserver.control.databases import OpenDatabaseStatistics
 from qserver.control.open_transactions import OpenTransactionsStatistics
+from qserver.control.replicas import ReplicaStatistics
 from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
+from qserver.replication.replicated_logs import StreamStatistics
 from qserver.web.service.metrics import BUCKETS_SECONDS, Metrics, RouteMetrics
 
 
@@ -89,6 +91,8 @@ def server_text(
     live_queries: int,
     feed_readers: int,
     transactions: OpenTransactionsStatistics,
+    replicas: Sequence[ReplicaStatistics] = (),
+    streams: Sequence[StreamStatistics] = (),
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
 
@@ -110,6 +114,8 @@ def server_text(
         yield from page_families(pages)
         yield from open_transaction_families(transactions)
         yield from space_families(space)
+        yield from replica_families(replicas)
+        yield from stream_families(streams)
         if counters is not None:
             yield from server_families(counters.statistics())
 
@@ -181,6 +187,24 @@ def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable
     yield from (versions, users, sizes, oldest, kept)
 
 
+def replica_families(replicas: Sequence[ReplicaStatistics]) -> Iterable[Metric]:
+    """What this process follows of others' databases."""
+    for field, meaning in _REPLICAS.items():
+        kind = CounterMetricFamily if field in ("records", "reads") else GaugeMetricFamily
+        family = kind(f"qserver_replica_{field}", meaning, labels=("database",))
+        for each in replicas:
+            family.add_metric((each.id,), getattr(each, field))
+        yield family
+
+
+_REPLICAS: Final = {
+    "version": "Newest version that a replica has",
+    "behind": "Durable versions of the owner that a replica has not applied yet",
+    "records": "Records that a replica has applied",
+    "reads": "Requests that a replica has answered",
+}
+
+
 def space_families(space: SpaceStatistics) -> Iterable[Metric]:
     yield GaugeMetricFamily(
         "qserver_organizations_full",
@@ -191,6 +215,19 @@ def space_families(space: SpaceStatistics) -> Iterable[Metric]:
         yield GaugeMetricFamily(
             "qserver_disk_free_bytes", "Left on the disk of the data", value=space.disk_free_bytes
         )
+
+
+def stream_families(streams: Sequence[StreamStatistics]) -> Iterable[Metric]:
+    """The streams of a replicated log, by the database that each is of."""
+    for field, name, meaning in (
+        ("messages", "messages", "Sequence of the last message"),
+        ("logged", "bytes", "Bytes of messages since the last base, about"),
+        ("base", "base", "Message at which the last base was made"),
+    ):
+        family = GaugeMetricFamily(f"qserver_stream_{name}", meaning, labels=("database",))
+        for each in streams:
+            family.add_metric((each.root,), getattr(each, field))
+        yield family
 
 
 def page_families(pages: CacheStatistics) -> Iterable[Metric]:

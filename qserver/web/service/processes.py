@@ -2,27 +2,29 @@
 
 supervisor ─► fork ─► Member ─┬─ listening sockets      accepted by all processes
                               ├─ links                  calls, and connections that move
-                              └─ windows                requests counted by all, in memory
+                              ├─ windows                requests counted by all, in memory
+                              └─ versions               of databases that others follow, in memory
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from itertools import count
 from pathlib import Path
-from secrets import token_hex
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
 import trio
 
-from qserver.cluster import Links, Listeners, Stream
+from qserver.cluster import Doors, Links, Stream
 from qserver.cluster import Service as LinkService
+from qserver.cluster.shared_versions import SharedVersions
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.control.owners import Owners
+from qserver.durability.folder import REPLICAS
 from qserver.errors import (
     DatabaseMoved,
     DatabaseUnavailable,
@@ -34,21 +36,16 @@ from qserver.http1 import (
     AnswerCut,
     Client,
     ClientGone,
+    Elsewhere,
     Headers,
     Host,
     Moved,
     Parts,
-    Refusal,
     Response,
 )
-from qserver.limits import MOVE_SECONDS_MAX
-from qserver.web.statements.answers import error_body
-from qserver.web.statuses import headers_of, status_of
+from qserver.limits import PARTS_SECONDS_MAX
 
 logger: Final = logging.getLogger("qserver")
-_REQUEST_ID: Final = re.compile(rb"(?i)\r\nx-request-id: *([\w.:-]{1,128}) *\r\n")
-JSON: Final = (b"content-type", b"application/json")
-AWAY: Final = "the process of this database does not answer"
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -57,14 +54,19 @@ class Member(msgspec.Struct, frozen=True):
     number: int
     count: int
     sockets: list[socket.socket]
-    listeners: Listeners
+    doors: Doors
     windows: SharedWindows
+    versions: SharedVersions
     alive: int
     """Reads as ended when the supervisor has."""
 
     def evidence(self, folder: Path) -> Path:
         """The watchdog's file of this process."""
         return folder / f"stall.{self.number}.txt"
+
+    def replicas(self, folder: Path) -> Path:
+        """The folder of what this process follows; it lasts as long as the process."""
+        return folder / f"{REPLICAS}{self.number}"
 
 
 class Mover:
@@ -81,17 +83,16 @@ class Mover:
         owners.answer("serve", self._serve)
         owners.streams["parts"] = self._send_parts
         service = LinkService(owners.methods, owners.streams, self._welcome, owners.locks)
-        listeners, number = member.listeners, member.number
-        self._links = owners.links = Links(
-            number, listeners.keep(number), listeners.paths, service, logger.warning
-        )
+        doors, number = member.doors, member.number
+        inside = doors.keep(number)
+        self._links = owners.links = Links(number, inside, doors, service, logger.warning)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
             await nursery.start(self._links.run)
             task_status.started()
             while True:
-                await trio.sleep(MOVE_SECONDS_MAX)
+                await trio.sleep(PARTS_SECONDS_MAX)
                 await self._drop_old()
 
     def begin(self, host: Host) -> None:
@@ -104,40 +105,37 @@ class Mover:
 
     # --- connections that move ---
 
-    def move(self, moved: Moved) -> None:
-        deadline = trio.current_time() + MOVE_SECONDS_MAX
+    def move(self, moved: Moved, elsewhere: Elsewhere) -> None:
+        def failed(connected: socket.socket, *_: Any) -> None:
+            assert self._host is not None, "it serves"
+            self._host.adopt(moved, elsewhere.refused())
+
         self._links.send_connection(
-            moved.process,
+            elsewhere.process,
             moved.client,
             moved.data,
             moved.socket,
-            deadline=deadline,
-            failed=self._failed,
+            deadline=trio.current_time() + elsewhere.seconds,
+            failed=failed,
         )
 
     async def _welcome(self, client: Any, data: bytes, connected: socket.socket) -> None:
         """Serve a connection that has arrived, as soon as this process serves any."""
         await self._began.wait()
-        self._take(connected, client, data, None)
-
-    def _failed(self, connected: socket.socket, client: Any, data: bytes) -> None:
-        code = DatabaseMoved.code, DatabaseMoved.name
-        self._take(connected, client, data, Refusal(503, AWAY, "Try again.", code))
-
-    def _take(
-        self, connected: socket.socket, client: Any, data: bytes, refusal: Refusal | None
-    ) -> None:
-        assert self._host is not None, "it serves"
-        self._host.adopt(Moved(0, connected, _address(client), data), refusal)
+        assert self._host is not None
+        self._host.adopt(Moved(connected, _address(client), data))
 
     # --- requests that are forwarded ---
 
-    async def forward(self, process: int, request: bytes, client: Client) -> Response:
-        """Return the answer of another process; one that fails is answered with its error."""
+    async def forward(self, elsewhere: Elsewhere, request: bytes, client: Client) -> Response:
+        """Return the answer of another process; one that does not begin with it is away."""
+        process, seconds = elsewhere.process, elsewhere.seconds
+        until, sent_by = monotonic() + seconds, trio.current_time() + seconds
         try:
-            found = await self._links.call(process, "serve", [request, client])
+            arguments = [request, client, until]
+            found = await self._links.call(process, "serve", arguments, sent_by=sent_by)
         except (DatabaseMoved, DatabaseUnavailable, TooManyRequests):  # nothing was done
-            return _answer_of(DatabaseMoved(AWAY, hint="Try again."), request)
+            return elsewhere.refused()
         except OutcomeUnknown as lost:  # as if it had been served by the process that has ended
             raise ClientGone(str(lost)) from lost
         status, pairs, body, request_id, farewell = found
@@ -146,17 +144,19 @@ class Mover:
         headers = Headers((name, value) for name, value in pairs)
         return Response(status, headers, body, request_id, farewell)
 
-    async def _serve(self, request: bytes, client: Any) -> list[Any]:
-        """Answer a request of a connection that another process keeps."""
-        await self._began.wait()
-        assert self._host is not None
+    async def _serve(self, request: bytes, client: Any, until: float) -> list[Any]:
+        """Answer a request of a connection that another process keeps, if it can begin in time."""
+        with trio.move_on_at(trio.current_time() + until - monotonic()):
+            await self._began.wait()
+        if self._host is None or monotonic() > until:
+            raise DatabaseMoved("it has begun too late", hint="Try again.")
         answer = await self._host.answer(request, _address(client))
         body: bytes | int
         if isinstance(answer.body, bytes):
             body = answer.body
         else:
             body = next(self._ids)
-            self._parts[body] = answer.body, trio.current_time() + MOVE_SECONDS_MAX
+            self._parts[body] = answer.body, trio.current_time() + PARTS_SECONDS_MAX
         pairs = list(answer.headers.pairs)
         return [answer.status, pairs, body, answer.request_id, answer.farewell]
 
@@ -205,10 +205,3 @@ class FetchedParts:
 
 def _address(client: Any) -> Client:
     return None if client is None else (str(client[0]), int(client[1]))
-
-
-def _answer_of(error: QserverError, request: bytes) -> Response:
-    given = _REQUEST_ID.search(request)
-    request_id = token_hex(12) if given is None else given[1].decode()
-    body = error_body(error, request_id, 0, 0)
-    return Response(status_of(error), Headers([JSON, *headers_of(error)]), body, request_id)

@@ -9,11 +9,11 @@ Routes ask it who calls, which database the caller means, and how healthy the se
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -21,8 +21,9 @@ from qserver.config import Settings
 from qserver.control.databases import Databases
 from qserver.control.logs import Logs
 from qserver.control.owners import Owners
-from qserver.control.plane import CONTROL, ControlPlane
+from qserver.control.plane import CONTROL, ControlPlane, PlaneOptions
 from qserver.control.records import Grant
+from qserver.control.replicas import Replicas
 from qserver.control.shares import Shares
 from qserver.durability.page_cache import PageCache
 from qserver.engine.database import DatabaseState, DatabaseStatistics
@@ -40,6 +41,7 @@ from qserver.http1 import Counters
 from qserver.limits import BODIES_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.replication.replicated_logs import StreamStatistics
 from qserver.web.service.machine import half_of_memory
 from qserver.web.service.metrics import Metrics
 from qserver.web.service.processes import Member
@@ -69,6 +71,7 @@ class Service:
         secrets: Callable[[int], bytes],
         counters: Counters | None = None,
         member: Member | None = None,
+        replica_logs: Logs | None = None,
     ) -> None:
         self.settings = settings
         self.world = world
@@ -77,30 +80,25 @@ class Service:
         self.state = ServiceState.STARTING
         self.metrics = Metrics()
         self.bench = Bench()
+        self.streams: Callable[[], Sequence[StreamStatistics]] = tuple
+        """Those of a replicated log that this process writes."""
         self._storage = "ok"
         self._storage_again = 0.0
         self.started = monotonic()
-        self.pages = PageCache(settings.memory or half_of_memory())
-        self.memory = MemoryPool(min(settings.memory_bytes_max, self.pages.most // 2))
-        self.memory.make_room = self.pages.make_room
-        self.bodies = MemoryPool(
-            min(BODIES_BYTES_MAX, self.memory.most),
-            "requests that are arriving",
-            "Try again later, or send rows in bulk, which are read as they arrive.",
-        )
-        self.bodies.make_room = self.pages.make_room
-        self.pages.users += [self.memory, self.bodies]
-        self.databases = Databases(
-            logs,
-            world,
-            shards=settings.shards,
-            idle_seconds=settings.database_idle_s,
-            open_max=settings.databases_open_max,
-            pool=self.memory,
-            cache=self.pages,
-            value_bytes_most=settings.value_bytes_max,
-            history=settings.history,
-        )
+        self.pages, self.memory, self.bodies = _memory_of(settings)
+        options: dict[str, Any] = {
+            "shards": settings.shards,
+            "idle_seconds": settings.database_idle_s,
+            "open_max": settings.databases_open_max,
+            "pool": self.memory,
+            "cache": self.pages,
+            "value_bytes_most": settings.value_bytes_max,
+            "history": settings.history,
+        }
+        self.databases = Databases(logs, world, **options)
+        self.replicas: Replicas | None = None
+        if replica_logs is not None and member is not None:
+            self.replicas = Replicas(member.versions, replica_logs, world, **options)
         self.shares = Shares(
             self.memory,
             self.bodies,
@@ -111,13 +109,16 @@ class Service:
             self.databases,
             world,
             secrets,
-            default_tier=settings.default_tier,
-            first_key=settings.api_key,
-            signups_per_address=settings.signups_per_address,
-            signups_per_hour=settings.signups_per_hour,
+            PlaneOptions(
+                settings.default_tier,
+                settings.api_key,
+                settings.signups_per_address,
+                settings.signups_per_hour,
+            ),
             shares=self.shares,
-            owners=None if member is None else Owners(member.number, member.count),
+            owners=None if member is None else _owners(member, settings.replicas),
             windows=None if member is None else member.windows,
+            replicas=self.replicas,
         )
         self.plane.organizations.count_open = self._count_open
         self.live_queries = Readers("live queries", self.plane.version)
@@ -249,6 +250,25 @@ class Service:
             "internal error",
             hint="This is a bug of qserver; the server's log has the details.",
         )
+
+
+def _owners(member: Member, replicas: int) -> Owners:
+    return Owners(member.number, member.count, replicas)
+
+
+def _memory_of(settings: Settings) -> tuple[PageCache, MemoryPool, MemoryPool]:
+    """The memory of pages, of statements and of arriving requests; pages make room for the rest."""
+    pages = PageCache(settings.memory or half_of_memory())
+    statements = MemoryPool(min(settings.memory_bytes_max, pages.most // 2))
+    bodies = MemoryPool(
+        min(BODIES_BYTES_MAX, statements.most),
+        "requests that are arriving",
+        "Try again later, or send rows in bulk, which are read as they arrive.",
+    )
+    for pool in (statements, bodies):
+        pool.make_room = pages.make_room
+        pages.users.append(pool)
+    return pages, statements, bodies
 
 
 def _checkpoint_failed(database: DatabaseStatistics) -> bool:

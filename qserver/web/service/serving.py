@@ -20,7 +20,8 @@ from typing import Final
 
 import trio
 
-from qserver.cluster.links import Listeners
+from qserver.cluster.doors import Doors
+from qserver.cluster.shared_versions import SharedVersions
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.cluster.supervisor import supervise
 from qserver.config import Settings
@@ -28,7 +29,7 @@ from qserver.control.owners import LEADER
 from qserver.engine.arrivals import Arrivals
 from qserver.engine.collector import start_collector
 from qserver.errors import QserverError, first_of
-from qserver.http1 import Counters, ServerOptions, bind_now, close_all
+from qserver.http1 import Counters, ServerOptions, bind_now, close_all, tls_context
 from qserver.http1 import serve as serve_http
 from qserver.limits import DATABASES_OPEN_MAX, PROCESSES_MAX
 from qserver.sql import load_grammar
@@ -93,19 +94,21 @@ def _serve_in_processes(settings: Settings, count: int) -> int:
     """Make what all processes share, then run them."""
     folder = Path(settings.data)
     with lock_data(folder):
-        sockets = bind_now(server_options(settings))
-        listeners = Listeners(count)
-        windows = SharedWindows()
+        options = server_options(settings)
+        tls_context(options)  # raises if the certificate cannot be used: here, and not in each one
+        sockets = bind_now(options)
+        doors = Doors(count)
+        windows, versions = SharedWindows(), SharedVersions(count)
         load_grammar()
         share = share_of_memory(settings, count)
 
         def run(number: int, alive: int) -> int:
-            return _run(share, Member(number, count, sockets, listeners, windows, alive))
+            return _run(share, Member(number, count, sockets, doors, windows, versions, alive))
 
         try:
             return supervise(count, run, logger.warning)
         finally:
-            listeners.remove()
+            doors.close()
             close_all(sockets)
 
 
@@ -135,6 +138,7 @@ async def _serve(settings: Settings, member: Member | None) -> None:
     mover = None if member is None else Mover(member, app.service.plane.owners)
     stop = trio.Event()
     waits_for_leader = member is not None and member.number != LEADER
+    waits_for_others = waits_for_leader or settings.log is not None
     async with trio.open_nursery() as nursery:
 
         async def run(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
@@ -159,15 +163,15 @@ async def _serve(settings: Settings, member: Member | None) -> None:
             stop.set()
             if mover is not None:
                 mover.drain()
-            if waits_for_leader:
-                nursery.cancel_scope.cancel()  # the leader may have ended
+            if waits_for_others:
+                nursery.cancel_scope.cancel()  # the leader may have ended, or the log be away
 
         nursery.start_soon(_heed_signals, drain, stop, nursery.cancel_scope, member)
         if member is not None and mover is not None:
             nursery.start_soon(_heed_supervisor, member, drain)
             await nursery.start(mover.run)
         addresses = await nursery.start(run)
-        waits_for_leader = False
+        waits_for_others = False
         if member is None or member.number == LEADER:
             sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1]))
             sys.stderr.flush()

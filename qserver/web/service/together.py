@@ -54,6 +54,8 @@ class Together:
             len(service.live_queries),
             len(service.feed_readers),
             service.plane.open_transactions.statistics(),
+            () if service.replicas is None else service.replicas.replica_statistics(),
+            service.streams(),
         )
 
     async def checks(self) -> dict[str, str]:

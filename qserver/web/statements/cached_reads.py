@@ -32,8 +32,8 @@ from qserver.web.statements.rows import RowEncoders
 from qserver.web.statements.statement_calls import StatementEndpoint
 from qserver.web.statuses import Pair
 
-TEXTS: Final = ("sql", "statement", "database", "format", "as_of")
-NUMBERS: Final = ("max_rows", "timeout_ms")
+TEXTS: Final = ("sql", "statement", "database", "format", "as_of", "consistency")
+NUMBERS: Final = ("max_rows", "timeout_ms", "min_version", "max_age_ms")
 PARAMETERS: Final = (*TEXTS, "params", *NUMBERS)
 CACHED: Final = (b"cache-control", b"private, no-cache")
 

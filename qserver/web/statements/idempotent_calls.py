@@ -40,6 +40,9 @@ class IdempotentCall(StatementCall):
         self._fingerprint = fingerprint_of(self.endpoint.request.path, body)
         return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
 
+    def may_only_read(self) -> bool:
+        return False
+
     def perform(self) -> Generator[Step, Any, Any]:
         key, opened = self.values[b"idempotency-key"], self._opened
         assert opened is not None

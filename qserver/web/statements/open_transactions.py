@@ -25,6 +25,7 @@ from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held, database_of, not_found
 from qserver.control.records import Grant
 from qserver.engine.database import Database
+from qserver.engine.freshness import Freshness
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
 from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer, text_of
@@ -56,6 +57,7 @@ from qserver.web.route import Route
 from qserver.web.service.service import allowed_of
 from qserver.web.statements.answers import error_body
 from qserver.web.statements.as_of import as_of_given
+from qserver.web.statements.freshness import MIN_VERSION, version_wanted
 from qserver.web.statements.json_values import encode_json
 from qserver.web.statements.named import hide_rows, refuse_options
 from qserver.web.statements.requests import (
@@ -157,13 +159,15 @@ class OpenCall(TransactionRouteCall):
 
     def _begin(self, opened: OpenDatabase) -> Generator[Step, Any, OpenTransaction]:
         read_only, given = bool(self._request.read_only), self._request.as_of
+        wanted = version_wanted(self.values.get(MIN_VERSION), self._request.min_version)
         transaction: OpenTransaction | None
         if given is not None:
-            transaction = yield partial(_opened_as_of, opened, as_of_given(given))
+            transaction = yield partial(_opened_as_of, opened, as_of_given(given), wanted)
         else:
-            transaction = opened.sql.open_nowait(read_only)
+            transaction = opened.sql.open_nowait(read_only, wanted)
         if transaction is None:
-            transaction = yield partial(opened.sql.open, read_only, CONTROL_SECONDS_MAX * 1000)
+            most_ms = CONTROL_SECONDS_MAX * 1000
+            transaction = yield partial(opened.sql.open, read_only, most_ms, freshness=wanted)
         return transaction
 
     def _hold(self, transaction: OpenTransaction) -> Response:
@@ -182,9 +186,9 @@ class OpenCall(TransactionRouteCall):
             self._opened = None
 
 
-async def _opened_as_of(opened: OpenDatabase, as_of: AsOf) -> OpenTransaction:
+async def _opened_as_of(opened: OpenDatabase, as_of: AsOf, wanted: Freshness) -> OpenTransaction:
     try:
-        return await opened.sql.open(True, CONTROL_SECONDS_MAX * 1000, as_of)
+        return await opened.sql.open(True, CONTROL_SECONDS_MAX * 1000, as_of, freshness=wanted)
     except HistoryTooOld as error:
         error.is_gone = True
         raise

@@ -16,7 +16,6 @@ from qserver.control.records import Grant
 from qserver.control.tiers import Limits
 from qserver.errors import InvalidRequest
 from qserver.http1 import Response
-from qserver.limits import ANSWER_PART_BYTES
 from qserver.query.live_query import LiveQuery
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import Statement, TransactionResult
@@ -32,21 +31,16 @@ from qserver.web.statements.requests import (
     text_request,
     wants_stream,
 )
-from qserver.web.statements.rows import ROWS_ENCODED_AT_ONCE
-from qserver.web.statements.statement_calls import StatementCall, defaults
+from qserver.web.statements.statement_calls import StatementCall
 from qserver.web.streaming.changes import tail_in_parts, with_diff
 from qserver.web.streaming.live import LiveEvents, LiveParts, checked_live, lines_with
 from qserver.web.streaming.parts import AnswerParts
-from qserver.web.streaming.readers import Reader
 from qserver.web.streaming.streams import EventStream, RowParts, begun
 
 DecodeLong: TypeAlias = Callable[[bytes, bytes, Limits], Coroutine[Any, Any, QueryRequest]]
 
 
 class QueryCall(StatementCall):
-    options_from = 4
-    no_options = defaults(QueryRequest, 4)
-    _reader: Reader | None = None
     _every_seconds = 0.0
     only_queries: ClassVar = False
     """Whether statements that are no queries are refused."""
@@ -59,7 +53,7 @@ class QueryCall(StatementCall):
 
     def run(self, body: bytes) -> Serving:
         if len(body) > BODY_BYTES_SHORT and self.decode_long is not None:
-            return self._run_long(self.decode_long, body)
+            return self.until_left(self._run_long(self.decode_long, body))
         return self.answered(self.decode(self.endpoint.content_type, body))
 
     def _run_long(self, decode: DecodeLong, body: bytes) -> Serving:
@@ -74,24 +68,20 @@ class QueryCall(StatementCall):
         form, hinted = self.endpoint.form, "/*+" in sql
         if request.live or request.every_ms is not None or (hinted and is_live(sql)):
             self._every_seconds = checked_live(request, form)
-            return self.live(request)
+            return self.until_left(self.live(request))
         if form is not None or (hinted and wants_stream(sql)):
             if request.dry_run:
                 raise InvalidRequest(
                     "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
                 )
-            return self.stream(request)
+            return self.until_left(self.stream(request))
         return self.execute(request)
 
     def encode(self, outcome: TransactionResult) -> Response | None:
         (result,) = outcome.results
         rows = result.rows
         encoder = self.endpoint.encoders.find(result.columns, result.types)
-        if (
-            len(rows) > ROWS_ENCODED_AT_ONCE
-            or encoder.size_about(rows) > ANSWER_PART_BYTES
-            or outcome.diff is not None
-        ):
+        if outcome.diff is not None or not encoder.are_short(rows):
             return None
         rows_json = WRITERS[self._form](encoder, rows)
         seconds = perf_counter() - self.started
@@ -145,6 +135,7 @@ class QueryCall(StatementCall):
                 if_version=options.if_version,
                 request_id=self.request_id,
                 as_of=options.as_of,
+                freshness=options.freshness,
                 only_queries=self.only_queries,
             )
         stream = yield partial(begun, beginning, self.endpoint.form)
@@ -184,6 +175,7 @@ class QueryCall(StatementCall):
             lines_of=lambda plan: lines_with(find(plan.columns, plan.types), as_arrays=as_arrays),
             timeout_ms=options.timeout_ms,
             allowed=options.allowed,
+            freshness=options.freshness,
         )
         return self._lives(live)
 
@@ -226,11 +218,6 @@ class QueryCall(StatementCall):
         )
         live = self.endpoint.form in (None, EventStream)
         return self.answer_in_parts(out, AnswerParts(parts, ended), live=live)
-
-    def release(self) -> None:
-        super().release()
-        if self._reader is not None:
-            self._reader.close()
 
 
 class TextCall(QueryCall):

@@ -38,6 +38,7 @@ class RowEncoder:
         "_flat",
         "_long",
         "_make",
+        "_rows_at_once",
         "columns",
         "columns_json",
         "query_head",
@@ -55,15 +56,23 @@ class RowEncoder:
         self.types_json = encode_json([str(each) for each in types])
         self._make = _maker(names)
         self._flat = 2 + sum(VALUE_BYTES_FLAT + len(name) for name in names)
+        self._rows_at_once = min(ROWS_ENCODED_AT_ONCE, ANSWER_PART_BYTES // self._flat)
         self._long = [at for at, each in enumerate(types) if is_sized(each)]
         conversions = [converter(each) for each in types]
         self._convert = [
             (at, convert) for at, convert in enumerate(conversions) if convert is not None
         ]
 
+    def are_short(self, rows: Rows) -> bool:
+        """Whether the rows are few, and quick to encode."""
+        if len(rows) > self._rows_at_once:
+            return False
+        return not self._long or self.size_about(rows) <= ANSWER_PART_BYTES
+
     def size_about(self, rows: Rows) -> int:
         """The approximate size of the rows as objects; more where characters need escapes."""
-        return size_of_rows(rows, self._flat, self._long)
+        flat, long = self._flat, self._long
+        return size_of_rows(rows, flat, long) if long else flat * len(rows)
 
     def cut(self, rows: Rows) -> Iterator[tuple[Rows, int]]:
         """Cut rows into slices that are quick to encode and limited in size; with their sizes.
@@ -71,7 +80,7 @@ class RowEncoder:
         A single row that is too big is refused. A statement that writes never has one: it was
         refused before the commit.
         """
-        most = max(1, min(ROWS_ENCODED_AT_ONCE, ANSWER_PART_BYTES // self._flat))
+        most = max(1, self._rows_at_once)
         for start in range(0, len(rows), most):
             yield from self._halved(rows[start : start + most])
 
@@ -87,7 +96,8 @@ class RowEncoder:
 
     def objects(self, rows: Rows) -> bytes:
         """A JSON array of objects."""
-        return encode_json(self._objects(rows))
+        objects = self._objects(rows) if self._convert else list(starmap(self._make, rows))
+        return encode_json(objects)
 
     def arrays(self, rows: Rows) -> bytes:
         """A JSON array of arrays."""
@@ -95,15 +105,14 @@ class RowEncoder:
 
     def lines(self, rows: Rows) -> bytes:
         """A JSON object for each row, each on a line of its own."""
-        return encode_lines(self._objects(rows))
+        objects = self._objects(rows) if self._convert else list(starmap(self._make, rows))
+        return encode_lines(objects)
 
     def array_lines(self, rows: Rows) -> bytes:
         """A JSON array for each row, each on a line of its own."""
         return encode_lines(list(self._converted(rows)) if self._convert else rows)
 
     def _objects(self, rows: Rows) -> list[Any]:
-        if not self._convert:
-            return list(starmap(self._make, rows))
         return list(map(self._make, *self._columns(rows))) if rows else []
 
     def _converted(self, rows: Rows) -> Iterable[tuple[Any, ...]]:
@@ -123,18 +132,18 @@ COLUMNS_KEPT_MAX = 32 * PLANS_KEPT_MAX
 class RowEncoders:
     """A cache of encoders, for as many results as there are plans.
 
-    A plan keeps its tuples of columns and types, so their identity serves as the key; the encoder
-    references the tuples, so no other tuple can get the same identity while it is cached.
+    A plan keeps its tuple of columns, so the identity of that serves as the key; the encoder
+    references the tuple, so no other tuple can get the same identity while it is cached.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, int], RowEncoder] = {}
+        self._kept: dict[int, RowEncoder] = {}
         self._columns = 0
 
     def find(self, columns: tuple[str, ...], types: tuple[SqlType, ...]) -> RowEncoder:
-        key = (id(columns), id(types))
+        key = id(columns)
         encoder = self._kept.get(key)
-        if encoder is None:
+        if encoder is None or (encoder.types is not types and encoder.types != types):
             self._columns += len(columns)
             if len(self._kept) >= PLANS_KEPT_MAX or self._columns > COLUMNS_KEPT_MAX:
                 self._kept.clear()

@@ -14,35 +14,49 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import trio
-from msgspec.structs import astuple, fields
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.open_transactions import Held
+from qserver.control.owners import OwnedElsewhere
 from qserver.control.records import Grant
+from qserver.engine.freshness import Freshness
+from qserver.engine.mailbox import Reply
 from qserver.engine.work import Step
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import InvalidRequest, QserverError, TransactionNotFound
-from qserver.http1 import Response
+from qserver.errors import (
+    DatabaseUnavailable,
+    HistoryTooOld,
+    InvalidRequest,
+    QserverError,
+    ReadOnlyTransaction,
+    TransactionNotFound,
+)
+from qserver.http1 import Elsewhere, Response
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_DEFAULT
 from qserver.query.results import Once
 from qserver.query.sql_database import RunOptions, Statement, TransactionResult
 from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.description.shapes import QueryRequest, TransactionRequest
-from qserver.web.places import check_place, named_transaction
+from qserver.web.places import check_place, check_version, named_transaction
 from qserver.web.service.service import allowed_of
 from qserver.web.statements.answers import WRITERS, Encoded, Sliced, rows_json, sliced
 from qserver.web.statements.as_of import as_of_of
+from qserver.web.statements.freshness import MIN_VERSION, freshness_of
 from qserver.web.statements.idempotency import no_key_inside
 from qserver.web.statements.named import Named, hide_rows
 from qserver.web.statements.requests import check_timeout
 from qserver.web.statements.rows import RowEncoders
 from qserver.web.streaming.changes import is_long
 from qserver.web.streaming.parts import AnswerParts
+from qserver.web.streaming.readers import Reader
 from qserver.web.streaming.streams import cut_off, form_of
+
+NOT_HERE: Final = (ReadOnlyTransaction, HistoryTooOld, DatabaseUnavailable)
+"""Why a replica cannot answer, where the owner can: it writes, it is older, or it ends."""
 
 
 class StatementEndpoint(Endpoint):
@@ -63,6 +77,7 @@ class StatementEndpoint(Endpoint):
         """How rows are streamed, if the client wants that."""
         self.is_inside = b"x-transaction" in headers
         """The request is a step of an open transaction."""
+        self.names_version = MIN_VERSION in headers
         if self.has_idempotency_key:
             self.kind = self.idempotent_kind
         self.options: tuple[Any, Any] = None, None
@@ -76,32 +91,45 @@ class StatementEndpoint(Endpoint):
         return options
 
 
-def defaults(shape: type[msgspec.Struct], start: int) -> tuple[Any, ...]:
-    """The defaults of a request's fields from a place on."""
-    return tuple([each.default for each in fields(shape)[start:]])
+def has_options(request: QueryRequest | TransactionRequest) -> bool:
+    """Whether a request sets any of the options that `_changed` reads, or names a transaction."""
+    return (
+        request.max_rows is not None
+        or request.timeout_ms is not None
+        or request.max_retries is not None
+        or request.max_affected is not None
+        or request.if_version is not None
+        or request.dry_run
+        or request.as_of is not None
+        or request.transaction is not None
+        or request.min_version is not None
+        or request.consistency != "strong"
+        or request.max_age_ms is not None
+    )
 
 
 class StatementCall(KeyedCall):
     """A request that runs statements."""
 
     endpoint: StatementEndpoint
-    options_from: int
-    """The place among a request's fields from which on all are options, all with defaults."""
-    no_options: tuple[Any, ...]
-    """Those defaults."""
+    notes_leaving = True
     _statements: Sequence[Statement]
     _options: RunOptions
     _form: str
     _opened: OpenDatabase | None = None
     _held: Held | None = None
     """The open transaction that it uses."""
+    _reader: Reader | None = None
+    """The live query that it counts as."""
     _once: Once | None = None
     """Set if it is applied once."""
     _began = 0.0
     _ended = 0.0
     _database_id = ""
     """The database that it uses, or has used."""
-    _waits_for: Callable[[], Awaitable[Held | OpenDatabase]]
+    _waits_for: Callable[[], Awaitable[Held | OpenDatabase]] | Reply[None]
+    _elsewhere: OwnedElsewhere | None = None
+    """Set while it waits for a replica."""
     _named: Named | None = None
     """Set if the grant allows named statements only."""
 
@@ -119,23 +147,59 @@ class StatementCall(KeyedCall):
         if known is not grant:
             options = endpoint.options_of(grant)
         is_inside = endpoint.is_inside
-        if astuple(request)[self.options_from :] != self.no_options:
-            options = _changed(options, request, grant)
+        if endpoint.names_version or has_options(request):
             is_inside = is_inside or request.transaction is not None
+            freshness = freshness_of(request, self.values.get(MIN_VERSION), is_inside)
+            options = _changed(options, request, grant, freshness)
         self._options = options
         if is_inside:
             return self._use_transaction(request)
         name = endpoint.database if request.database is None else request.database
-        opened = endpoint.service.plane.database_nowait(grant, name)
+        find_database = endpoint.service.plane.database_nowait
+        try:
+            opened = find_database(grant, name)
+        except OwnedElsewhere as elsewhere:
+            if elsewhere.followed is None or not self.may_only_read():
+                raise
+            opened = endpoint.service.plane.replica_nowait(elsewhere, options.freshness)
+            if opened is None and self._waits_for_replica(elsewhere):
+                return False
         if opened is None:
-            self._waits_for = partial(endpoint.service.plane.database, grant, name)
+            self._waits_for = self._finding(name)
             return False
         self._opened, self._database_id = opened, opened.id
         return True
 
+    def may_only_read(self) -> bool:
+        """Return whether a replica may try it, as far as the request tells."""
+        options = self._options
+        return options.if_version is None and not options.dry_run
+
+    def _waits_for_replica(self, elsewhere: OwnedElsewhere) -> bool:
+        """Wait, without a task, until a replica is as new as its owner; False if there is none."""
+        replicas = self.endpoint.service.plane.replicas
+        reply = None if replicas is None else replicas.waiting(elsewhere, self._half_time())
+        if reply is None:
+            return False
+        self._waits_for, self._elsewhere = reply, elsewhere
+        return True
+
+    def _half_time(self) -> float:
+        return trio.current_time() + (self._options.timeout_ms or inf) / 2000
+
+    def _finding(self, name: str | None) -> Callable[[], Awaitable[OpenDatabase]]:
+        plane, grant = self.endpoint.service.plane, self.grant
+        if not self.may_only_read():
+            return partial(plane.database, grant, name)
+        return partial(plane.database_to_read, grant, name, self._half_time())
+
     def use(self) -> Generator[Step, Any, None]:
         """Wait until the database is open, or the open transaction is free."""
         found = yield self._waits_for
+        if self._elsewhere is not None:
+            replicas = self.endpoint.service.plane.replicas
+            assert replicas is not None
+            found = replicas.take(self._elsewhere)
         if isinstance(found, Held):
             self._held, self._database_id = found, found.opened.id
         else:
@@ -164,6 +228,7 @@ class StatementCall(KeyedCall):
             self._waits_for = partial(plane.find_elsewhere, grant, name)
             return False
         check_place(held, grant, endpoint.database, request.database)
+        check_version(held, self._options.freshness.min_version)
         if held.transaction.read_only:
             allowed = msgspec.structs.replace(self._options.allowed, read_only=True)
             self._options = msgspec.structs.replace(self._options, allowed=allowed)
@@ -176,16 +241,20 @@ class StatementCall(KeyedCall):
 
     def execute(self, request: QueryRequest | TransactionRequest) -> Serving:
         """Run the statements, and answer with all their rows."""
-        if not self.use_nowait(request):
-            yield from self.use()
-        self._began = perf_counter()
-        outcome = yield from self.perform()
-        self._ended = perf_counter()
-        self.release()
-        response = self.encode(outcome)
-        if response is None:
-            response = yield partial(self.encode_in_turns, outcome)
-        return response
+        try:
+            if not self.use_nowait(request):
+                yield from self.use()
+            self._began = perf_counter()
+            outcome = yield from self.perform()
+            self._ended = perf_counter()
+            self.release()
+            response = self.encode(outcome)
+            if response is None:
+                response = yield partial(self.encode_in_turns, outcome)
+            return response
+        except GeneratorExit:
+            self.left()
+            raise
 
     def perform(self) -> Generator[Step, Any, Any]:
         """Return the steps that run the statements."""
@@ -194,6 +263,12 @@ class StatementCall(KeyedCall):
             return held.opened.sql.perform_inside(held.transaction, statements, options)
         assert self._opened is not None
         return self._opened.sql.perform(statements, options, self.request_id, self._once)
+
+    def failed(self, error: Exception) -> Response | Elsewhere:
+        opened = self._opened
+        if opened is not None and opened.owner is not None and isinstance(error, NOT_HERE):
+            error = OwnedElsewhere(opened.owner, opened.id)
+        return super().failed(error)
 
     def known(self, error: Exception) -> QserverError:
         known = super().known(error)
@@ -258,6 +333,9 @@ class StatementCall(KeyedCall):
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
         """The same body in parts, each made on demand."""
 
+    def timeout_ms(self) -> float:
+        return self._options.timeout_ms or super().timeout_ms()
+
     def exec_us(self) -> int:
         if not self._began:
             return 0
@@ -268,14 +346,18 @@ class StatementCall(KeyedCall):
         if opened is not None:
             self._opened = None
             opened.release()
-        held = self._held
-        if held is not None:
-            self._held = None
+        elif self._held is not None:
+            held, self._held = self._held, None
             held.release()
+        if self._reader is not None:
+            self._reader.close()
 
 
 def _changed(
-    options: RunOptions, request: QueryRequest | TransactionRequest, grant: Grant
+    options: RunOptions,
+    request: QueryRequest | TransactionRequest,
+    grant: Grant,
+    freshness: Freshness,
 ) -> RunOptions:
     """The options, with those that the request sets replaced."""
     check_timeout(request.timeout_ms, grant.limits)
@@ -290,4 +372,5 @@ def _changed(
         request.dry_run,
         if_version=request.if_version,
         as_of=as_of_of(request),
+        freshness=freshness,
     )

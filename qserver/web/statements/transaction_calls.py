@@ -10,7 +10,7 @@ from qserver.control.records import Grant
 from qserver.engine.work import Step
 from qserver.errors import InvalidRequest
 from qserver.http1 import Response
-from qserver.query.sql_database import TransactionResult
+from qserver.query.sql_database import Statement, TransactionResult
 from qserver.web.branches import run_on_branch
 from qserver.web.calls import Serving
 from qserver.web.description.shapes import TransactionRequest
@@ -29,13 +29,11 @@ from qserver.web.statements.requests import (
     read_transaction_request,
     transaction_request,
 )
-from qserver.web.statements.statement_calls import StatementCall, defaults
+from qserver.web.statements.statement_calls import StatementCall
 from qserver.web.streaming.changes import tail_in_parts, with_diff
 
 
 class TransactionCall(StatementCall):
-    options_from = 3
-    no_options = defaults(TransactionRequest, 3)
     _no_results: list[Any] | None = None
     _on_branch = False
     _branch: str | None = None
@@ -46,18 +44,24 @@ class TransactionCall(StatementCall):
 
     def run(self, body: bytes) -> Serving:
         self._no_results = []
+        if self._named is not None or len(body) > BODY_BYTES_SHORT:
+            return self.until_left(self._run_long(body))
+        return self._answered(*transaction_request(self.endpoint.content_type, body))
+
+    def _run_long(self, body: bytes) -> Serving:
         content_type = self.endpoint.content_type
         if self._named is not None:
             asked = yield partial(self._named.transaction, content_type, body)
-        elif len(body) > BODY_BYTES_SHORT:
-            asked = yield partial(read_transaction_request, content_type, body, self.grant.limits)
         else:
-            asked = transaction_request(content_type, body)
-        request, self._statements = asked
-        self._on_branch = request.branch
+            asked = yield partial(read_transaction_request, content_type, body, self.grant.limits)
+        return (yield from self._answered(*asked))
+
+    def _answered(self, request: TransactionRequest, statements: Sequence[Statement]) -> Serving:
+        self._statements = statements
         if request.branch:
+            self._on_branch = True
             self._check_branch(request)
-        return (yield from self.execute(request))
+        return self.execute(request)
 
     def _check_branch(self, request: TransactionRequest) -> None:
         endpoint = self.endpoint
@@ -66,8 +70,13 @@ class TransactionCall(StatementCall):
         if request.dry_run or endpoint.has_idempotency_key:
             raise InvalidRequest("a transaction on a branch takes no dry_run or Idempotency-Key")
 
+    def may_only_read(self) -> bool:
+        return not self._on_branch and super().may_only_read()
+
     def perform(self) -> Generator[Step, Any, Any]:
-        return self._perform_on_branch() if self._on_branch else super().perform()
+        if self._on_branch:
+            return self._perform_on_branch()
+        return StatementCall.perform(self)  # of every request, and `super()` takes longer
 
     def _perform_on_branch(self) -> Generator[Step, Any, TransactionResult]:
         """Run the transaction on a new branch of the database that it names."""

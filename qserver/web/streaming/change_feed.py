@@ -15,7 +15,9 @@ from math import inf
 import msgspec
 
 from qserver.control.databases import OpenDatabase
+from qserver.control.owners import OwnedElsewhere
 from qserver.engine.database import Database
+from qserver.engine.replica import Replica
 from qserver.engine.work import before
 from qserver.errors import (
     Forbidden,
@@ -37,6 +39,7 @@ from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.route import Route
 from qserver.web.statements.answers import error_event
+from qserver.web.statements.freshness import MIN_VERSION, version_wanted
 from qserver.web.streaming.feed import FeedParts, TableFilter, some_changes
 from qserver.web.streaming.parts import AnswerParts
 from qserver.web.streaming.readers import Reader
@@ -108,16 +111,17 @@ class ChangesCall(KeyedCall):
     async def _begun(self, options: FeedOptions) -> bytes | None:
         """Open the database, and read some changes; None for a stream, which reads later."""
         service = self.endpoint.service
-        opened = self._opened = await service.plane.database(self.grant, options.database)
+        opened = self._opened = await service.plane.database_to_read(self.grant, options.database)
         reader = self._reader = service.feed_readers.open(
             self.grant.organization_id, self.grant.limits.feeds
         )
-        database = opened.database
+        database = opened.readable
         reader.wake = database.feed.changed
         database.feed.open()  # what comes from now on stays in its window
         self._feed_open = True
         deadline = self.grant.deadline()
-        newest = await database.wait_durable_snapshot(deadline)
+        wanted = version_wanted(self.values.get(MIN_VERSION))
+        newest = await opened.sql.wait_fresh(wanted, deadline)
         if options.since > newest.version:
             raise InvalidRequest(
                 f"there is no version {options.since} yet, the newest is {newest.version}"
@@ -139,13 +143,14 @@ class ChangesCall(KeyedCall):
                     self._check_of(opened, reader),
                     hold,
                 )
-        except HistoryTooOld as error:
-            error.is_gone = True
-            raise
-        except ReaderTooSlow as error:  # it asks anew each time, so it was too late, not too slow
-            gone = HistoryTooOld(error.message, hint=error.hint)
+        except (HistoryTooOld, ReaderTooSlow) as error:
+            if opened.owner is not None:
+                raise OwnedElsewhere(opened.owner, opened.id) from error
+            gone = error
+            if isinstance(gone, ReaderTooSlow):  # it asks anew each time, so it was too late
+                gone = HistoryTooOld(error.message, hint=error.hint)
             gone.is_gone = True
-            raise gone from error
+            raise gone from None
 
     def _check_of(self, opened: OpenDatabase, reader: Reader) -> Callable[[], Awaitable[None]]:
         """Return a check that raises if the reader may no longer read."""
@@ -196,7 +201,7 @@ class ChangesCall(KeyedCall):
     async def _events(self) -> AsyncGenerator[bytes, None]:
         opened, reader, options = self._opened, self._reader, self._options
         assert opened is not None and reader is not None
-        database = opened.database
+        database = opened.readable
         reader.sent_at = -inf  # so that something is sent at once, and the head with it
         pool = self.grant.share.memory
         parts = FeedParts(
@@ -220,7 +225,7 @@ class ChangesCall(KeyedCall):
         if opened is not None:
             if self._feed_open:
                 self._feed_open = False
-                opened.database.feed.close()
+                opened.readable.feed.close()
             opened.release()
         if self._reader is not None:
             self._reader.close()
@@ -229,7 +234,7 @@ class ChangesCall(KeyedCall):
 ChangesEndpoint.kind = ChangesCall
 
 
-async def _check_kept(database: Database, since: int) -> None:
+async def _check_kept(database: Database | Replica, since: int) -> None:
     """Raise HistoryTooOld if the changes after a version are no longer kept."""
     feed = database.feed
     if since < feed.newest() and feed.find(since + 1) is None:
@@ -237,7 +242,7 @@ async def _check_kept(database: Database, since: int) -> None:
 
 
 async def _check_tables(
-    database: Database, options: FeedOptions, newest: Snapshot, deadline: float
+    database: Database | Replica, options: FeedOptions, newest: Snapshot, deadline: float
 ) -> None:
     """Raise if a wanted table is unknown.
 

@@ -14,6 +14,7 @@ from threading import Event, Thread
 import pytest
 
 from qserver.cli import main
+from qserver.cli.folders import live_copy
 from qserver.client import Client
 from qserver.durability.folder import lock_folder
 from qserver.durability.high_water_mark import HighWaterMark, Mark
@@ -158,7 +159,9 @@ def test_damage_is_refused_and_told_of_the_file_that_has_it(
     filled: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(live_copy, "PAUSE_SECONDS", 0.0)  # it may be that somebody writes the log
     damaged, copy = tmp_path / "damaged", tmp_path / "copy"
     copytree(filled / "copy", damaged)
     file = max(damaged.glob("db_*.qserver"), key=lambda each: each.stat().st_size)

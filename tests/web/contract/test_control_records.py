@@ -12,6 +12,7 @@ from tests.web.contract.servers import Client, error_of
 DATABASE = {
     "id", "name", "organization", "state", "version", "tables", "rows", "size_bytes", "created_at",
     "history",
+    "replicas",
 }  # fmt: skip
 KEY = {
     "id", "name", "prefix", "state", "scopes", "databases", "created_at", "expires_at", "revoked_at"

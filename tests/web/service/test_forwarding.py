@@ -1,41 +1,144 @@
-"""What a client is told of a forwarded request that its process did not answer."""
+"""What a client is told of a request that its process did not get, or did not answer."""
 
 from __future__ import annotations
 
-import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import trio
+import trio.lowlevel
+import trio.testing
 
-from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
-from qserver.http1 import ClientGone
-from qserver.web.service.processes import Mover
+from qserver.cluster import Doors, SharedVersions, SharedWindows
+from qserver.control.owners import Owners
+from qserver.errors import DatabaseMoved, OutcomeUnknown
+from qserver.http1 import ClientGone, Elsewhere, Headers, Response
+from qserver.web.service.processes import Member, Mover
 
-REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine-7\r\n\r\n"
-
-
-class FailingLinks:
-    def __init__(self, error: QserverError) -> None:
-        self.error = error
-
-    async def call(self, *_: Any, **__: Any) -> Any:
-        raise self.error
-
-
-def mover(error: QserverError) -> Any:
-    made: Any = Mover.__new__(Mover)
-    made._links = FailingLinks(error)
-    return made
+REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+AWAY = Response(503, Headers([]), b"away", "mine-7")
+GOOD = Response(200, Headers([]), b"good", "mine-7")
+TO_OTHER = Elsewhere(1, 30.0, lambda: AWAY)
 
 
-async def test_nothing_was_done_by_a_process_that_is_away() -> None:
-    answer = await mover(DatabaseUnavailable("away")).forward(1, REQUEST, None)
-    told = json.loads(answer.body)["error"]
-    assert answer.status == 503 and told["code"] == "QS023" and told["retryable"] is True
-    assert answer.request_id == told["request_id"] == "mine-7"
-    assert (b"retry-after", b"1") in answer.headers.pairs
+class OtherHost:
+    """A server that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.gate = trio.Event()
+
+    def adopt(self, *_: Any) -> None:
+        raise AssertionError("no connection comes")
+
+    async def answer(self, *_: Any) -> Response:
+        self.asked += 1
+        await self.gate.wait()
+        return GOOD
+
+
+class Two:
+    """Two processes; the other one runs when the test says so."""
+
+    def __init__(self, movers: list[Mover], nursery: trio.Nursery) -> None:
+        self.here, self.there = movers
+        self.host = OtherHost()
+        self._nursery = nursery
+        self._scope = trio.CancelScope()
+
+    async def run_other(self) -> None:
+        await self._nursery.start(self._run_other)
+
+    async def _run_other(self, task_status: trio.TaskStatus[None]) -> None:
+        with self._scope:
+            await self.there.run(task_status=task_status)
+
+    def end_other(self) -> None:
+        self._scope.cancel()
+
+
+@asynccontextmanager
+async def two_processes() -> AsyncIterator[Two]:
+    doors, windows = KeptDoors(2), SharedWindows()
+    members = [Member(number, 2, [], doors, windows, SharedVersions(2), 0) for number in range(2)]
+    movers = [Mover(member, Owners(member.number, 2)) for member in members]
+    async with trio.open_nursery() as nursery:
+        await nursery.start(movers[0].run)
+        yield Two(movers, nursery)
+        nursery.cancel_scope.cancel()
+    doors.close()
+    windows.close()
+
+
+class KeptDoors(Doors):
+    """Doors that stay open: both processes are this one."""
+
+    def keep(self, process: int) -> socket.socket:
+        return self.inside[process]
+
+
+async def test_a_request_waits_for_a_process_that_is_away_as_long_as_it_may_take(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with two_processes() as two:
+        began = trio.current_time()
+        assert await two.here.forward(TO_OTHER, REQUEST, None) is AWAY
+        assert trio.current_time() - began == TO_OTHER.seconds
+        assert two.host.asked == 0
+
+
+async def test_a_process_that_does_not_begin_to_serve_is_away(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with two_processes() as two:
+        await two.run_other()
+        assert await two.here.forward(TO_OTHER, REQUEST, None) is AWAY
+        assert two.host.asked == 0
+
+
+async def test_a_request_that_a_process_gets_too_late_is_not_begun() -> None:
+    async with two_processes() as two:
+        await two.run_other()
+        two.there.begin(two.host)
+        with pytest.raises(DatabaseMoved):
+            await two.there._serve(REQUEST, None, 0.0)
+        assert two.host.asked == 0
+
+
+async def test_an_answer_may_take_longer_than_a_request_waits_for_its_process(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with two_processes() as two:
+        await two.run_other()
+        two.there.begin(two.host)
+        async with trio.open_nursery() as nursery:
+
+            async def answer_late() -> None:
+                while not two.host.asked:
+                    await trio.lowlevel.checkpoint()
+                await trio.sleep(10 * TO_OTHER.seconds)
+                two.host.gate.set()
+
+            nursery.start_soon(answer_late)
+            answer = await two.here.forward(TO_OTHER, REQUEST, None)
+        assert (answer.status, answer.body) == (200, b"good")
 
 
 async def test_nobody_is_told_what_became_of_a_request_whose_process_died() -> None:
-    with pytest.raises(ClientGone):
-        await mover(OutcomeUnknown("lost")).forward(1, REQUEST, None)
+    async with two_processes() as two:
+        await two.run_other()
+        two.there.begin(two.host)
+        async with trio.open_nursery() as nursery:
+
+            async def die() -> None:
+                while not two.host.asked:
+                    await trio.lowlevel.checkpoint()
+                two.end_other()
+
+            nursery.start_soon(die)
+            with pytest.raises(ClientGone) as lost:
+                await two.here.forward(TO_OTHER, REQUEST, None)
+        assert isinstance(lost.value.__cause__, OutcomeUnknown)

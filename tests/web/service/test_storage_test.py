@@ -51,6 +51,9 @@ class BrokenLogs:
     async def open(self, name: str) -> AsyncIterator[Log]:
         yield self.log
 
+    async def branch(self, *_: object) -> None:
+        """No branch is made here."""
+
     async def remove(self, name: str) -> None:
         self.removed.append(name)
         if self.log.way == "sticks" and len(self.removed) > 1:

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from qserver.errors import InvalidRequest, RequestTooLarge, UnsupportedMediaType
 from qserver.limits import PARAMETERS_MAX, STATEMENT_BYTES_MAX, TRANSACTION_STATEMENTS_MAX
+from qserver.web.description.shapes import QueryRequest, TransactionRequest
 from qserver.web.statements.requests import (
     query_request,
     text_request,
     transaction_request,
     wants_stream,
 )
+from qserver.web.statements.statement_calls import has_options
 
 JSON = b"application/json"
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=5))
@@ -136,3 +138,12 @@ def test_the_hint_is_found_whatever_its_spacing_and_case(
 )
 def test_nothing_else_is_the_hint(sql: str) -> None:
     assert not wants_stream(sql)
+
+
+@pytest.mark.parametrize("shape", [QueryRequest, TransactionRequest])
+def test_every_field_that_is_not_read_elsewhere_is_an_option(shape: type[Any]) -> None:
+    read_elsewhere = {"sql", "params", "statements", "database", "format"}
+    read_elsewhere |= {"live", "every_ms", "branch"}
+    for field in msgspec.structs.fields(shape):
+        request = shape(["select 1"], **({} if field.required else {field.name: 1}))
+        assert has_options(request) == (field.name not in read_elsewhere), field.name

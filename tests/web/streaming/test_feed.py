@@ -13,6 +13,7 @@ from unittest import mock
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,7 +172,7 @@ def stream(
 
 @pytest.mark.parametrize("long_bytes", [VERSION_BYTES_LONG, 150, 0])
 async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
-    monkeypatch: pytest.MonkeyPatch, long_bytes: int
+    monkeypatch: pytest.MonkeyPatch, long_bytes: int, autojump_clock: trio.testing.MockClock
 ) -> None:
     monkeypatch.setattr(web_feed, "FEED_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(web_feed, "ANSWER_PART_BYTES", 150)

@@ -1,0 +1,342 @@
+"""Replicas: databases of other processes that this one follows, to answer reads of them.
+
+    read ─► here? ─► no: follow it from now on; the owner answers this one
+              │yes
+              ▼
+            the owner's number in shared memory ─► reached? ─► answered here
+                                                      └─► waits a moment, then the owner answers
+
+Which processes may follow a database is a function of its family and of its `replicas`, as its
+owner is. One of them begins with the first read that it gets, and ends when none came for long, as
+`databases` opens and closes them. A replica's file lies in a folder of this process, which is
+removed at its start: nobody recovers from it.
+
+The number is the owner's durable version (`cluster.shared_versions`). It is looked at when the
+request begins, so every read is as new as one at the owner. When the owner is dead it stands, and
+reads go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from qserver.cluster import OwnVersions, SharedVersions, Stream, digest_of
+from qserver.control.access import Access, no_database
+from qserver.control.databases import Databases, Host, OpenDatabase
+from qserver.control.owners import OwnedElsewhere, Owners
+from qserver.control.store import Store
+from qserver.durability.port import Log
+from qserver.engine.checkpointer import CheckpointPolicy
+from qserver.engine.follower import DoesNotFollow
+from qserver.engine.following import Message, records_after
+from qserver.engine.freshness import Freshness
+from qserver.engine.mailbox import Reply
+from qserver.engine.replica import Replica
+from qserver.engine.turns import OWNER, in_turns_of_owner
+from qserver.errors import LogFailed, NotFound, QserverError
+from qserver.limits import REPLICA_WAIT_SECONDS_MAX
+
+AGAIN_SECONDS: Final = 0.05
+"""Before an owner that is away is asked again."""
+
+EXPIRY_SECONDS: Final = 0.1
+"""Between two looks for readers that have waited for too long."""
+
+LOOK_SECONDS: Final = 1.0
+"""Between two looks at which replicas are still wanted."""
+
+STAYS: Final = 1 << 30
+"""So many requests are forwarded before their connection moves: it soon is in the right place."""
+
+_WANTED: Final = """select id, family, replicas, history from databases
+    where id = any($1) and state = 'ready'"""
+
+
+class ReplicaStatistics(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    version: int
+    behind: int
+    """Versions that the owner has, and this replica has not."""
+    records: int
+    reads: int
+    """Requests that it has answered."""
+
+
+class Followed:
+    """What owners send to processes that follow their databases."""
+
+    def __init__(self, owners: Owners, access: Access, versions: OwnVersions) -> None:
+        self._access = access
+        self._versions = versions
+        owners.streams["replica"] = self.stream
+
+    async def stream(
+        self, back: Stream, database_id: str, version: int | None
+    ) -> AsyncGenerator[int | Message, None]:
+        """Yield the slot of a database's number, and the database, from a version on."""
+        opened = await self._access.whole(database_id)
+        if opened is None:
+            raise no_database(database_id)
+        hold = _Hold(opened)
+        try:
+            slot, announce = self._versions.enter(database_id)
+            opened.database.snapshots.announce_by(announce)
+            yield slot
+            async with aclosing(records_after(opened.database, version)) as messages:
+                async for message in messages:
+                    yield message
+        finally:
+            hold.close()
+
+    def __repr__(self) -> str:
+        return f"what others follow: {self._versions!r}"
+
+
+class _Hold:
+    """A follower keeps a database open, until that is to be closed."""
+
+    def __init__(self, opened: OpenDatabase) -> None:
+        self._opened: OpenDatabase | None = opened
+        opened.held.add(self)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            opened.held.discard(self)
+            opened.release()
+
+
+class Replicas(Databases):
+    """Give it what `join` needs, and start `run` and `keep_wanted` in a nursery."""
+
+    owners: Owners
+    own_versions: OwnVersions
+    _store: Store
+
+    def __init__(self, versions: SharedVersions, *arguments: Any, **options: Any) -> None:
+        """`versions` are those of all databases that are followed; the rest as of `Databases`."""
+        super().__init__(*arguments, **options)
+        self._versions = versions
+        self._slots: dict[str, tuple[int, int]] = {}
+        """Where the numbers of databases are, and their digests."""
+        self._owner_of: dict[str, int] = {}
+        self._reads: Counter[str] = Counter()
+        self.has_room: Callable[[], bool] = lambda: True
+        """Returns whether the disk has room for them."""
+
+    def join(self, owners: Owners, store: Store) -> OwnVersions:
+        """Return the versions of this process, which others may follow."""
+        self.owners, self._store = owners, store
+        self.own_versions = self._versions.of_owner(owners.process)
+        return self.own_versions
+
+    # --- reading ---
+
+    def read_nowait(self, elsewhere: OwnedElsewhere, freshness: Freshness) -> OpenDatabase | None:
+        """Return a replica that is fresh enough; None if it must be waited for.
+
+        One that is as new as its owner always is; and for who takes what is near, any that has the
+        version that they name.
+        """
+        opened = self._open.get(elsewhere.followed or "")
+        if opened is None:
+            return None
+        takes_any = freshness.replica and freshness.max_age_ms is None
+        has_it = takes_any and opened.readable.snapshots.take_fresh(freshness) is not None
+        return self._used(opened, elsewhere) if has_it or self._is_current(opened) else None
+
+    def waiting(self, elsewhere: OwnedElsewhere, deadline: float) -> Reply[None] | None:
+        """Return what is answered when a replica is as new as its owner is now: then `take` it.
+
+        None if there is no replica; it fails with `elsewhere` if that takes too long.
+        """
+        opened = self._open.get(elsewhere.followed or "")
+        number = None if opened is None else self._number(opened.id)
+        if opened is None or number is None:
+            return None
+        replica = opened.readable
+        assert isinstance(replica, Replica)
+        elsewhere.visits = STAYS
+        deadline = min(deadline, trio.current_time() + REPLICA_WAIT_SECONDS_MAX)
+        return replica.waiters.add(number, deadline, elsewhere)
+
+    def take(self, elsewhere: OwnedElsewhere) -> OpenDatabase:
+        """Return a replica that was waited for."""
+        opened = self._open.get(elsewhere.followed or "")
+        if opened is None:
+            raise elsewhere
+        return self._used(opened, elsewhere)
+
+    async def read(self, elsewhere: OwnedElsewhere, deadline: float) -> OpenDatabase:
+        """Return a replica, once it is as new as its owner is now; else raise OwnedElsewhere.
+
+        That is raised, too, if this process does not follow the database, or has only begun to.
+        """
+        if elsewhere.followed is None:
+            raise elsewhere
+        elsewhere.visits = STAYS
+        opened = self._open.get(elsewhere.followed)
+        if opened is None:
+            self._begin(elsewhere)
+            raise elsewhere
+        number = self._number(opened.id)
+        if number is None:
+            self._end(opened.id)
+            raise elsewhere
+        self._used(opened, elsewhere)
+        try:
+            deadline = min(deadline, trio.current_time() + REPLICA_WAIT_SECONDS_MAX)
+            await opened.readable.wait_durable_snapshot(deadline, number)
+        except BaseException as error:
+            opened.release()
+            if isinstance(error, QserverError):
+                raise elsewhere from error
+            raise
+        return opened
+
+    def _used(self, opened: OpenDatabase, elsewhere: OwnedElsewhere) -> OpenDatabase:
+        opened.users += 1
+        opened.name = elsewhere.name
+        self._reads[opened.id] += 1
+        return opened
+
+    def _is_current(self, opened: OpenDatabase) -> bool:
+        number = self._number(opened.id)
+        snapshot = opened.readable.snapshots.take()
+        return number is not None and snapshot is not None and snapshot.version >= number
+
+    def _number(self, database_id: str) -> int | None:
+        place = self._slots.get(database_id)
+        return None if place is None else self._versions.read(*place)
+
+    # --- following ---
+
+    def _begin(self, elsewhere: OwnedElsewhere) -> None:
+        database_id = elsewhere.followed
+        if database_id is not None and database_id not in self._hosts and self.has_room():
+            self._owner_of[database_id] = elsewhere.process
+            with suppress(QserverError):  # too many are open, or all end
+                self._begin_open(database_id, None)
+
+    def _end(self, database_id: str, *, is_deleted: bool = False) -> None:
+        host = self._hosts.get(database_id)
+        if host is not None:
+            if host.opened is not None and is_deleted:
+                host.opened.readable.is_deleted = True
+            self._begin_close(host)
+
+    async def _live(self, host: Host, log: Log) -> None:
+        """Follow a database until nobody wants it."""
+        found = await self._store.read_here(_WANTED, [host.id])
+        if not found.rows:
+            return
+        replica = Replica(
+            log,
+            self._world,
+            name=host.id,
+            shards=self._shards,
+            policy=CheckpointPolicy(history=self._history_of(found.rows[0][3])),
+            cache=self.cache,
+        )
+        share = await self.share_of(host.id)
+        OWNER.set(None if share is None else share.turns)
+        owner = self._owner_of[host.id]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(in_turns_of_owner, replica.run())
+            nursery.start_soon(self._follow, replica, owner)
+            nursery.start_soon(_expire, replica)
+            await replica.wait_durable_snapshot()
+            await self._serve(host, replica, share, owner)
+            nursery.cancel_scope.cancel()
+
+    async def _follow(self, replica: Replica, owner: int) -> None:
+        """Follow the owner, also through its ends; end if the replica has to begin anew."""
+        links = self.owners.links
+        while True:
+            try:
+                async with links.follow(owner, "replica", [replica.name, replica.version]) as sent:
+                    slot = await anext(sent)
+                    self._slots[replica.name] = slot, digest_of(replica.name)
+                    await replica.follow(_messages(sent))
+            except NotFound:
+                self._end(replica.name, is_deleted=True)
+                return
+            except (DoesNotFollow, LogFailed) as error:
+                self._world.report(f"the replica of {replica.name} begins anew", error)
+                self._end(replica.name)
+                return
+            except QserverError:
+                pass  # the owner is away
+            await trio.sleep(AGAIN_SECONDS)
+
+    @asynccontextmanager
+    async def _log_of(self, host: Host) -> AsyncIterator[Log]:
+        """A new log, which is removed afterwards."""
+        try:
+            await self.logs.remove(host.id)
+            async with self.logs.open(host.id) as log:
+                yield log
+        finally:
+            self._slots.pop(host.id, None)
+            self._reads.pop(host.id, None)
+            with trio.CancelScope(shield=True), suppress(LogFailed):
+                await self.logs.remove(host.id)
+
+    def _history_of(self, seconds: float | None) -> float:
+        return self._history if seconds is None else seconds
+
+    async def keep_wanted(self) -> None:
+        """End replicas that are no longer wanted, for ever."""
+        store, seen = self._store, self._store.version()
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            if not self.has_room():
+                for database_id in list(self._hosts):
+                    self._end(database_id)
+            if self._hosts and store.version() != seen:
+                with suppress(QserverError):  # it is looked at again
+                    seen = store.version()
+                    await self._look()
+
+    async def _look(self) -> None:
+        followed = list(self._hosts)
+        found = await self._store.read_here(_WANTED, followed)
+        wanted = {database_id: rest for database_id, *rest in found.rows}
+        for database_id in followed:
+            family, replicas, history = wanted.get(database_id, ("", 0, None))
+            if not self.owners.follows(family, replicas):
+                self._end(database_id, is_deleted=database_id not in wanted)
+            elif (opened := self._open.get(database_id)) is not None:
+                opened.readable.keep_history(self._history_of(history))
+
+    def replica_statistics(self) -> list[ReplicaStatistics]:
+        found = []
+        for opened in self._open.values():
+            replica = opened.readable
+            assert isinstance(replica, Replica)
+            version, statistics = replica.version or 0, replica.statistics()
+            behind = max(0, (self._number(opened.id) or version) - version)
+            counts = statistics.records, self._reads[opened.id]
+            found.append(ReplicaStatistics(opened.id, opened.name, version, behind, *counts))
+        return found
+
+    def __repr__(self) -> str:
+        return f"{len(self._open)} replicas, {len(self._hosts) - len(self._open)} begin"
+
+
+async def _expire(replica: Replica) -> None:
+    while True:
+        await trio.sleep(EXPIRY_SECONDS)
+        replica.waiters.expire(trio.current_time())
+
+
+async def _messages(sent: Stream) -> AsyncGenerator[Any, None]:
+    async for message in sent:
+        yield message

@@ -1,0 +1,103 @@
+"""Faults of a replicated log under load, with the servers that write it.
+
+    node           SIGKILL to one of the log's nodes; it starts again
+    node stopped   SIGSTOP to one for a while
+    two nodes      SIGKILL to two of three: nothing can be written until one is back
+    all nodes      SIGKILL to all; they start again
+    new machine    SIGKILL to all processes of the server; another takes over, with an empty disk
+
+and the faults of processes (`tests.processes.campaign`), which know nothing of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from qserver.replication import bases, family
+from tests.processes.campaign import FAULTS, Campaign
+from tests.processes.machine import endless
+from tests.replication.nodes import TOKEN, Nodes
+
+STOPPED_SECONDS: Final = 3.0
+DOWN_SECONDS_MAX: Final = 1.0
+
+
+KINDS: Final = {
+    **{kind: max(1, count // 6) for kind, count in FAULTS.items()},
+    **dict.fromkeys(("two nodes", "all nodes"), 8),
+    **dict.fromkeys(("node", "node stopped", "new machine"), 14),
+}
+
+
+def with_small_bases() -> None:
+    """Make bases, and purge streams, after some hundred commits and not after 64 MiB of them."""
+    endless()
+    bases.BASE_BYTES = 1 << 16  # type: ignore[misc]
+    bases.BASE_SHARE = 0.0  # type: ignore[misc]
+    family.POSITION_BYTES = 1 << 14  # type: ignore[misc]
+
+
+def settings_of(nodes: Nodes, node: str, take_over: str = "0") -> dict[str, str]:
+    """The settings of a server whose log is on these nodes."""
+    servers = ",".join(f"{each.host}:{each.port}" for each in nodes.servers)
+    return {
+        "QSERVER_LOG": f"nats://{servers}",
+        "QSERVER_LOG_TOKEN": TOKEN,
+        "QSERVER_LOG_COPIES": str(len(nodes.servers)),
+        "QSERVER_NODE": node,
+        "QSERVER_TAKE_OVER": take_over,
+    }
+
+
+class LogCampaign(Campaign):
+    kinds = KINDS
+    once = (("kill", 0), ("node", 0), ("new machine", 0), ("all nodes", 0))
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        faults: int,
+        nodes: Nodes,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        settings = settings_of(nodes, "machine0", "1")
+        super().__init__(folder, seed, faults, tell, settings, with_small_bases)
+        self._nodes = nodes
+        self._machines = 0
+
+    async def _fault_of_all(self, kind: str) -> None:
+        match kind:
+            case "node" | "two nodes" | "all nodes":
+                await self._kill_nodes({"node": 1, "two nodes": 2}.get(kind, 99))
+            case "node stopped":
+                node = self._chance.choice(list(self._nodes.processes.values()))
+                node.stop()
+                await trio.sleep(STOPPED_SECONDS)
+                node.continue_()
+            case "new machine":
+                await self._replace_machine()
+            case _:
+                await super()._fault_of_all(kind)
+
+    async def _kill_nodes(self, most: int) -> None:
+        every = list(self._nodes.processes.values())
+        chosen = self._chance.sample(every, min(most, len(every)))
+        for node in chosen:
+            node.kill()
+        await trio.sleep(self._chance.uniform(0.0, DOWN_SECONDS_MAX))
+        for node in chosen:
+            node.start()
+
+    async def _replace_machine(self) -> None:
+        """Lose the machine with its disk; the next one begins with nothing."""
+        machine = self._machine
+        machine.kill()
+        self._machines += 1
+        machine.data = machine.folder / f"data{self._machines}"
+        machine.settings["QSERVER_NODE"] = f"machine{self._machines}"
+        machine.launch()

@@ -1,0 +1,24 @@
+"""A short campaign with real log nodes and real servers; `make log-torture` runs a long one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.replication.campaign import LogCampaign
+from tests.replication.nodes import log_nodes
+
+# httpx leaves a socket open when it is cancelled while it connects, see `tests.processes`.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*socket.socket:ResourceWarning",
+    "ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning",
+)
+
+
+async def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    with log_nodes(3, tmp_path) as nodes:
+        report = await LogCampaign(tmp_path, 1, 4, nodes).run()
+    assert report.problems == [], str(report)
+    assert report.faults["new machine"]
+    assert report.ledger.acknowledged > 50
