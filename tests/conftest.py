@@ -17,7 +17,7 @@ from qserver.engine.collector import start_collector
 from qserver.sql.vectors.loading import load
 from tests.durations import Durations
 from tests.given import hide
-from tests.hung import noticed
+from tests.hung import Silence, noticed
 from tests.progress import FewDots
 from tests.sampling import NIGHTLY, SEED, left_for_the_night
 
@@ -64,6 +64,8 @@ load()  # so that a first plan over vectors is made as later ones are, whichever
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Durations())
     config.pluginmanager.register(FewDots())
+    if config.getoption("dist") != "no" and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Silence())
 
 
 def pytest_collection_finish() -> None:

@@ -1,7 +1,8 @@
 """Fails a test that hangs, with what it waited for, instead of letting the whole run stand still.
 
 After some minutes an alarm goes off in the thread that runs tests. The failure shows where every
-thread is and, if the test runs on Trio, where every task waits.
+thread is and, if the test runs on Trio, where every task waits. What hangs between tests or behind
+the last one, or does not hear the alarm, ends the run from outside (`Silence`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ HUNG_SECONDS: Final = 900.0
 """The longest test takes a minute; a machine that is ten times as slow still passes."""
 AGAIN_SECONDS: Final = 30.0
 """What swallows the failure gets another one."""
+SILENT_SECONDS: Final = 1500.0
+"""Longer than a test that hangs takes to fail."""
 
 
 @contextmanager
@@ -33,6 +36,32 @@ def noticed(seconds: float = HUNG_SECONDS) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+class Silence:
+    """A plugin for the process that has others run the tests: it ends a run without any news."""
+
+    def __init__(self, seconds: float = SILENT_SECONDS) -> None:
+        self._seconds = seconds
+        self._latest: dict[str, str] = {}
+
+    def pytest_sessionstart(self) -> None:
+        signal.signal(signal.SIGALRM, self._end)
+        self._wait()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._latest[str(getattr(report, "worker_id", "this process"))] = report.nodeid
+        self._wait()
+
+    def pytest_unconfigure(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _wait(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self._seconds, AGAIN_SECONDS)
+
+    def _end(self, *_: object) -> None:
+        latest = [f"the last test of {worker}: {test}" for worker, test in self._latest.items()]
+        pytest.exit("\n".join(["no news of any test", *latest, *_threads()]), returncode=1)
 
 
 def _fail(*_: object) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.hung import noticed
+from tests.hung import Silence, noticed
+
+ROOT = Path(__file__).parents[1]
 
 _HANGING = """
 import trio
@@ -44,3 +48,58 @@ def test_what_ends_in_time_is_left_alone() -> None:
         left, _ = signal.getitimer(signal.ITIMER_REAL)
         assert 0 < left <= 60
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+_SILENT = """
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hung import Silence
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Silence(3.0))
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        Path("worker").write_text(str(os.getpid()))
+        time.sleep(1000)
+"""
+
+
+def test_a_run_that_hangs_behind_its_last_test_ends_and_names_it(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(_SILENT)
+    (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:schemathesis", tmp_path],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stdout
+    assert re.search(
+        "no news of any test.*\n.*the last test of gw0: test_it.py::test_it", done.stdout
+    )
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "worker").read_text()), 0)
+
+
+def test_news_are_waited_for_anew() -> None:
+    before = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
+    silence = Silence(60)
+    try:
+        silence.pytest_sessionstart()
+        signal.setitimer(signal.ITIMER_REAL, 1000)
+        silence.pytest_runtest_logreport(
+            pytest.TestReport("test_it", ("", 0, ""), {}, "passed", None, "call")
+        )
+        assert signal.getitimer(signal.ITIMER_REAL)[0] <= 60
+    finally:
+        signal.signal(signal.SIGALRM, before[0])
+        signal.setitimer(signal.ITIMER_REAL, *before[1])

@@ -15,6 +15,7 @@ import trio
 
 from qserver.cluster import Doors, Links, Service, Stream
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown
+from tests.children import fork, wait
 from tests.cluster.linked import open_descriptors
 from tests.patience import PATIENCE_SECONDS
 
@@ -65,14 +66,13 @@ class Machine:
 
     def fork(self, start: int | None = None) -> int:
         """It serves at once, or when it can read from `start`: Trio cannot be forked."""
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                if start is not None:
-                    os.read(start, 1)
-                trio.run(Other(self.doors).links.run)
-            finally:
-                os._exit(1)
+
+        def run() -> None:
+            if start is not None:
+                os.read(start, 1)
+            trio.run(Other(self.doors).links.run)
+
+        self.pid = fork(run)
         return self.pid
 
     def links(self) -> Links:
@@ -81,7 +81,7 @@ class Machine:
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        wait(self.pid)
 
 
 @contextmanager

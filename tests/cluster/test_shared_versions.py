@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 
 from qserver.cluster.shared_versions import NEVER, SharedVersions, digest_of
+from tests.children import fork, wait
 
 
 def test_what_an_owner_writes_all_processes_read() -> None:
     shared = SharedVersions(2)
     slot, write = shared.of_owner(1).enter("a")
     assert shared.read(slot, digest_of("a")) == NEVER, "nobody knows it yet"
-    child = os.fork()
-    if not child:
-        write(17)
-        os._exit(0)
-    os.waitpid(child, 0)
+    assert wait(fork(partial(write, 17))) == 0
     assert shared.read(slot, digest_of("a")) == 17
 
 

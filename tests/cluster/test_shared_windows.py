@@ -8,6 +8,7 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from mmap import mmap
 from struct import Struct
 from typing import NoReturn
@@ -21,6 +22,7 @@ from qserver.control.rates import Allowance, Rates
 from qserver.control.tiers import Tier
 from qserver.errors import DatabaseUnavailable, RateLimited, TooManyRequests
 from qserver.limits import RATE_LOCK_SECONDS_MAX, RATE_SLOTS_PROBED, RATE_WINDOW_SECONDS
+from tests.children import fork, wait
 from tests.patience import eventually
 from tests.sampling import NIGHTLY, SEED
 
@@ -180,16 +182,17 @@ def test_rates_take_it_as_they_take_their_own() -> None:
 
 def locked_for_others(windows: SharedWindows) -> int:
     """How many slots another process would have to wait for."""
-    pid = os.fork()
-    if pid == 0:
-        count = 0
+
+    def count() -> int:
+        locked = 0
         for slot in range(RATE_SLOTS_PROBED):
             try:
                 fcntl.lockf(windows._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, slot)
             except OSError:
-                count += 1
-        os._exit(count)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                locked += 1
+        return locked
+
+    return wait(fork(count))
 
 
 def test_who_looks_for_a_slot_locks_all_that_it_may_take() -> None:
@@ -203,17 +206,18 @@ def test_who_looks_for_a_slot_locks_all_that_it_may_take() -> None:
 @contextmanager
 def standing_still(windows: SharedWindows, name: str) -> Iterator[None]:
     """Another process has locked the slot of a name, and is stopped."""
-    pid = os.fork()
-    if pid == 0:
+
+    def stand_still() -> None:
         with windows._window(name):
             os.kill(os.getpid(), signal.SIGSTOP)
-        os._exit(0)
+
+    pid = fork(stand_still)
     try:
-        os.waitpid(pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
         yield
     finally:
         os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        wait(pid)
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -291,7 +295,7 @@ class Hammer:
     def replace(self, number: int) -> None:
         """Kill a process wherever it is, and start another."""
         os.kill(self._pids[number], signal.SIGKILL)
-        os.waitpid(self._pids[number], 0)
+        wait(self._pids[number])
         self._pids[number] = self._fork(number)
 
     def let_all_try(self, times: int) -> None:
@@ -307,7 +311,7 @@ class Hammer:
         """End all, and return what they let through: moments, costs and organizations."""
         for pid in self._pids:
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            wait(pid)
         self._read()
         os.close(self._reading)
         os.close(self._writing)
@@ -321,13 +325,7 @@ class Hammer:
                 return
 
     def _fork(self, number: int) -> int:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                self._work(number)
-            finally:
-                os._exit(1)
-        return pid
+        return fork(partial(self._work, number))
 
     def _work(self, number: int) -> NoReturn:
         chance = random.Random(os.getpid())

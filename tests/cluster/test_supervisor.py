@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 from qserver.cluster.supervisor import ENDS_MAX, supervise
+from tests.children import fork, wait
 from tests.patience import PATIENCE_SECONDS, eventually
 
 
@@ -21,21 +21,16 @@ class Supervised:
     def __init__(self, output: Path, run: Callable[[int, int], int]) -> None:
         self.output = output
         output.touch()
-        self.id = os.fork()
-        if self.id:
-            return
-        code = 99
-        try:
+
+        def supervise_into_the_file() -> int:
             signal.alarm(int(PATIENCE_SECONDS))
             with output.open("ab") as file:
                 for number in (1, 2):
                     os.dup2(file.fileno(), number)
             sys.stderr = os.fdopen(2, "w")  # not the one that pytest reads
-            code = supervise(1, run, say)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+            return supervise(1, run, say)
+
+        self.id = fork(supervise_into_the_file)
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +43,7 @@ class Supervised:
 
     def wait(self) -> int:
         """Return its exit code."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
+        return wait(self.id)
 
     def is_pending(self, number: int) -> bool:
         """Return whether a signal waits for it."""
