@@ -35,7 +35,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 WARM_UP: Final = 40
 REQUESTS: Final = 15
 KEPT_REQUESTS: Final = 200
-KEPT_REPEATS: Final = 3
+KEPT_REPEATS: Final = 6
 
 Counts = dict[str, float]
 
