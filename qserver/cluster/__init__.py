@@ -1,7 +1,8 @@
 """Several processes that serve one data folder: how they talk, and what they count together.
 
 links           calls, locks, streams and moved connections between processes
-doors           the ways in to them, which outlive them
+ways            what links need of the world: how a connection begins
+doors           the ways in to processes of one machine, which outlive them
 calling         the caller's end of a connection
 serving         the callee's end: a task for each call
 locks, streams  what more than one message belongs to
@@ -19,13 +20,14 @@ supervisor      forks the processes, and forks anew what has ended
 from __future__ import annotations
 
 from qserver.cluster.connection import Report
-from qserver.cluster.doors import Doors
+from qserver.cluster.doors import Doors, LocalDoors
 from qserver.cluster.links import Failed, HeldLock, Links
 from qserver.cluster.locks import RemoteLocks
 from qserver.cluster.serving import Handler, Service, StreamHandler, Welcome
 from qserver.cluster.shared_versions import OwnVersions, SharedVersions, digest_of
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.cluster.streams import Stream
+from qserver.cluster.ways import Ways
 
 __all__ = [
     "Doors",
@@ -33,6 +35,7 @@ __all__ = [
     "Handler",
     "HeldLock",
     "Links",
+    "LocalDoors",
     "OwnVersions",
     "RemoteLocks",
     "Report",
@@ -41,6 +44,7 @@ __all__ = [
     "SharedWindows",
     "Stream",
     "StreamHandler",
+    "Ways",
     "Welcome",
     "digest_of",
 ]

@@ -57,10 +57,15 @@ class Caller:
     """Calls over one connection. `greeted` is called when the callee has accepted it."""
 
     def __init__(
-        self, connection: Connection, process: int, greeted: Callable[[Caller], None]
+        self,
+        connection: Connection,
+        process: int,
+        name: str,
+        greeted: Callable[[Caller], None],
     ) -> None:
         self._connection = connection
         self._process = process
+        self._name = name
         self._greeted = greeted
         self._pending: dict[int, _Pending] = {}
         self._streams: dict[int, Stream] = {}
@@ -95,7 +100,7 @@ class Caller:
                 raise error_from_plain(classes, attributes)
             case None if was_sent:
                 raise OutcomeUnknown(
-                    f"process {self._process} was asked and has not answered",
+                    f"{self._name} was asked and has not answered",
                     detail="It may have done what it was asked for.",
                 )
             case None:
@@ -162,16 +167,12 @@ class Caller:
         for pending in self._pending.values():
             pending.answered.set()
         for stream in self._streams.values():
-            stream.end(unavailable(self._process))
+            stream.end(unavailable(self._name))
 
     def _check_room(self) -> None:
         if len(self._pending) + len(self._streams) >= LINK_CALLS_MAX:
-            raise TooManyRequests(
-                f"{LINK_CALLS_MAX} calls to process {self._process} are under way"
-            )
+            raise TooManyRequests(f"{LINK_CALLS_MAX} calls to {self._name} are under way")
 
 
-def unavailable(process: int, detail: str | None = None) -> QserverError:
-    return DatabaseUnavailable(
-        f"process {process} does not answer", detail=detail, hint="Try again."
-    )
+def unavailable(name: str, detail: str | None = None) -> QserverError:
+    return DatabaseUnavailable(f"{name} does not answer", detail=detail, hint="Try again.")

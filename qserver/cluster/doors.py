@@ -7,12 +7,21 @@ so what was sent to a process that has died waits there for its successor.
 
 Doors have no names. So nothing is left behind in a file system, whoever is killed, and nobody can
 knock but processes that were forked.
+
+`LocalDoors` are the ways of one process: it knocks at all doors, and is inside of its own.
 """
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import Final
+
+import trio
+
+from qserver.cluster.connection import Report
+from qserver.cluster.ways import Arrived
+from qserver.limits import LINK_RETRY_SECONDS
 
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -55,3 +64,32 @@ def next_at_door(inside: socket.socket) -> socket.socket:
     if not descriptors:
         raise OSError(0, "too many files are open")
     return socket.socket(fileno=descriptors[0])
+
+
+class LocalDoors:
+    """The ways of the process that has the inside of a door."""
+
+    noun = "process"
+
+    def __init__(self, inside: socket.socket, doors: Doors, report: Report) -> None:
+        self._inside = inside
+        self._doors = doors
+        self._report = report
+
+    async def knock(self, process: int) -> socket.socket:
+        if not 0 <= process < self._doors.count:
+            raise OSError(errno.ENXIO, f"there is no process {process}")
+        return self._doors.knock(process)
+
+    async def receive(self, arrived: Arrived) -> None:
+        while True:
+            await trio.lowlevel.wait_readable(self._inside)
+            try:
+                accepted = next_at_door(self._inside)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                self._report(f"cannot accept a connection of a process now: {error.strerror}")
+                await trio.sleep(LINK_RETRY_SECONDS)
+                continue
+            arrived(accepted)

@@ -1,4 +1,4 @@
-"""Links between the processes of one machine: calls, locks, streams, moved connections.
+"""Links between processes: calls, locks, streams, moved connections.
 
     supervisor: makes all doors, then forks
       door 0 ─────► process 0 ◄──┐
@@ -21,6 +21,9 @@ What a caller can rely on:
 - A moved connection is sent whole or not at all. If not, `failed` gets it back.
 
 A process can call itself: it has a door like all others.
+
+Links know of doors only that one can knock at them (`ways`). A peer is made when it is first asked
+for, so the processes need not be known, nor their number.
 """
 
 from __future__ import annotations
@@ -37,10 +40,10 @@ import trio
 
 from qserver.cluster.calling import Caller, NotSent, unavailable
 from qserver.cluster.connection import Connection, Report
-from qserver.cluster.doors import Doors, next_at_door
 from qserver.cluster.messages import Call, Follow, Lock, Move
 from qserver.cluster.serving import Served, Service
 from qserver.cluster.streams import Stream
+from qserver.cluster.ways import Ways
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
 from qserver.limits import (
     LINK_DRAIN_SECONDS,
@@ -75,35 +78,44 @@ class HeldLock:
 class Links:
     """The links of process `process`; `run` serves them."""
 
-    def __init__(
-        self,
-        process: int,
-        inside: socket.socket,
-        doors: Doors,
-        service: Service,
-        report: Report,
-    ) -> None:
+    def __init__(self, process: int, ways: Ways, service: Service, report: Report) -> None:
         self._process = process
-        self._inside = inside
+        self._ways = ways
         self._service = service
         self._report = report
         self._ids = count()
-        self._peers = [_Peer(each, doors, report) for each in range(doors.count)]
+        self._peers: dict[int, _Peer] = {}
+        self._patience = math.inf
         self._moves_waiting = 0
-        self._nursery: trio.Nursery  # of `run`
+        self._nursery: trio.Nursery | None = None  # while it runs
+        self._has_ended = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        async with trio.open_nursery() as self._nursery:
-            for peer in self._peers:
-                self._nursery.start_soon(peer.run)
-            self._nursery.start_soon(self._accept)
-            task_status.started()
+        try:
+            async with trio.open_nursery() as self._nursery:
+                for peer in self._peers.values():
+                    self._nursery.start_soon(peer.run)
+                self._nursery.start_soon(self._ways.receive, self._arrived)
+                task_status.started()
+        finally:
+            self._nursery, self._has_ended = None, True
 
     def drain(self) -> None:
         """All processes end: from now on nobody waits for one that is away."""
-        for peer in self._peers:
-            peer.patience = LINK_DRAIN_SECONDS
+        self._patience = LINK_DRAIN_SECONDS
+        for peer in self._peers.values():
+            peer.patience = self._patience
             peer.changed.unpark_all()
+
+    def _peer(self, process: int) -> _Peer:
+        peer = self._peers.get(process)
+        if peer is None:
+            peer = self._peers[process] = _Peer(process, self._ways, self._report, self._patience)
+            if self._nursery is not None:
+                self._nursery.start_soon(peer.run)
+            elif self._has_ended:
+                peer.stop()
+        return peer
 
     def new_id(self) -> int:
         return next(self._ids)
@@ -123,7 +135,7 @@ class Links:
         """
         message = Call(self.new_id(), method, [*arguments], None)
         while True:
-            caller = await self._peers[process].caller(min(deadline, sent_by))
+            caller = await self._peer(process).caller(min(deadline, sent_by))
             try:
                 return await caller.ask(message, deadline, sent_by)
             except NotSent:
@@ -136,14 +148,14 @@ class Links:
         """Hold a lock of another process. To wait for it may take until the deadline."""
         ticket = self.new_id()
         while True:
-            caller = await self._peers[process].caller(deadline)
+            caller = await self._peer(process).caller(deadline)
             try:
                 await caller.ask(Lock(ticket, name), deadline)
                 break
             except (NotSent, OutcomeUnknown):  # a claim ends with its connection: queue up again
                 if trio.current_time() >= deadline:
                     raise DatabaseUnavailable(
-                        f"the lock {name} of process {process} is busy", hint="Try again."
+                        f"the lock {name} of {self._ways.noun} {process} is busy", hint="Try again."
                     ) from None
         try:
             yield HeldLock(self, caller, ticket)
@@ -175,7 +187,7 @@ class Links:
         self, process: int, message: Follow, deadline: float
     ) -> tuple[Caller, Stream]:
         while True:
-            caller = await self._peers[process].caller(deadline)
+            caller = await self._peer(process).caller(deadline)
             try:
                 return caller, await caller.follow(message)
             except NotSent:
@@ -195,7 +207,7 @@ class Links:
 
         This one's copy is closed once it is sent.
         """
-        if self._moves_waiting >= LINK_MOVES_MAX:
+        if self._moves_waiting >= LINK_MOVES_MAX or self._nursery is None:
             failed(moved, meta, data)
             return
         self._moves_waiting += 1
@@ -207,7 +219,7 @@ class Links:
         was_sent = False
         try:
             while not was_sent:
-                caller = await self._peers[process].caller(deadline)
+                caller = await self._peer(process).caller(deadline)
                 was_sent = await caller.move(message, moved.fileno(), deadline)
         except QserverError:
             pass  # `failed` tells the client
@@ -218,27 +230,19 @@ class Links:
             else:
                 failed(moved, message.meta, message.data)
 
-    async def _accept(self) -> None:
-        while True:
-            await trio.lowlevel.wait_readable(self._inside)
-            try:
-                accepted = next_at_door(self._inside)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                self._report(f"cannot accept a connection of a process now: {error.strerror}")
-                await trio.sleep(LINK_RETRY_SECONDS)
-                continue
-            self._nursery.start_soon(self._serve, accepted)
+    def _arrived(self, accepted: socket.socket) -> None:
+        assert self._nursery is not None, "it runs"
+        self._nursery.start_soon(self._serve, accepted, self._nursery)
 
-    async def _serve(self, accepted: socket.socket) -> None:
+    async def _serve(self, accepted: socket.socket, moves: trio.Nursery) -> None:
+        name = f"a calling {self._ways.noun}"
         with accepted:
-            connection = Connection(accepted, "a calling process", self._report)
-            served = Served(connection, self._process, self._service, self._nursery, self._report)
+            connection = Connection(accepted, name, self._report)
+            served = Served(connection, self._process, self._service, moves, self._report)
             try:
                 await served.run()
             except Exception:
-                self._report(f"a calling process is cut off:\n{traceback.format_exc()}")
+                self._report(f"{name} is cut off:\n{traceback.format_exc()}")
 
 
 class _Peer:
@@ -247,15 +251,16 @@ class _Peer:
     The first is made when it is asked for.
     """
 
-    def __init__(self, process: int, doors: Doors, report: Report) -> None:
+    def __init__(self, process: int, ways: Ways, report: Report, patience: float) -> None:
         self._process = process
-        self._doors = doors
+        self._name = f"{ways.noun} {process}"
+        self._ways = ways
         self._report = report
         self._caller: Caller | None = None
         self._wanted = trio.Event()
         self.changed = trio.lowlevel.ParkingLot()
         self._has_stopped = False
-        self.patience = math.inf
+        self.patience = patience
         self._trouble: str | None = None
 
     async def run(self) -> None:
@@ -265,8 +270,11 @@ class _Peer:
                 await self._connect()
                 await trio.sleep(LINK_RETRY_SECONDS)
         finally:
-            self._has_stopped = True
-            self.changed.unpark_all()
+            self.stop()
+
+    def stop(self) -> None:
+        self._has_stopped = True
+        self.changed.unpark_all()
 
     async def caller(self, deadline: float) -> Caller:
         """Return the way to call it, once it answers; or raise DatabaseUnavailable."""
@@ -277,19 +285,19 @@ class _Peer:
             with waiting:
                 await self.changed.park()
         if self._caller is None or trio.current_time() >= deadline:
-            raise unavailable(self._process, self._trouble)
+            raise unavailable(self._name, self._trouble)
         return self._caller
 
     async def _connect(self) -> None:
         """One connection, from its beginning to its end."""
         try:
-            connected = self._doors.knock(self._process)
+            connected = await self._ways.knock(self._process)
         except OSError as error:  # also if too many wait there
             self._trouble = error.strerror
             return
         with connected:
-            connection = Connection(connected, f"process {self._process}", self._report)
-            caller = Caller(connection, self._process, self._greeted)
+            connection = Connection(connected, self._name, self._report)
+            caller = Caller(connection, self._process, self._name, self._greeted)
             try:
                 await connection.run(caller.receive)
             finally:

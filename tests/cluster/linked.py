@@ -8,7 +8,7 @@ from pathlib import Path
 
 import trio
 
-from qserver.cluster import Doors, Links, Service
+from qserver.cluster import Doors, Links, LocalDoors, Service
 
 
 class Process:
@@ -25,8 +25,8 @@ class Process:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         self._scope, self._ended = trio.CancelScope(), trio.Event()
-        inside = self.doors.inside[self.number]
-        self.links = Links(self.number, inside, self.doors, self.service, self.reports.append)
+        ways = LocalDoors(self.doors.inside[self.number], self.doors, self.reports.append)
+        self.links = Links(self.number, ways, self.service, self.reports.append)
         try:
             with self._scope:
                 await self.links.run(task_status=task_status)

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from qserver.cluster import Links, Service
+from qserver.cluster import Links, LocalDoors, Service
 from qserver.errors import (
     DatabaseUnavailable,
     OutcomeUnknown,
@@ -183,7 +183,7 @@ async def test_a_process_that_does_not_come_back_has_done_nothing(
 
 async def test_a_door_that_is_closed_is_told(autojump_clock: MockClock) -> None:
     with made_doors(2) as doors:
-        links = Links(0, doors.inside[0], doors, Service(), print)
+        links = Links(0, LocalDoors(doors.inside[0], doors, print), Service(), print)
         doors.inside[1].close()
         async with trio.open_nursery() as nursery:
             await nursery.start(links.run)
@@ -191,6 +191,29 @@ async def test_a_door_that_is_closed_is_told(autojump_clock: MockClock) -> None:
                 await links.call(1, "echo", deadline=trio.current_time() + 1)
             assert failed.value.detail == "Broken pipe"
             nursery.cancel_scope.cancel()
+
+
+async def test_a_process_that_does_not_exist_is_told(autojump_clock: MockClock) -> None:
+    async with linked(Callee().service) as (zero,):
+        for process in (1, -1):
+            with pytest.raises(DatabaseUnavailable) as failed:
+                await zero.links.call(process, "echo", deadline=trio.current_time() + 1)
+            assert failed.value.detail == f"there is no process {process}"
+        assert await zero.links.call(0, "echo") == [], "the others are called as before"
+
+
+async def test_a_call_before_the_links_run_waits_for_them() -> None:
+    with made_doors(1) as doors:
+        links = Links(0, LocalDoors(doors.inside[0], doors, print), Callee().service, print)
+        async with trio.open_nursery() as nursery:
+
+            async def call() -> None:
+                assert await links.call(0, "echo", [1]) == [1]
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(call)
+            await wait_all_tasks_blocked()
+            await nursery.start(links.run)
 
 
 async def test_a_deadline_that_has_passed_sends_nothing() -> None:
@@ -285,3 +308,5 @@ async def test_nobody_waits_for_a_process_that_is_away_when_all_end(
             nursery.start_soon(ask)
             await wait_all_tasks_blocked()
             zero.links.drain()
+            with pytest.raises(DatabaseUnavailable):
+                await zero.links.call(2, "echo", [1])  # and for none that is first asked for now

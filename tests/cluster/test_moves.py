@@ -139,6 +139,8 @@ async def test_links_that_end_give_connections_back() -> None:
         await wait_all_tasks_blocked()
         await zero.die()
         assert sender.failed == [(served, None, b"")]
+        zero.links.send_connection(1, 2, b"", served, deadline=math.inf, failed=sender.fail)
+        assert sender.failed[1:] == [(served, 2, b"")], "nor do they take one that comes later"
         served.close()
         client.close()
     assert open_descriptors() == before

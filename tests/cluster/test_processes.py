@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.cluster import Doors, Links, Service, Stream
+from qserver.cluster import Doors, Links, LocalDoors, Service, Stream
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown
 from tests.children import fork, wait
 from tests.cluster.linked import open_descriptors
@@ -31,7 +31,8 @@ class Other:
             {"count": self.count},
             self.welcome,
         )
-        self.links = Links(OTHER, doors.keep(OTHER), doors, service, print)
+        ways = LocalDoors(doors.keep(OTHER), doors, print)
+        self.links = Links(OTHER, ways, service, print)
 
     async def pid(self) -> int:
         return os.getpid()
@@ -76,8 +77,8 @@ class Machine:
         return self.pid
 
     def links(self) -> Links:
-        doors = self.doors
-        return Links(TESTS, doors.inside[TESTS], doors, Service(), self.reports.append)
+        ways = LocalDoors(self.doors.inside[TESTS], self.doors, self.reports.append)
+        return Links(TESTS, ways, Service(), self.reports.append)
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)

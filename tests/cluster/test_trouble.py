@@ -19,7 +19,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from qserver.cluster import Doors, Links, RemoteLocks, Service, Stream
+from qserver.cluster import Doors, Links, LocalDoors, RemoteLocks, Service, Stream
 from qserver.cluster.doors import next_at_door
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
 from qserver.limits import STALL_SECONDS_MAX
@@ -219,8 +219,9 @@ async def test_whatever_a_socket_does_every_task_ends_with_the_truth(
         relay = Relay(doors, chance, flips)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(relay.run)
-            served = Links(1, doors.inside[2], doors, callee.service, reports.append)
-            links = Links(0, doors.inside[0], doors, Service(), reports.append)
+            far, near = (LocalDoors(doors.inside[each], doors, reports.append) for each in (2, 0))
+            served = Links(1, far, callee.service, reports.append)
+            links = Links(0, near, Service(), reports.append)
             await nursery.start(served.run)
             await nursery.start(links.run)
             callers = Callers(links, callee, relay, chance)

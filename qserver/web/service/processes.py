@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from qserver.cluster import Doors, Links, Stream
+from qserver.cluster import Doors, Links, LocalDoors, Stream
 from qserver.cluster import Service as LinkService
 from qserver.cluster.shared_versions import SharedVersions
 from qserver.cluster.shared_windows import SharedWindows
@@ -83,9 +83,9 @@ class Mover:
         owners.answer("serve", self._serve)
         owners.streams["parts"] = self._send_parts
         service = LinkService(owners.methods, owners.streams, self._welcome, owners.locks)
-        doors, number = member.doors, member.number
-        inside = doors.keep(number)
-        self._links = owners.links = Links(number, inside, doors, service, logger.warning)
+        number, report = member.number, logger.warning
+        ways = LocalDoors(member.doors.keep(number), member.doors, report)
+        self._links = owners.links = Links(number, ways, service, report)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
