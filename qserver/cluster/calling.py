@@ -9,7 +9,8 @@ so that it can be asked over the next connection, and what was sent with Outcome
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 
 import trio
@@ -18,6 +19,7 @@ from qserver.cluster.connection import Connection, LinkBroken
 from qserver.cluster.frames import DamagedFrame
 from qserver.cluster.messages import (
     Answer,
+    Beat,
     Call,
     Cancel,
     Credit,
@@ -69,6 +71,7 @@ class Caller:
         self._greeted = greeted
         self._pending: dict[int, _Pending] = {}
         self._streams: dict[int, Stream] = {}
+        self._scopes: set[trio.CancelScope] = set()
 
     @property
     def is_broken(self) -> bool:
@@ -159,6 +162,8 @@ class Caller:
                 pass  # the stream was left meanwhile
             case Hello(process=self._process):
                 self._greeted(self)
+            case Beat():
+                pass
             case _:
                 raise DamagedFrame(f"{type(message).__name__} is not for a caller")
 
@@ -168,6 +173,20 @@ class Caller:
             pending.answered.set()
         for stream in self._streams.values():
             stream.end(unavailable(self._name))
+        for scope in self._scopes:
+            scope.cancel()
+
+    @contextmanager
+    def lasting(self) -> Iterator[None]:
+        """What is done in this block ends with the connection."""
+        with trio.CancelScope() as scope:
+            if self._connection.is_closed:
+                scope.cancel()
+            self._scopes.add(scope)
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
 
     def _check_room(self) -> None:
         if len(self._pending) + len(self._streams) >= LINK_CALLS_MAX:

@@ -1,14 +1,15 @@
 """One connection between two processes: messages out, messages in, until it breaks.
 
     send ──► Queue ──► _write ──► socket ──► _read ──► FrameReader, Gatherer ──► receive(message)
-             bounded in bytes     (Unix, non-blocking)                           does not wait
+             bounded in bytes     (non-blocking)                                 does not wait
 
 Receiving a message never waits for sending one: so two processes that send each other much cannot
 wait for each other. Messages are sent in turns, a frame of each, and other tasks run between the
 frames of a large one.
 
 A peer that takes nothing for as long as its watchdog lets a loop stand still counts as broken. What
-it sends may come at any time: a process that has died closes its sockets.
+it sends may come at any time: a process that has died closes its sockets. A machine may vanish
+without that: a connection that is *watched* sends beats, and ends when none come.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Final
 import trio
 
 from qserver.cluster.frames import DamagedFrame, FrameReader
-from qserver.cluster.messages import Message, Move, decode
+from qserver.cluster.messages import Beat, Message, Move, decode
 from qserver.cluster.outgoing import Outgoing, Queue
 from qserver.cluster.pieces import Gatherer
 from qserver.limits import STALL_SECONDS_MAX
@@ -30,6 +31,10 @@ from qserver.limits import STALL_SECONDS_MAX
 Report = Callable[[str], None]
 Receive = Callable[[Message, int | None], None]
 """Takes a message; the descriptor belongs to it then, even if it raises DamagedFrame."""
+
+BEAT_SECONDS: Final = 1.0
+SILENT_BEATS_MAX: Final = 5
+"""So many beats of this end without a byte from the other, and the connection ends."""
 
 _PIECE_BYTES: Final = 256 * 1024
 _ANCILLARY_BYTES: Final = socket.CMSG_SPACE(4 * array("i").itemsize)
@@ -43,11 +48,15 @@ class LinkBroken(Exception):
 class Connection:
     """A socket to another process. `run` serves it; afterwards it is closed."""
 
-    def __init__(self, connected: socket.socket, name: str, report: Report) -> None:
+    def __init__(
+        self, connected: socket.socket, name: str, report: Report, is_watched: bool = False
+    ) -> None:
         connected.setblocking(False)
         self._socket = connected
         self._name = name
         self._report = report
+        self._is_watched = is_watched
+        self._silent_beats = 0
         self._reader = FrameReader()
         self._gatherer = Gatherer()
         self._queue = Queue()
@@ -71,6 +80,8 @@ class Connection:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_broken, self._write, nursery.cancel_scope)
+                if self._is_watched:
+                    nursery.start_soon(self._until_broken, self._beat, nursery.cancel_scope)
                 await self._until_broken(lambda: self._read(receive), nursery.cancel_scope)
         finally:
             self.close()
@@ -122,6 +133,14 @@ class Connection:
                 with trio.fail_after(STALL_SECONDS_MAX):
                     await trio.lowlevel.wait_writable(self._socket)
 
+    async def _beat(self) -> None:
+        while self._silent_beats < SILENT_BEATS_MAX:
+            self._silent_beats += 1
+            self._queue.append(Outgoing(Beat()))
+            await trio.sleep(BEAT_SECONDS)
+        seconds = SILENT_BEATS_MAX * BEAT_SECONDS
+        self._report(f"{self._name} has said nothing for {seconds:g} seconds: the link to it ends")
+
     async def _read(self, receive: Receive) -> None:
         while True:
             await trio.lowlevel.wait_readable(self._socket)
@@ -133,6 +152,7 @@ class Connection:
                 raise DamagedFrame("a descriptor is lost: too many are open")
             if not data:
                 return
+            self._silent_beats = 0
             while (piece := self._reader.next_frame()) is not None:
                 frame = self._gatherer.gather(piece)
                 if frame is None:

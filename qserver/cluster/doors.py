@@ -20,7 +20,7 @@ from typing import Final
 import trio
 
 from qserver.cluster.connection import Report
-from qserver.cluster.ways import Arrived
+from qserver.cluster.ways import Arrived, LinkedHere
 from qserver.limits import LINK_RETRY_SECONDS
 
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
@@ -70,6 +70,9 @@ class LocalDoors:
     """The ways of the process that has the inside of a door."""
 
     noun = "process"
+    retry_seconds_max = LINK_RETRY_SECONDS
+    is_watched = False  # a process that has died closes its sockets
+    carrier = None
 
     def __init__(self, inside: socket.socket, doors: Doors, report: Report) -> None:
         self._inside = inside
@@ -92,4 +95,4 @@ class LocalDoors:
                 self._report(f"cannot accept a connection of a process now: {error.strerror}")
                 await trio.sleep(LINK_RETRY_SECONDS)
                 continue
-            arrived(accepted)
+            arrived(LinkedHere("a calling process", accepted))

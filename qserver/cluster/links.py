@@ -18,7 +18,8 @@ What a caller can rely on:
 - A cancelled call is cancelled at the callee.
 - A lock is held over one connection. Calls under it (`HeldLock.call`) go over that connection and
   no other, and name it: once the connection or the lock is lost they fail.
-- A moved connection is sent whole or not at all. If not, `failed` gets it back.
+- A moved connection is sent whole or not at all. If not, `failed` gets it back. Where no descriptor
+  can travel its bytes are relayed, as long as the link lasts.
 
 A process can call itself: it has a door like all others.
 
@@ -41,9 +42,9 @@ import trio
 from qserver.cluster.calling import Caller, NotSent, unavailable
 from qserver.cluster.connection import Connection, Report
 from qserver.cluster.messages import Call, Follow, Lock, Move
-from qserver.cluster.serving import Served, Service
+from qserver.cluster.serving import Served, Service, welcome
 from qserver.cluster.streams import Stream
-from qserver.cluster.ways import Ways
+from qserver.cluster.ways import Arrival, Carrier, MovedHere, Ways
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
 from qserver.limits import (
     LINK_DRAIN_SECONDS,
@@ -205,13 +206,14 @@ class Links:
     ) -> None:
         """Give a client's connection, with what was read from it, to another process.
 
-        This one's copy is closed once it is sent.
+        This one's copy is closed once it is sent, or no more bytes are to be relayed.
         """
         if self._moves_waiting >= LINK_MOVES_MAX or self._nursery is None:
             failed(moved, meta, data)
             return
         self._moves_waiting += 1
-        self._nursery.start_soon(self._move, process, Move(meta, data), moved, deadline, failed)
+        move = self._move if self._ways.carrier is None else self._carry
+        self._nursery.start_soon(move, process, Move(meta, data), moved, deadline, failed)
 
     async def _move(
         self, process: int, message: Move, moved: socket.socket, deadline: float, failed: Failed
@@ -230,14 +232,48 @@ class Links:
             else:
                 failed(moved, message.meta, message.data)
 
-    def _arrived(self, accepted: socket.socket) -> None:
-        assert self._nursery is not None, "it runs"
-        self._nursery.start_soon(self._serve, accepted, self._nursery)
+    async def _carry(
+        self, process: int, message: Move, moved: socket.socket, deadline: float, failed: Failed
+    ) -> None:
+        carrier = self._ways.carrier
+        assert carrier is not None
+        found: tuple[Caller, socket.socket] | None = None
+        try:
+            found = await self._carried(carrier, process, message, deadline)
+        except QserverError:
+            pass  # `failed` tells the client
+        finally:
+            self._moves_waiting -= 1
+            if found is None:
+                failed(moved, message.meta, message.data)
+        if found is not None:
+            caller, beyond = found
+            try:
+                with moved, beyond, caller.lasting():
+                    await carrier.relay(moved, beyond)
+            except Exception:
+                self._report(f"a relayed connection is cut off:\n{traceback.format_exc()}")
 
-    async def _serve(self, accepted: socket.socket, moves: trio.Nursery) -> None:
-        name = f"a calling {self._ways.noun}"
+    async def _carried(
+        self, carrier: Carrier, process: int, message: Move, deadline: float
+    ) -> tuple[Caller, socket.socket]:
+        while True:
+            caller = await self._peer(process).caller(deadline)  # one that is away is waited for
+            try:
+                return caller, await carrier.carry(process, message, deadline)
+            except OSError:
+                await trio.sleep(LINK_RETRY_SECONDS)
+
+    def _arrived(self, arrival: Arrival) -> None:
+        assert self._nursery is not None, "it runs"
+        if isinstance(arrival, MovedHere):
+            self._nursery.start_soon(welcome, self._service, *arrival, self._report)
+        else:
+            self._nursery.start_soon(self._serve, *arrival, self._nursery)
+
+    async def _serve(self, name: str, accepted: socket.socket, moves: trio.Nursery) -> None:
         with accepted:
-            connection = Connection(accepted, name, self._report)
+            connection = Connection(accepted, name, self._report, self._ways.is_watched)
             served = Served(connection, self._process, self._service, moves, self._report)
             try:
                 await served.run()
@@ -262,13 +298,15 @@ class _Peer:
         self._has_stopped = False
         self.patience = patience
         self._trouble: str | None = None
+        self._pause = LINK_RETRY_SECONDS
 
     async def run(self) -> None:
         try:
             await self._wanted.wait()
             while True:
                 await self._connect()
-                await trio.sleep(LINK_RETRY_SECONDS)
+                await trio.sleep(self._pause)
+                self._pause = min(2 * self._pause, self._ways.retry_seconds_max)
         finally:
             self.stop()
 
@@ -296,7 +334,8 @@ class _Peer:
             self._trouble = error.strerror
             return
         with connected:
-            connection = Connection(connected, self._name, self._report)
+            watched = self._ways.is_watched
+            connection = Connection(connected, self._name, self._report, watched)
             caller = Caller(connection, self._process, self._name, self._greeted)
             try:
                 await connection.run(caller.receive)
@@ -307,4 +346,5 @@ class _Peer:
     def _greeted(self, caller: Caller) -> None:
         self._caller = caller
         self._trouble = None
+        self._pause = LINK_RETRY_SECONDS
         self.changed.unpark_all()

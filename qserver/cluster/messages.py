@@ -11,6 +11,7 @@
            ◄────────────── End, Failure
     Cancel ────────────────────►                   ends what has this id: call, stream or lock
     Move + descriptor ─────────►                   a client's connection, one way
+    Beat  ◄────────────────────► Beat              each end is there (only between machines)
 
 Each pair of processes has a connection for each direction of calls, so a message has one meaning.
 The caller makes the ids.
@@ -86,9 +87,13 @@ class End(Message, frozen=True):
     id: int
 
 
+class Beat(Message, frozen=True):
+    """Says nothing but that its sender is there."""
+
+
 _KINDS: Final[tuple[type[Message], ...]] = (
     *(Hello, Call, Lock, Follow, Cancel, Move),
-    *(Answer, Failure, Item, Credit, End),
+    *(Answer, Failure, Item, Credit, End, Beat),
 )
 _KIND_OF: Final = {message: kind for kind, message in enumerate(_KINDS)}
 _DECODERS: Final = tuple(msgspec.msgpack.Decoder(each, ext_hook=unpacked) for each in _KINDS)

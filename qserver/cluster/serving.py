@@ -31,6 +31,7 @@ from qserver.cluster.frames import DamagedFrame
 from qserver.cluster.locks import Claim, RemoteLocks
 from qserver.cluster.messages import (
     Answer,
+    Beat,
     Call,
     Cancel,
     Credit,
@@ -122,6 +123,8 @@ class Served:
                 self._backs[message.id].credit()
             case Item() | Credit():
                 pass  # the stream has ended meanwhile
+            case Beat():
+                pass
             case Move(meta=meta, data=data):
                 assert descriptor is not None
                 self._moves.start_soon(self._welcome, meta, data, descriptor)
@@ -183,14 +186,7 @@ class Served:
             os.close(descriptor)
             self._report(f"a descriptor that was moved here is no socket: {error}")
             return
-        try:
-            await self._service.welcome(meta, data, moved)
-        except Exception:
-            moved.close()
-            self._report(f"a connection that was moved here is lost:\n{traceback.format_exc()}")
-        except BaseException:
-            moved.close()
-            raise
+        await welcome(self._service, meta, data, moved, self._report)
 
     def _failure(self, message_id: int, name: str, error: Exception) -> Failure:
         error = first_of(error)
@@ -201,3 +197,17 @@ class Served:
                 f"process {self._process} failed in {name}", detail="It has reported why."
             )
         return Failure(message_id, *error_to_plain(error))
+
+
+async def welcome(
+    service: Service, meta: object, data: bytes, moved: socket.socket, report: Report
+) -> None:
+    """Give a client's connection that has arrived here to the service."""
+    try:
+        await service.welcome(meta, data, moved)
+    except Exception:
+        moved.close()
+        report(f"a connection that was moved here is lost:\n{traceback.format_exc()}")
+    except BaseException:
+        moved.close()
+        raise

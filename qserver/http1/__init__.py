@@ -50,6 +50,7 @@ from qserver.http1.listening import close_all as close_all
 from qserver.http1.moving import Host as Host
 from qserver.http1.moving import Moved as Moved
 from qserver.http1.moving import Mover as Mover
+from qserver.http1.moving import relay_sockets as relay_sockets
 from qserver.http1.options import ServerOptions as ServerOptions
 from qserver.http1.refusal import Refusal as Refusal
 from qserver.http1.server import serve as serve

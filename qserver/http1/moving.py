@@ -17,7 +17,8 @@ an epoll: it is removed before it goes.
 
 TLS cannot move, because its keys and counters are in this process. The connection stays, moves one
 end of a socket pair, and relays bytes between its client and the pair. All processes have the same
-options, so the owner knows by its own that the requests came over https.
+options, so the owner knows by its own that the requests came over https. To another machine no
+socket can move, and bytes are relayed, too (`relay_sockets`).
 
 A request waits for a process that is away as long as it may take itself, and then gets the answer
 that its application has for that (`Elsewhere.refused`).
@@ -118,21 +119,57 @@ def released(transport: Transport) -> tuple[socket.socket, Transport | None]:
     return far, PlainTransport(near)
 
 
+async def relay_sockets(
+    client: socket.socket, owner: socket.socket, options: ServerOptions
+) -> None:
+    """Pass bytes on between a client and its owner on another machine, and close the owner's.
+
+    An answer that is cut off must not look like a whole one. So the client is reset if the owner's
+    side has not ended by itself: it was reset, or nobody relays any more.
+    """
+    outer, inner = PlainTransport(client), _RemoteOwner(owner)
+    try:
+        await relay(outer, inner, options)
+    finally:
+        if not inner.has_ended:
+            outer.abort()
+
+
+class _RemoteOwner(PlainTransport):
+    """Tells an end of the owner from a reset."""
+
+    __slots__ = ("has_ended",)
+
+    def __init__(self, connected: socket.socket) -> None:
+        super().__init__(connected)
+        self.has_ended = False
+
+    async def receive(self) -> bytes:
+        data = await super().receive()
+        if not data and self.was_reset():
+            raise ConnectionResetError("the owner is gone")
+        self.has_ended = not data
+        return data
+
+
 async def relay(outer: Transport, inner: Transport, options: ServerOptions) -> None:
     """Pass bytes on until both sides have ended, and close `inner`.
 
     An end of one direction is passed on; a reset of either ends both.
     """
+    has_ended = trio.Event()
 
     async def inward() -> None:
         await _copy(outer.receive, inner, inf)  # the owner reads when it has answered
         await inner.end_output()
+        has_ended.set()
         await until_true(outer.was_reset)  # or both sides have ended
 
     async def outward() -> None:
         await _copy(inner.receive, outer, options.send_seconds)
         await outer.end_output()
-        await trio.sleep(options.linger_seconds)  # the owner lingers, too, or is gone
+        with trio.move_on_after(options.linger_seconds):  # the owner lingers, too, or is gone
+            await has_ended.wait()
 
     async def run(direction: Callable[[], Awaitable[None]]) -> None:
         with suppress(*GONE):

@@ -1,0 +1,89 @@
+"""Nodes that are linked: some in one Trio run, with TCP between them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import trio
+
+from qserver.cluster import Links, RemoteDoors, Service
+from qserver.http1 import ServerOptions, relay_sockets
+from tests.cluster.linked import open_descriptors
+
+KEY = b"the key of a cluster, for tests."
+Book = dict[int, tuple[str, int]]
+"""The addresses of all nodes, by number."""
+
+
+class Node:
+    """One of several in this process, that can die and start anew at the same address."""
+
+    def __init__(self, number: int, book: Book, service: Service, key: bytes = KEY) -> None:
+        self.number = number
+        self.service = service
+        self.reports: list[str] = []
+        self.links: Links
+        self.ways: RemoteDoors
+        self._key = key
+        self._book = book
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        self._scope, self._ended = trio.CancelScope(), trio.Event()
+        report = self.reports.append
+        relay = partial(relay_sockets, options=ServerOptions())
+        with socket.create_server(self._book.get(self.number, ("127.0.0.1", 0))) as listener:
+            self._book[self.number] = listener.getsockname()
+            self.ways = RemoteDoors(self.number, listener, self._key, self._book.get, relay, report)
+            self.links = Links(self.number, self.ways, self.service, report)
+            with self._scope:
+                await self.links.run(task_status=task_status)
+        self._ended.set()
+
+    async def die(self) -> None:
+        self._scope.cancel()
+        await self._ended.wait()
+
+    def connect(self) -> socket.socket:
+        """The bare socket of a stranger."""
+        connected = socket.create_connection(self._book[self.number])
+        connected.setblocking(False)
+        return connected
+
+
+@asynccontextmanager
+async def nodes(*services: Service, book: Book | None = None) -> AsyncIterator[list[Node]]:
+    """Nodes that find each other; at the end nothing may be open."""
+    before = open_descriptors()
+    book = {} if book is None else book
+    made = [Node(at, book, each) for at, each in enumerate(services)]
+    async with trio.open_nursery() as nursery:
+        for node in made:
+            await nursery.start(node.run)
+        yield made
+        nursery.cancel_scope.cancel()
+    assert open_descriptors() == before
+
+
+async def received(connected: socket.socket, count: int = 1 << 20) -> bytes:
+    """Some bytes; none at the end, or after a reset."""
+    await trio.lowlevel.wait_readable(connected)
+    try:
+        return connected.recv(count)
+    except ConnectionError:
+        return b""
+
+
+async def all_received(connected: socket.socket) -> bytes:
+    """All bytes up to the end."""
+    found = bytearray()
+    while True:
+        await trio.lowlevel.wait_readable(connected)
+        data = connected.recv(1 << 20)
+        if not data:
+            return bytes(found)
+        found += data
