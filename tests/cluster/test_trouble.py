@@ -31,10 +31,9 @@ CALLS = 5
 
 
 class Relay:
-    """Stands at door 1, and passes on what it likes to door 2."""
+    """Passes on what it likes between two sockets."""
 
-    def __init__(self, doors: Doors, chance: random.Random, flips: bool) -> None:
-        self._doors = doors
+    def __init__(self, chance: random.Random, flips: bool) -> None:
         self._flips = flips
         self._chance = chance
         self._scopes: list[trio.CancelScope] = []
@@ -48,20 +47,13 @@ class Relay:
             for scope in self._scopes:
                 scope.cancel()
 
-    async def run(self) -> None:
+    async def pass_on(self, accepted: socket.socket, behind: socket.socket) -> None:
+        for each in (accepted, behind):
+            each.setblocking(False)
         async with trio.open_nursery() as nursery:
-            while True:
-                await trio.lowlevel.wait_readable(self._doors.inside[1])
-                nursery.start_soon(self._pass_on, next_at_door(self._doors.inside[1]))
-
-    async def _pass_on(self, accepted: socket.socket) -> None:
-        with accepted, self._doors.knock(2) as behind:
-            for each in (accepted, behind):
-                each.setblocking(False)
-            async with trio.open_nursery() as nursery:
-                self._scopes.append(nursery.cancel_scope)
-                for ends in ((accepted, behind), (behind, accepted)):
-                    nursery.start_soon(self._one_way, *ends, nursery.cancel_scope)
+            self._scopes.append(nursery.cancel_scope)
+            for ends in ((accepted, behind), (behind, accepted)):
+                nursery.start_soon(self._one_way, *ends, nursery.cancel_scope)
 
     async def _one_way(
         self, source: socket.socket, target: socket.socket, scope: trio.CancelScope
@@ -98,6 +90,24 @@ class Relay:
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if rights else []
             sent = target.sendmsg([data], ancillary)
             data, rights = data[sent:], array.array("i")
+
+
+class RelayAtDoor(Relay):
+    """Stands at door 1, and passes on to door 2."""
+
+    def __init__(self, doors: Doors, chance: random.Random, flips: bool) -> None:
+        super().__init__(chance, flips)
+        self._doors = doors
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            while True:
+                await trio.lowlevel.wait_readable(self._doors.inside[1])
+                nursery.start_soon(self._serve, next_at_door(self._doors.inside[1]))
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        with accepted, self._doors.knock(2) as behind:
+            await self.pass_on(accepted, behind)
 
 
 class Callee:
@@ -216,7 +226,7 @@ async def test_whatever_a_socket_does_every_task_ends_with_the_truth(
     callee = Callee()
     reports: list[str] = []
     with made_doors(3) as doors:
-        relay = Relay(doors, chance, flips)
+        relay = RelayAtDoor(doors, chance, flips)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(relay.run)
             far, near = (LocalDoors(doors.inside[each], doors, reports.append) for each in (2, 0))
