@@ -146,6 +146,10 @@ async def test_links_that_end_give_connections_back() -> None:
     assert open_descriptors() == before
 
 
+def _is_closed(ended: socket.socket) -> bool:
+    return ended.fileno() == -1
+
+
 async def test_a_receiver_that_fails_closes_the_connection() -> None:
     before = open_descriptors()
     sender = Sender()
@@ -156,6 +160,7 @@ async def test_a_receiver_that_fails_closes_the_connection() -> None:
                 process.number, None, b"", served, deadline=math.inf, failed=sender.fail
             )
             await until(partial(len, process.reports))
+            await until(partial(_is_closed, served))  # the sender has a copy until then
             assert client.recv(10) == b""
             assert "a connection that was moved here is lost" in process.reports[0]
             client.close()
