@@ -8,7 +8,7 @@ SEEDS ?= 1..1000
 # `make powerloss`).
 KILLS ?= 200
 SEED ?=
-# How many faults `make processes-torture` and `make log-torture` cause.
+# How many faults `make processes-torture`, `make log-torture` and `make cluster-torture` cause.
 FAULTS ?= 100
 # How long `make powerloss` goes on.
 MINUTES ?= 10
@@ -45,6 +45,7 @@ simulate SEEDS=$(TODAY)0000..$(TODAY)9999 WORKLOAD=replicated
 torture KILLS=200
 processes-torture FAULTS=100
 log-torture FAULTS=100
+cluster-torture FAULTS=100
 powerloss MINUTES=30
 hostile SECONDS=900
 hostile SIDE_BY_SIDE=1
@@ -67,7 +68,7 @@ CODE := qserver simulations tests docs
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 .PHONY: help install serve test nightly lint pytest slowly durations coverage simulate torture \
-	processes-torture log-torture powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
+	processes-torture log-torture cluster-torture powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -119,6 +120,9 @@ processes-torture: install ## kill and stop processes of several that serve one 
 
 log-torture: install ## kill and stop nodes of a replicated log, and who writes it (FAULTS=100 SEED=7)
 	@$(BIN)/python -m tests.replication --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+
+cluster-torture: install ## kill, stop and cut off nodes that share a replicated log (FAULTS=200 SEED=7)
+	@$(BIN)/python -m tests.nodes --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 powerloss: install ## let the power fail at every operation on the real files (MINUTES=10 SEED=7)
 	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -34,6 +34,7 @@ from simulations.mutants import (
     known_catches,
     shortest,
 )
+from simulations.nodes import NODES
 from simulations.replicated import REPLICATED
 from simulations.results import Result, Verdict
 from simulations.run import plan_for, simulate
@@ -79,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
         help="hunt the planted bugs, or only those that are named",
     )
     parser.add_argument(
-        "--workload", choices=[*sorted(WORKLOADS), REPLICATED], help="instead of the seed's own"
+        "--workload",
+        choices=[*sorted(WORKLOADS), REPLICATED, NODES],
+        help="instead of the seed's own",
     )
     parser.add_argument("--profile", choices=PROFILES, help="instead of the seed's own")
     parser.add_argument(
@@ -133,7 +136,7 @@ def _campaign(options: argparse.Namespace) -> int:
             keep(summary.failures)
         return first.verdict.value
     whole = (
-        options.workload in (None, REPLICATED)
+        options.workload in (None, REPLICATED, NODES)
         and options.profile is None
         and options.changed is None
     )

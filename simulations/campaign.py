@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TextIO
 
+from simulations.nodes import NODES, NODES_SOMETIMES
 from simulations.observations import SOMETIMES
 from simulations.replicated import REPLICATED, REPLICATED_SOMETIMES
 from simulations.results import Plan, Result, Verdict
@@ -17,6 +19,11 @@ from simulations.run import plan_for, simulate
 SEEDS_FILE: Final = Path(__file__).with_name("seeds.txt")
 SEEDS_TO_REACH_ALL: Final = 150
 """A campaign of so many seeds, over all workloads, must reach every point of `SOMETIMES`."""
+
+POINTS: Final[Mapping[str | None, tuple[str, ...]]] = MappingProxyType(
+    {REPLICATED: REPLICATED_SOMETIMES, NODES: NODES_SOMETIMES}
+)
+"""By workload: what campaigns of it alone must reach."""
 
 
 @dataclass(slots=True)
@@ -64,8 +71,9 @@ def run_campaign(
     `summary`: that of other runs before, which goes on.
     """
     if summary is None:
-        is_replicated = all(plan.workload == REPLICATED for plan in plans)
-        summary = Summary(points=REPLICATED_SOMETIMES if is_replicated else SOMETIMES)
+        workloads = {plan.workload for plan in plans}
+        only = workloads.pop() if len(workloads) == 1 else None
+        summary = Summary(points=POINTS.get(only, SOMETIMES))
     for result in results_of(plans, jobs):
         summary.add(result)
         progress.show(summary.runs, len(summary.failures))

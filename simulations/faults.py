@@ -95,8 +95,21 @@ NODE_KINDS: Final = {
 }
 """The same for replicated logs, see `stream` and `replicated`: other runs have no nodes."""
 
+CLUSTER_KINDS: Final = {
+    "node_paused": 0.004,  # at an await point, while its clock goes on
+    "node_crashes": 0.02,  # and begins again with the same folder
+    "node_leaves": 0.01,  # as one that is to be restarted
+    "link_cut": 0.03,  # between two nodes
+    "call_lost": 0.02,  # of a node to another, or the answer
+    "values_lag": 0.05,  # the node of the log that is asked has older values
+    "family_moved": 0.03,  # by hand
+}
+"""The same for nodes that share families, see `nodes`: other runs have one node."""
+
 PLANTED_KINDS: Final = ("acknowledged_forgotten", "acknowledged_replaced")
 """What nodes must never do: no profile has it, only tests that ask for it."""
+
+ALL_KINDS: Final = frozenset((*KINDS, *NODE_KINDS, *CLUSTER_KINDS, *PLANTED_KINDS))
 
 PROFILES: Final = ("calm", "swarm", "storm")
 
@@ -130,10 +143,12 @@ def make_profile(name: str, seed: int) -> Profile:
     if name == "calm":
         return shape
     if name == "storm":
-        return replace(shape, probabilities=KINDS | NODE_KINDS)
+        return replace(shape, probabilities=KINDS | NODE_KINDS | CLUSTER_KINDS)
     assert name == "swarm", f"there is no profile {name}"
     of_nodes = Random(f"nodes {name} {seed}")
-    return replace(shape, probabilities=_some(KINDS, chance) | _some(NODE_KINDS, of_nodes))
+    of_clusters = Random(f"cluster {name} {seed}")
+    of_others = _some(NODE_KINDS, of_nodes) | _some(CLUSTER_KINDS, of_clusters)
+    return replace(shape, probabilities=_some(KINDS, chance) | of_others)
 
 
 def _some(kinds: dict[str, float], chance: Random) -> dict[str, float]:
@@ -162,7 +177,7 @@ class Faults:
 
     def strikes(self, kind: str) -> bool:
         """Return whether a fault of this kind strikes here and now."""
-        assert kind in KINDS or kind in NODE_KINDS or kind in PLANTED_KINDS, f"no fault {kind}"
+        assert kind in ALL_KINDS, f"no fault {kind}"
         probability = self._probabilities.get(kind, 0.0)
         if not self.on or probability == 0.0:
             return False

@@ -15,6 +15,7 @@ from simulations.checkers.versions import version_regressions
 from simulations.disk import Disk
 from simulations.faults import PROFILES, Faults, make_profile
 from simulations.judging import judge
+from simulations.nodes import NODES, simulate_nodes
 from simulations.replicated import REPLICATED, simulate_replicated
 from simulations.results import Plan, Result, Verdict
 from simulations.service import Service
@@ -40,6 +41,8 @@ def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
     """Run a plan. The same plan gives the same trace."""
     if plan.workload == REPLICATED:
         return simulate_replicated(plan, keep_events=keep_events)
+    if plan.workload == NODES:
+        return simulate_nodes(plan, keep_events=keep_events)
     trace = Trace(keep_events=keep_events)
     faults = Faults(plan.seed, plan.profile.probabilities, plan.only)
     world = SimulatedWorld(plan.seed, plan.profile, faults, trace)

@@ -63,6 +63,9 @@ class AgreedNodes(MemoryNodes):
     def value_now(self, key: str) -> bytes | None:
         return self._values[key].data if key in self._values else None
 
+    def all_values(self) -> dict[str, Value]:
+        return dict(self._values)
+
     def part_now(self, key: str) -> bytes | None:
         return self._parts.get(key)
 

@@ -31,6 +31,10 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "node": ("n-1", "n-1", ("a b", "ü", "x" * 61)),
     "take_over": ("0", False, ("perhaps",)),
     "append_timeout_s": ("7", 7.0, ("0", "soon")),
+    "link": ("n1.test:7420", "n1.test:7420", ("n1.test", ":7420", "n1:0", "n1:70000", "n1:x")),
+    "node_url": ("https://N1.test", "https://n1.test", ("n1.test", "http://x/y")),
+    "cluster_key": ("k" * 16, "k" * 16, ("k" * 15,)),
+    "lease_s": ("3", 3.0, ("1", "121", "soon")),
     "data_url": ("https://Data.test", "https://data.test", ("data.test", "ftp://x", "http://x/y")),
     "alias_url": ("http://a.test:80", "http://a.test:80", ("http://", "http://x?y=1")),
     "control_url": ("http://c.test/", "http://c.test", ("nonsense", "http://x#y")),
@@ -64,6 +68,8 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
 }
 NEEDS = {
     "alias_url": {"QSERVER_DATA_URL": "http://d.test"},
+    "link": {"QSERVER_LOG": "nats://h", "QSERVER_CLUSTER_KEY": "k" * 16},
+    "cluster_key": {"QSERVER_LOG": "nats://h", "QSERVER_LINK": "h:1"},
     "tls_certificate": {"QSERVER_TLS_KEY": "k"},
     "tls_key": {"QSERVER_TLS_CERTIFICATE": "c"},
 }

@@ -37,8 +37,9 @@ from qserver.web.service.metrics import Metrics
 from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY
-from simulations.faults import KINDS, NODE_KINDS, PROFILES
+from simulations.faults import CLUSTER_KINDS, KINDS, NODE_KINDS, PROFILES
 from simulations.mutants import MUTANTS, Mutant
+from simulations.nodes import NODES_SOMETIMES
 from simulations.observations import SOMETIMES
 from simulations.replicated import REPLICATED_SOMETIMES
 from simulations.results import Verdict
@@ -256,7 +257,7 @@ def rooms() -> set[str]:
     """Packages and modules of qserver, as the docs name them."""
     paths = (ROOT / "qserver").iterdir()
     packages = {f"qserver/{path.name}/" for path in paths if (path / "__init__.py").exists()}
-    return packages | {"qserver/limits.py", "qserver/config.py"}
+    return packages | {"qserver/limits.py"}
 
 
 @pytest.mark.parametrize(
@@ -339,7 +340,10 @@ def code_list(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-@pytest.mark.parametrize(("heading", "kinds"), [("fault", KINDS), ("node fault", NODE_KINDS)])
+@pytest.mark.parametrize(
+    ("heading", "kinds"),
+    [("fault", KINDS), ("node fault", NODE_KINDS), ("cluster fault", CLUSTER_KINDS)],
+)
 def test_every_fault_is_in_its_table_with_how_often_it_strikes(
     heading: str, kinds: dict[str, float]
 ) -> None:
@@ -358,6 +362,7 @@ def test_every_mutant_is_in_the_table_with_its_bug_and_its_workloads() -> None:
 def test_every_point_is_in_the_table() -> None:
     assert list(table("docs/simulation.md", "point")) == list(SOMETIMES)
     assert list(table("docs/simulation.md", "point of hosts")) == list(REPLICATED_SOMETIMES)
+    assert list(table("docs/simulation.md", "point of nodes")) == list(NODES_SOMETIMES)
 
 
 def test_every_workload_and_every_profile_is_in_its_table() -> None:

@@ -3,8 +3,9 @@
     command_line.py   the argument parser          control.py   key …, database …
     serving.py        serve                        shell/       sql
     errors.py         errors for people            transfer/    export, import
-    hidden_key.py     no key among arguments       folders/     backup, restore, check, cluster
-    log_config.py     log-config
+    hidden_key.py     no key among arguments       folders/     backup, restore, check, rescue
+    log_config.py     log-config                   nodes/       cluster up, status, move, drain
+    cluster_line.py   arguments of cluster
 
 `bench` is in `qserver.benchmarks`.
 
@@ -75,6 +76,10 @@ def _run(options: Namespace) -> int:
             from qserver.benchmarks.command import run as run_bench
 
             return run_bench(options)
+        case "cluster" if options.action != "rescue":
+            from qserver.cli.nodes.commands import COMMANDS
+
+            return COMMANDS[options.action](options)
         case "backup" | "restore" | "check" | "cluster":
             from qserver.cli.folders import commands as folders
 

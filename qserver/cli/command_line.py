@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from qserver import __version__
+from qserver.cli.cluster_line import CLUSTER, cluster
 from qserver.config import SETTINGS
 
 URL_DEFAULT: Final = "http://127.0.0.1:8000"
@@ -33,9 +34,10 @@ examples:
   qserver bench --seconds 5 --clients 32
   qserver backup /backups/monday          copy a data folder, also while it is served
   qserver export shop.sql --database shop
+  qserver cluster up                      several servers and a replicated log, to try it
 
-backup, restore and check work on a data folder. The others, but for serve, call a server: --url or
-QSERVER_URL says where it is, and --key-file or QSERVER_API_KEY which key to use.
+backup, restore and check work on a data folder, cluster on a log. The others, but for serve, call a
+server: --url or QSERVER_URL says where it is, and --key-file or QSERVER_API_KEY which key to use.
 """
 _SERVE = """\
 Each flag can be set in the environment as well, under the name in brackets; the flag counts first.
@@ -136,14 +138,6 @@ examples:
   qserver check --data /var/lib/qserver
   qserver check --log nats://h1:4222,h2:4222,h3:4222
 """
-_CLUSTER = """\
-After a log has lost what it had acknowledged, the databases in it are refused. The files of the
-server that wrote them last have all of it: rescue makes them the content of the log again. Stop all
-servers first, and use the folder with the newest versions.
-
-examples:
-  qserver cluster rescue db_01m7f173w6j67q1kzj5eyf --log nats://h1:4222,h2:4222,h3:4222
-"""
 _EXPORT = """\
 One file holds the whole database as it is at one moment: definitions, rows, and where sequences
 have come to. SQL text can be read by qserver and, as far as both know the same words, by psql;
@@ -195,7 +189,8 @@ def command_line() -> argparse.ArgumentParser:
     _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
     _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
     _check(_command(commands, "check", "verify a data folder that is not served", _CHECK))
-    _cluster(_command(commands, "cluster", "repair a replicated log", _CLUSTER))
+    summary = "start, watch and change nodes that share a replicated log"
+    cluster(_command(commands, "cluster", summary, CLUSTER))
     _export(_command(commands, "export", "write a database to one file", _EXPORT))
     _import(_command(commands, "import", "read what export has written", _IMPORT))
     summary = "write the configuration of a log node"
@@ -398,18 +393,8 @@ def _check(parser: argparse.ArgumentParser) -> None:
     _log(parser, "check a replicated log, which may be in use")
 
 
-def _cluster(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    rescue = actions.add_parser("rescue", help="begin a database's stream anew, from its files")
-    rescue.add_argument("database", metavar="ID", help="as its file is named, without the ending")
-    rescue.add_argument("--yes", action="store_true", help="do not ask")
-    _data(rescue)
-    _log(rescue, "nodes of the log", required=True)
-
-
-def _log(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
-    help_ = f"{what}; QSERVER_LOG_TOKEN has its secret"
-    parser.add_argument("--log", metavar="URL", required=required, help=help_)
+def _log(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--log", metavar="URL", help=f"{what}; QSERVER_LOG_TOKEN has its secret")
 
 
 def _export(parser: argparse.ArgumentParser) -> None:

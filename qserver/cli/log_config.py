@@ -37,12 +37,14 @@ def run(options: argparse.Namespace) -> int:
             peers=peers,
             token=_token(options),
             data=str(data),
-            data_bytes_max=options.data_bytes_max or _share_of_disk(data),
+            data_bytes_max=options.data_bytes_max or share_of_disk(data),
             listen=options.listen,
             tls=_tls(options),
         )
     )
-    _write(file, text, options.force)
+    if file.exists() and not options.force:
+        raise InvalidRequest(f"{file} exists", hint="Write it anew with --force.")
+    write_private(file, text)
     scheme = "tls" if options.tls_cert else "nats"
     urls = ",".join(map(str, peers.values()))
     sys.stdout.write(
@@ -83,14 +85,14 @@ def _read(file: Path) -> str:
         raise InvalidRequest(f"cannot read {file}: {error}") from None
 
 
-def _share_of_disk(data: Path) -> int:
+def share_of_disk(data: Path) -> int:
+    """What log nodes in a folder may store together."""
     there = next(each for each in (data, *data.parents) if each.exists())
     return int(DISK_SHARE * shutil.disk_usage(there).total)
 
 
-def _write(file: Path, text: str, force: bool) -> None:
-    if file.exists() and not force:
-        raise InvalidRequest(f"{file} exists", hint="Write it anew with --force.")
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only its owner may read, as a whole or not at all."""
     unfinished = file.with_name(f"{file.name}.unfinished")
     try:
         unfinished.unlink(missing_ok=True)

@@ -29,7 +29,7 @@ from qserver.control.shares import Shares
 from qserver.control.statement_texts import Statements, check_bound, read_bound, read_statements
 from qserver.control.store import Store
 from qserver.control.tokens import SESSION_PREFIX, digest, is_token
-from qserver.errors import DatabaseUnavailable, Forbidden, NotFound, Unauthorized
+from qserver.errors import DatabaseMoved, DatabaseUnavailable, Forbidden, NotFound, Unauthorized
 from qserver.limits import GRANTS_KEPT_MAX, KEYS_OF_ORGANIZATION_MAX
 from qserver.storage.snapshot import Snapshot
 
@@ -209,7 +209,7 @@ class Access:
         if opened is not None:
             opened.name = known[1]
         elif known[2] != self._owners.process:
-            raise _elsewhere(known)
+            raise self._elsewhere(known)
         return opened
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
@@ -224,8 +224,14 @@ class Access:
             if not grant.may_use(database_id):
                 raise not_among_its_databases(wanted)
             if owner != self._owners.process:
-                raise _elsewhere(known)
-            opened = await self._databases.use(database_id)
+                raise self._elsewhere(known)
+            placed = self._owners.version
+            try:
+                opened = await self._databases.use(database_id)
+            except DatabaseMoved:
+                if self._owners.version == placed:
+                    raise
+                continue  # another node has it by now
             opened.name = name_now
             return opened
 
@@ -248,6 +254,14 @@ class Access:
             if found.version == self._store.version():
                 return await self._databases.use(database_id)
         return None
+
+    def _elsewhere(self, known: tuple[str, str, int, bool]) -> OwnedElsewhere:
+        database_id, name, owner, follows = known
+        return self._owners.elsewhere(owner, database_id if follows else None, name)
+
+    def forget_places(self) -> None:
+        """Owners may have changed."""
+        self._names.clear()
 
     def _known(self, organization_id: str, wanted: str) -> tuple[str, str, int, bool] | None:
         return self._names.get((organization_id, wanted)) if self._caches_are_good() else None
@@ -290,11 +304,6 @@ class Access:
 
     def __repr__(self) -> str:
         return f"{len(self._grants)} grants and {len(self._names)} names of databases, cached"
-
-
-def _elsewhere(known: tuple[str, str, int, bool]) -> OwnedElsewhere:
-    database_id, name, owner, follows = known
-    return OwnedElsewhere(owner, database_id if follows else None, name)
 
 
 def no_database(wanted: Any) -> NotFound:

@@ -6,12 +6,13 @@ So a revoked key fails on the next request to any process, a new database is fou
 owner removes files only after no process can look their database up.
 
 All processes count, also one that is away: it may still serve with what it knows, or begin with
-that. A process that does not say anything for long is named in the error; the change stands.
+that. A process that does not say anything for long is named in the error; the change stands. Which
+processes there are may change: a node whose lease has ended answers nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -22,8 +23,10 @@ UNKNOWN = -1
 
 
 class Barrier:
-    def __init__(self, processes: Iterable[int]) -> None:
-        self._applied = dict.fromkeys(processes, UNKNOWN)
+    def __init__(self, others: Callable[[], Iterable[int]]) -> None:
+        """`others` returns all processes that count now, but this one."""
+        self._others = others
+        self._applied: dict[int, int] = {}
         self._following: dict[int, object] = {}
         self._changed = trio.Event()
         self.seconds = BARRIER_SECONDS_MAX
@@ -31,7 +34,7 @@ class Barrier:
     def applied(self, process: int, version: int) -> None:
         """Note the version up to which a process has applied all changes."""
         self._applied[process] = version
-        self._tell()
+        self.look_again()
 
     def begin(self, process: int) -> object:
         """Note that a process begins to follow; return what `left` needs."""
@@ -45,7 +48,8 @@ class Barrier:
             self._applied[process] = UNKNOWN
 
     def behind(self, version: int) -> list[int]:
-        return [process for process, applied in self._applied.items() if applied < version]
+        applied = self._applied
+        return [each for each in self._others() if applied.get(each, UNKNOWN) < version]
 
     async def wait(self, version: int, seconds: float | None = None) -> None:
         """Return when all processes have applied a version; raise if one does not in time."""
@@ -58,9 +62,10 @@ class Barrier:
                 hint="Look whether it is as you want it, and send it again if not.",
             )
 
-    def _tell(self) -> None:
+    def look_again(self) -> None:
+        """Something has changed that somebody may wait for."""
         self._changed.set()
         self._changed = trio.Event()
 
     def __repr__(self) -> str:
-        return f"a barrier for {len(self._applied)} processes"
+        return f"a barrier for {len(list(self._others()))} processes"

@@ -17,7 +17,8 @@ use what it made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -39,10 +40,12 @@ from qserver.durability.handing_over import Handover
 from qserver.errors import (
     AlreadyExists,
     ChangeUnconfirmed,
+    DatabaseMoved,
     DatabaseUnavailable,
     DiskFull,
     Forbidden,
     InvalidRequest,
+    NotFound,
     QserverError,
     UniqueViolation,
 )
@@ -57,6 +60,7 @@ _FROM: Final = (
     "from databases d join organizations o on o.id = d.organization_id"
     " left join databases p on p.id = d.branch_of"
 )
+_ADVANCE: Final = "update databases set state = $2 where id = $1 and state = any($3)"
 _SET_STATE: Final = "update databases set state = $2 where id = $1"
 
 
@@ -144,7 +148,7 @@ class DatabaseRecords:
 
     async def _check_here(self, grant: Grant, name_or_id: str) -> None:
         """Raise OwnedElsewhere, before anything changes, if another process owns the database."""
-        if self._owners.count > 1:
+        if not self._owners.is_alone:
             self._owners.check_here((await self._find(grant, name_or_id)).family)
 
     # --- changing ---
@@ -192,7 +196,8 @@ class DatabaseRecords:
         except ChangeUnconfirmed:
             raise  # it may be ready, and in use: a sweep goes on from what it is
         except QserverError:
-            await self._delete(await self._read_again(record))
+            with suppress(NotFound):
+                await self._delete(await self._read_again(record))
             raise
         finally:
             self._under_way.remove(record.id)
@@ -220,6 +225,8 @@ class DatabaseRecords:
     async def _read_again(self, record: DatabaseRecord) -> DatabaseRecord:
         """Return the present record; a branch may have got another parent."""
         rows = await self._store.rows(f"select {_COLUMNS} {_FROM} where d.id = $1", record.id)
+        if not rows:
+            raise no_database(record.name)
         return record_of(rows[0])
 
     async def _check_room(self, grant: Grant, *, is_branch: bool) -> None:
@@ -303,8 +310,22 @@ class DatabaseRecords:
         self, record: DatabaseRecord, handover: Handover | None = None
     ) -> DatabaseRecord:
         await self.open_once(record, handover)
-        await self._store.write(Statement(_SET_STATE, [record.id, "ready"]))
-        return with_state(record, "ready")
+        if await self._advance(record, ("creating",), "ready"):
+            return with_state(record, "ready")
+        raise DatabaseMoved(
+            f"another node has removed {record.name!r} while it was made", hint="Try again."
+        )
+
+    async def _advance(
+        self, record: DatabaseRecord, states: Sequence[str], state: DatabaseState
+    ) -> bool:
+        """Set a record's state if it is one of these, and return whether it is that now.
+
+        Another node, which owned the family before or since, may have been faster.
+        """
+        await self._store.write(Statement(_ADVANCE, [record.id, state, list(states)]))
+        found = await self._store.rows("select state from databases where id = $1", record.id)
+        return [tuple(each) for each in found] == [(state,)]
 
     async def keep(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
         """Keep a branch that would expire."""
@@ -390,9 +411,9 @@ class DatabaseRecords:
         return with_state(record, "deleting")
 
     async def _delete(self, record: DatabaseRecord) -> None:
-        """Delete a database whose creation failed."""
-        await self._store.write(Statement(_SET_STATE, [record.id, "deleting"]))
-        await self._remove(record)
+        """Delete a database whose creation failed, unless another node has finished it."""
+        if await self._advance(record, ("creating", "deleting"), "deleting"):
+            await self._remove(record)
 
     async def _remove(self, record: DatabaseRecord) -> None:
         """Remove the files, then unpin the parent's pages, then delete the record."""

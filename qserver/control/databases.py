@@ -35,9 +35,11 @@ from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.position_sweeper import sweep_positions
 from qserver.engine.replica import Replica
+from qserver.engine.snapshot_source import Guard
 from qserver.engine.turns import OWNER, in_turns_of_owner
 from qserver.engine.world import World
 from qserver.errors import (
+    DatabaseMoved,
     DatabaseUnavailable,
     QserverError,
     QueryCanceled,
@@ -204,6 +206,8 @@ class Databases:
         """Why databases could not be opened; a later success removes the entry."""
         self.announcer_of: Callable[[str], Callable[[int], None] | None] = _followed_by_nobody
         """Finds what tells other processes the versions of a database that they follow."""
+        self.guard_now: Callable[[], Guard | None] = _no_guard
+        """Returns what says whether a database that is opened now may still be shown."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Host the databases until cancelled; return when all are closed."""
@@ -256,6 +260,12 @@ class Databases:
         host = self._closing.get(database_id)
         if host is not None:
             await host.closed.wait()
+
+    def give_up(self, database_id: str) -> None:
+        """Begin to close a database that another node will open; its users have a moment to end."""
+        host = self._hosts.get(database_id)
+        if host is not None:
+            self._begin_close(host)
 
     async def remove(self, database_id: str) -> None:
         """Close the database and remove its log. No caller may use it again."""
@@ -353,6 +363,8 @@ class Databases:
                 with host.scope:
                     async with self._log_of(host) as log:
                         await self._live(host, log)
+            except DatabaseMoved as moved:
+                host.trouble = moved  # all is well: another node has it
             except Exception as error:
                 host.trouble = self.troubles[host.id] = first_of(error)
                 self._world.report(f"database {host.id} is not open", host.trouble)
@@ -373,6 +385,7 @@ class Databases:
             handover=host.handover,
         )
         host.handover = None
+        database.snapshots.guard_by(self.guard_now())
         announce = self.announcer_of(host.id)
         if announce is not None:
             database.snapshots.announce_by(announce)
@@ -466,6 +479,10 @@ async def _settle(opened: OpenDatabase) -> None:
             pass  # a database that is not open has nothing to settle
 
 
+def _no_guard() -> None:
+    """It is shown as long as it is open."""
+
+
 def _followed_by_nobody(database_id: str) -> None:
     """No process follows it."""
 
@@ -479,6 +496,8 @@ def _nothing(transaction: Transaction) -> None:
 
 
 def _raise_unavailable(database_id: str, trouble: Exception | None) -> NoReturn:
+    if isinstance(trouble, DatabaseMoved):
+        raise trouble
     raise DatabaseUnavailable(
         f"database {database_id} could not be opened",
         detail=None if trouble is None else str(trouble),

@@ -21,9 +21,9 @@ from typing import Any, Final, NoReturn
 
 import trio
 
-from qserver.cluster import HeldLock, Links, Stream
+from qserver.cluster import HeldLock, Stream
 from qserver.control.barrier import Barrier
-from qserver.control.owners import LEADER, Owners
+from qserver.control.owners import Owners
 from qserver.control.store import LOCK, OwnSource
 from qserver.engine.database import Database
 from qserver.engine.follower import DoesNotFollow, FollowedDatabase
@@ -86,8 +86,8 @@ class LeaderSource:
     is not looked up there any more.
     """
 
-    def __init__(self, links: Links, copy: FollowedDatabase) -> None:
-        self._links = links
+    def __init__(self, owners: Owners, copy: FollowedDatabase) -> None:
+        self._owners = owners
         self._copy = copy
         self._held: ContextVar[HeldLock | None] = ContextVar("held", default=None)
 
@@ -105,7 +105,8 @@ class LeaderSource:
 
     @asynccontextmanager
     async def _locked(self) -> AsyncIterator[None]:
-        async with self._links.lock(LEADER, LOCK, deadline=_soon()) as held:
+        owners = self._owners
+        async with owners.links.lock(owners.leader, LOCK, deadline=_soon()) as held:
             before = self._held.set(held)
             try:
                 yield
@@ -116,22 +117,29 @@ class LeaderSource:
         held = self._held.get()
         if held is not None:
             return await held.call(method, arguments, deadline=_soon())
-        return await self._links.call(LEADER, method, arguments, deadline=_soon())
+        owners = self._owners
+        return await owners.links.call(owners.leader, method, arguments, deadline=_soon())
 
     def __repr__(self) -> str:
         return "the control database, owned by the leader"
 
 
 async def follow_leader(
-    owners: Owners, control: FollowedDatabase, report: Callable[[str, Exception], None]
+    owners: Owners,
+    control: FollowedDatabase,
+    report: Callable[[str, Exception], None],
+    applied: Callable[[], None] = lambda: None,
 ) -> NoReturn:
-    """Follow `control` for ever, also through ends of the leader."""
-    links = owners.links
+    """Follow `control` for ever, also through ends of the leader.
+
+    `applied` is called before the leader is told that something was.
+    """
     while True:
+        leader = owners.leader
         try:
             asked = [owners.process, control.version]
-            async with links.follow(LEADER, "control", asked) as stream:
-                await control.follow(_acknowledged(links, owners.process, control, stream))
+            async with owners.links.follow(leader, "control", asked) as stream:
+                await control.follow(_acknowledged(owners, leader, control, stream, applied))
         except DoesNotFollow as error:
             report("the copy of the control database begins anew", error)
         except QserverError:
@@ -140,14 +148,20 @@ async def follow_leader(
 
 
 async def _acknowledged(
-    links: Links, process: int, control: FollowedDatabase, stream: Stream
+    owners: Owners,
+    leader: int,
+    control: FollowedDatabase,
+    stream: Stream,
+    applied: Callable[[], None],
 ) -> AsyncGenerator[Any, None]:
     """Yield messages; tell the leader when each was applied."""
     message: Any
     async for message in stream:
         yield message
         if message[0] != "pages":  # there is a version
-            await links.call(LEADER, "applied", [process, control.version], deadline=_soon())
+            applied()
+            told = [owners.process, control.version]
+            await owners.links.call(leader, "applied", told, deadline=_soon())
 
 
 def _soon() -> float:

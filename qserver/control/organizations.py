@@ -18,7 +18,7 @@ from msgspec.json import encode
 from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.database_records import DatabaseRecords, with_state
 from qserver.control.keys import Keys
-from qserver.control.owners import LEADER, Owners
+from qserver.control.owners import Owners
 from qserver.control.rates import Rates
 from qserver.control.records import (
     SCOPES,
@@ -99,7 +99,7 @@ class Organizations:
             organization_id,
         )
         found = await self._owners.try_all("in_use", organization_id, tier, own)
-        in_use = [each for each in found if not isinstance(each, QserverError)]
+        in_use = [each for each in found.values() if not isinstance(each, QserverError)]
         use = Use(
             self._rates.count(organization_id),
             databases,
@@ -191,7 +191,7 @@ class Organizations:
         organization = Organization(self._mint.id("org", now.timestamp()), name, tier, now)
         process = self._owners.process_for(organization.id, name)
         insertion, database = self._databases.insertion(
-            organization.id, name, MAIN, process=LEADER if name == DEFAULT else process
+            organization.id, name, MAIN, process=self._owners.leader if name == DEFAULT else process
         )
         try:
             await self._store.write(_insertion(organization, now), insertion)

@@ -11,23 +11,25 @@ database is made by the process that its name stands for, and gets an id of whic
 the owner. Names that end with numbers are spread evenly.
 
 `control` is owned by process 0; the others follow it (see `plane`).
+
+Nodes on several machines are processes, too, with another function (`nodes.owners`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any, Final, NoReturn
 
 import trio
 
 from qserver.cluster import Handler, Links, RemoteLocks, StreamHandler
+from qserver.control.nodes.placement import chosen, number_of, ranked
 from qserver.control.tokens import Mint
 from qserver.errors import DatabaseUnavailable, OutcomeUnknown, QserverError
 from qserver.limits import CALL_SECONDS_MAX
 
 LEADER: Final = 0
-"""The process that owns `control`."""
+"""The process of a machine that owns `control`."""
 
 
 VISITS: Final = 4
@@ -68,17 +70,45 @@ class Owners:
         """The locks of this process, for all."""
 
     @property
+    def leader(self) -> int:
+        """The process that owns `control`."""
+        return LEADER
+
+    @property
     def is_leader(self) -> bool:
-        return self.process == LEADER
+        return self.process == self.leader
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is never another process."""
+        return self.count == 1
+
+    @property
+    def version(self) -> int:
+        """Changes with who owns what."""
+        return 0
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether all processes see the files of all databases."""
+        return True
+
+    @property
+    def everyone(self) -> Sequence[int]:
+        """All processes that answer clients."""
+        return range(self.count)
+
+    @property
+    def owning(self) -> Sequence[int]:
+        """Those of them that may own something."""
+        return self.everyone
 
     @property
     def others(self) -> Sequence[int]:
-        return [each for each in range(self.count) if each != self.process]
+        return [each for each in self.everyone if each != self.process]
 
     def owner_of(self, family: str) -> int:
-        if self.count == 1:
-            return self.process
-        return max(range(self.count), key=lambda each: (_weight(family, each), each))
+        return chosen(family, self.everyone)
 
     def is_here(self, family: str) -> bool:
         return self.owner_of(family) == self.process
@@ -88,8 +118,7 @@ class Owners:
         wanted = self._replicas if replicas is None else replicas
         if not wanted or self.count == 1:
             return False
-        order = sorted(range(self.count), key=lambda each: (_weight(family, each), each))
-        return self.process in order[-1 - wanted : -1]
+        return self.process in ranked(family, self.everyone)[-1 - wanted : -1]
 
     def check_here(self, family: str) -> None:
         """Raise OwnedElsewhere if another process owns the family."""
@@ -97,14 +126,27 @@ class Owners:
 
     def check_process(self, process: int) -> None:
         if process != self.process:
-            raise OwnedElsewhere(process)
+            raise self.elsewhere(process)
+
+    def elsewhere(
+        self, process: int, followed: str | None = None, name: str = ""
+    ) -> OwnedElsewhere:
+        """Return what is raised for a request that belongs to another process."""
+        return OwnedElsewhere(process, followed, name)
+
+    def check_leader(self) -> None:
+        """Raise OwnedElsewhere if another process owns `control`."""
+        self.check_process(self.leader)
 
     def process_for(self, organization_id: str, name: str) -> int:
         """Return which process makes a new database of that name."""
-        return (_number(organization_id) + sum(name.encode())) % self.count
+        owning = self.owning
+        return owning[(number_of(organization_id) + sum(name.encode())) % len(owning)]
 
     def new_id(self, mint: Mint, now: float, process: int) -> str:
         """Return an id for a new database that is its own family, and is owned by a process."""
+        if process not in self.owning:
+            raise DatabaseUnavailable(f"{self!r} makes no databases now", hint="Try again.")
         while self.owner_of(made := mint.id("db", now)) != process:
             pass
         return made
@@ -130,13 +172,10 @@ class Owners:
     async def ask_owner(self, family: str, method: str, *arguments: Any) -> Any:
         return await self.ask(self.owner_of(family), method, *arguments)
 
-    async def ask_all(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of all processes, in their order."""
-        return [await self.ask(each, method, *arguments) for each in range(self.count)]
-
-    async def try_all(self, method: str, *arguments: Any) -> list[Any | QserverError]:
+    async def try_all(self, method: str, *arguments: Any) -> dict[int, Any | QserverError]:
         """Call a method of all processes at once; one that does not answer soon is an error."""
-        answers: list[Any | QserverError] = [None] * self.count
+        everyone = self.everyone
+        answers: dict[int, Any | QserverError] = dict.fromkeys(everyone)
 
         async def try_one(process: int) -> None:
             try:
@@ -146,7 +185,7 @@ class Owners:
             answers[process] = found
 
         async with trio.open_nursery() as nursery:
-            for each in range(self.count):
+            for each in everyone:
                 nursery.start_soon(try_one, each)
         return answers
 
@@ -159,11 +198,3 @@ class _Known(dict[str, Any]):
 
     def __missing__(self, name: str) -> NoReturn:
         raise DatabaseUnavailable(f"{name}: the process is starting", hint="Try again.")
-
-
-def _weight(family: str, process: int) -> int:
-    return _number(f"{process} {family}")
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -35,11 +35,15 @@ from qserver.control.barrier import Barrier
 from qserver.control.database_records import DatabaseRecords
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.keys import Keys
-from qserver.control.leading import Leader, LeaderSource, follow_leader
+from qserver.control.leading import AGAIN_SECONDS, Leader, LeaderSource, follow_leader
+from qserver.control.nodes.node import Node
+from qserver.control.nodes.part import Part
+from qserver.control.nodes.placement import CONTROL as CONTROL
+from qserver.control.nodes.replicas import AskedVersions
 from qserver.control.open_transactions import OpenTransactions, database_of, not_found
 from qserver.control.organizations import Organizations
 from qserver.control.owned import OwnedDatabases
-from qserver.control.owners import LEADER, OwnedElsewhere, Owners
+from qserver.control.owners import OwnedElsewhere, Owners
 from qserver.control.rates import Allowance, Rates, SignupRates, SlidingLogs, Windows
 from qserver.control.records import Grant
 from qserver.control.replicas import Followed, Replicas
@@ -53,7 +57,14 @@ from qserver.control.tokens import Mint, check_key
 from qserver.engine.follower import FollowedDatabase
 from qserver.engine.freshness import Freshness
 from qserver.engine.world import World
-from qserver.errors import Forbidden, InvalidRequest, NotFound, QserverError, first_of
+from qserver.errors import (
+    DatabaseMoved,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    QserverError,
+    first_of,
+)
 from qserver.limits import (
     CALL_SECONDS_MAX,
     RATE_WINDOW_SECONDS,
@@ -64,7 +75,6 @@ from qserver.limits import (
 )
 from qserver.query.sql_database import SqlDatabase
 
-CONTROL: Final = "control"
 _ANY_ORGANIZATION: Final = "select 1 from organizations limit 1"
 _FAMILY: Final = "select family from databases where id = $1"
 _OWNER: Final = """select o.id, o.tier, o.limits from databases d join organizations o
@@ -100,6 +110,8 @@ class PlaneOptions(msgspec.Struct, frozen=True):
 class ControlPlane:
     """Start `run` in a nursery; it runs `databases` too."""
 
+    _barrier: Barrier | None = None  # of the leader
+
     def __init__(
         self,
         databases: Databases,
@@ -111,10 +123,12 @@ class ControlPlane:
         owners: Owners | None = None,
         windows: Windows | None = None,
         replicas: Replicas | None = None,
+        node: Node | None = None,
     ) -> None:
         """`windows` count requests; by default those of this process alone.
 
-        One of several processes may have `replicas` of others' databases.
+        One of several processes may have `replicas` of others' databases. A `node` of several
+        machines has `owners`, too.
         """
         self._options = options
         self._world = world
@@ -155,6 +169,7 @@ class ControlPlane:
             store, self.records, owners, self.keys, self._rates, tasks, mint, self.space, shares
         )
         self.reset = Reset(store, owners).reset
+        self._part = None if node is None else Part(node, store, databases, world, self._lead)
         self.remove_gone: Callable[[Gone], Awaitable[None]] = _keep_all
         """Removes the files of databases that are gone, where others may have removed these."""
 
@@ -203,7 +218,7 @@ class ControlPlane:
 
     def take_signup(self, caller: str) -> None:
         """Count a signup, in the process that counts all; raise RateLimited if it is too many."""
-        self.owners.check_process(LEADER)
+        self.owners.check_leader()
         self._signup_rates.take(caller)
 
     def _everywhere(self, finish: Callable[[str], None]) -> Callable[[str], None]:
@@ -230,7 +245,10 @@ class ControlPlane:
                 await nursery.start(self.databases.run)
                 if self.replicas is not None:
                     await nursery.start(self.replicas.run)
-                if self.owners.is_leader:
+                if self._part is not None:
+                    await nursery.start(self._part.run)
+                    await self._live(task_status)
+                elif self.owners.is_leader:
                     with await self.databases.use(CONTROL) as control:
                         await self._lead(control)
                         await self._live(task_status)
@@ -242,7 +260,8 @@ class ControlPlane:
 
     async def _lead(self, control: OpenDatabase) -> None:
         """Begin with the control database; the other processes can follow from here on."""
-        barrier = Barrier(self.owners.others)
+        barrier = Barrier(lambda: self.owners.others)
+        self._barrier = barrier
         source = await self._store.open(control.sql, self.owners.locks, barrier)
         Leader(self.owners, source, control.database, barrier)
         if not (await source.read(_ANY_ORGANIZATION, ())).rows:
@@ -257,16 +276,28 @@ class ControlPlane:
         nursery.start_soon(follow_leader, self.owners, control, report)
         await control.wait_durable_snapshot()
         sql = SqlDatabase(control, self._world, self.databases.pool, plans=self.databases.plans)
-        self._store.follow(sql, LeaderSource(self.owners.links, control))
+        self._store.follow(sql, LeaderSource(self.owners, control))
+
+    def leave(self) -> None:
+        """This node is about to end: nobody waits for what it will not have."""
+        self._store.is_leaving = True
+
+    def placement_changed(self) -> None:
+        """Owners, or the nodes that count, are others now."""
+        self._access.forget_places()
+        self._background_tasks.start(self.records.load_histories)
+        if self._barrier is not None:
+            self._barrier.look_again()
 
     async def _live(self, task_status: trio.TaskStatus[str | None]) -> None:
         OwnedDatabases(self.owners, self._access, self.databases)
         if self.replicas is not None:
             Followed(self.owners, self._access, self.replicas.own_versions)
+            AskedVersions(self.owners, self._access)
         async with trio.open_nursery() as nursery:
             self._background_tasks.begin(nursery)
             try:
-                task_status.started(await self._prepare())
+                task_status.started(await self._prepared())
                 nursery.start_soon(self.open_transactions.run)
                 if self.replicas is not None:
                     nursery.start_soon(self.replicas.keep_wanted)
@@ -275,10 +306,22 @@ class ControlPlane:
             finally:
                 self._background_tasks.end()
 
+    async def _prepared(self) -> str | None:
+        """Prepare; while other nodes come and go, again and again until nobody is in the way."""
+        while True:
+            try:
+                return await self._prepare()
+            except QserverError as error:
+                if self._part is None:
+                    raise
+                self._world.report("this node is not prepared yet", error)
+            await trio.sleep(AGAIN_SECONDS)
+
     async def _prepare(self) -> str | None:
         await self.records.load_histories()
-        if self.owners.is_leader:
+        if self.owners.is_leader or not self.owners.shares_files:
             await self.remove_gone(self._gone)
+        if self.owners.is_leader:
             await self.organizations.undo_cut_short()
         await self.records.finish_cut_short()
         await self.records.delete_expired()
@@ -323,6 +366,8 @@ class ControlPlane:
                 if tasks.was_cut_short:
                     tasks.was_cut_short = False
                     await tasks.run(self.records.finish_cut_short)
+            except DatabaseMoved:
+                pass  # while nodes change their parts
             except (QserverError, OSError) as error:
                 self._world.report("files could not be measured, or not finished", error)
 

@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 import trio
 
-from qserver.cluster import OwnVersions, SharedVersions, Stream, digest_of
+from qserver.cluster import SharedVersions, Stream, digest_of
 from qserver.control.access import Access, no_database
 from qserver.control.databases import Databases, Host, OpenDatabase
 from qserver.control.owners import OwnedElsewhere, Owners
@@ -58,6 +58,16 @@ _WANTED: Final = """select id, family, replicas, history from databases
     where id = any($1) and state = 'ready'"""
 
 
+class Versions(Protocol):
+    """Where a process tells the versions of its databases, for those that follow them."""
+
+    def find(self, database_id: str) -> Callable[[int], None] | None:
+        """Return what announces the versions of a database; None if nobody follows it."""
+
+    def enter(self, database_id: str) -> tuple[int, Callable[[int], None]]:
+        """Return the same from now on, and the slot where they are read."""
+
+
 class ReplicaStatistics(msgspec.Struct, frozen=True):
     id: str
     name: str
@@ -72,7 +82,7 @@ class ReplicaStatistics(msgspec.Struct, frozen=True):
 class Followed:
     """What owners send to processes that follow their databases."""
 
-    def __init__(self, owners: Owners, access: Access, versions: OwnVersions) -> None:
+    def __init__(self, owners: Owners, access: Access, versions: Versions) -> None:
         self._access = access
         self._versions = versions
         owners.streams["replica"] = self.stream
@@ -117,11 +127,14 @@ class Replicas(Databases):
     """Give it what `join` needs, and start `run` and `keep_wanted` in a nursery."""
 
     owners: Owners
-    own_versions: OwnVersions
+    own_versions: Versions
     _store: Store
 
-    def __init__(self, versions: SharedVersions, *arguments: Any, **options: Any) -> None:
-        """`versions` are those of all databases that are followed; the rest as of `Databases`."""
+    def __init__(self, versions: SharedVersions | None, *arguments: Any, **options: Any) -> None:
+        """`versions` are those of all databases that are followed, in memory that all see.
+
+        The rest as of `Databases`.
+        """
         super().__init__(*arguments, **options)
         self._versions = versions
         self._slots: dict[str, tuple[int, int]] = {}
@@ -131,8 +144,9 @@ class Replicas(Databases):
         self.has_room: Callable[[], bool] = lambda: True
         """Returns whether the disk has room for them."""
 
-    def join(self, owners: Owners, store: Store) -> OwnVersions:
+    def join(self, owners: Owners, store: Store) -> Versions:
         """Return the versions of this process, which others may follow."""
+        assert self._versions is not None
         self.owners, self._store = owners, store
         self.own_versions = self._versions.of_owner(owners.process)
         return self.own_versions
@@ -186,7 +200,7 @@ class Replicas(Databases):
         if opened is None:
             self._begin(elsewhere)
             raise elsewhere
-        number = self._number(opened.id)
+        number = await self._newest(elsewhere, deadline)
         if number is None:
             self._end(opened.id)
             raise elsewhere
@@ -201,6 +215,10 @@ class Replicas(Databases):
             raise
         return opened
 
+    async def _newest(self, elsewhere: OwnedElsewhere, deadline: float) -> int | None:
+        """Return the version that its owner has now; None if nobody knows."""
+        return self._number(elsewhere.followed or "")
+
     def _used(self, opened: OpenDatabase, elsewhere: OwnedElsewhere) -> OpenDatabase:
         opened.users += 1
         opened.name = elsewhere.name
@@ -214,7 +232,9 @@ class Replicas(Databases):
 
     def _number(self, database_id: str) -> int | None:
         place = self._slots.get(database_id)
-        return None if place is None else self._versions.read(*place)
+        if place is None or self._versions is None:
+            return None
+        return self._versions.read(*place)
 
     # --- following ---
 
@@ -294,15 +314,16 @@ class Replicas(Databases):
 
     async def keep_wanted(self) -> None:
         """End replicas that are no longer wanted, for ever."""
-        store, seen = self._store, self._store.version()
+        store, seen = self._store, (self._store.version(), self.owners.version)
         while True:
             await trio.sleep(LOOK_SECONDS)
             if not self.has_room():
                 for database_id in list(self._hosts):
                     self._end(database_id)
-            if self._hosts and store.version() != seen:
+            now = store.version(), self.owners.version
+            if self._hosts and now != seen:
                 with suppress(QserverError):  # it is looked at again
-                    seen = store.version()
+                    seen = now
                     await self._look()
 
     async def _look(self) -> None:
@@ -311,7 +332,8 @@ class Replicas(Databases):
         wanted = {database_id: rest for database_id, *rest in found.rows}
         for database_id in followed:
             family, replicas, history = wanted.get(database_id, ("", 0, None))
-            if not self.owners.follows(family, replicas):
+            is_moved = self._owner_of[database_id] != self.owners.owner_of(family)
+            if is_moved or not self.owners.follows(family, replicas):
                 self._end(database_id, is_deleted=database_id not in wanted)
             elif (opened := self._open.get(database_id)) is not None:
                 opened.readable.keep_history(self._history_of(history))

@@ -28,11 +28,11 @@ import msgspec
 import trio
 
 from qserver.control.databases import Databases, OpenDatabase
-from qserver.control.owners import Owners
+from qserver.control.owners import LOOK_SECONDS, Owners
 from qserver.control.shares import Share, Shares
 from qserver.control.store import Store
 from qserver.durability.files import Disk
-from qserver.errors import DiskFull
+from qserver.errors import DiskFull, QserverError
 from qserver.limits import DISK_FREE_BYTES_MIN, DISK_RESERVE_BYTES
 
 OTHERS_SECONDS = 5.0
@@ -64,6 +64,7 @@ class Space:
     def __init__(self, store: Store, databases: Databases, shares: Shares, owners: Owners) -> None:
         self._shares = shares
         self._owners = owners
+        owners.answer("sizes", self._sizes)
         self._others_at = 0.0
         """When the files of other processes are measured next."""
         self._store = store
@@ -99,7 +100,7 @@ class Space:
 
     async def _measure_others(self) -> None:
         """Measure files that other processes write, now and then."""
-        if self._owners.count == 1 or trio.current_time() < self._others_at:
+        if self._owners.is_alone or trio.current_time() < self._others_at:
             return
         self._others_at = trio.current_time() + OTHERS_SECONDS
         for organization in list(self._organizations.values()):
@@ -128,7 +129,7 @@ class Space:
         size, held = min(DISK_RESERVE_BYTES, disk.total // 16), self._databases.logs.reserved_bytes
         left = disk.free + held - size
         has_room = left >= min(DISK_FREE_BYTES_MIN, disk.total // 16)
-        if not self._owners.is_leader:
+        if self._owners.shares_files and not self._owners.is_leader:
             pass  # it has the reserve of all
         elif held and disk.free < size:
             self._databases.logs.hold_reserve(0)
@@ -159,7 +160,7 @@ class Space:
         """Raise DiskFull if the organization may store no more."""
         self._measure_disk()
         organization = await self._known(organization_id)
-        if self._owners.count > 1:
+        if not self._owners.is_alone:
             await self._measure_all(organization)
         full = self._disk_full or self._full(organization)
         if full is not None:
@@ -173,14 +174,30 @@ class Space:
     async def _measure_all(self, organization: Organization) -> None:
         """Measure all files of an organization, whoever writes them."""
         found = await self._store.read_here(
-            "select id from databases where organization_id = $1", organization.id
+            "select id, family from databases where organization_id = $1", organization.id
         )
+        wanted: dict[int, list[str]] = {}
+        for database_id, family in found.rows:
+            here = self._owners.shares_files or self._owners.is_here(family)
+            owner = self._owners.process if here else self._owners.owner_of(family)
+            wanted.setdefault(owner, []).append(database_id)
         sizes: dict[str, int] = {}
-        for (database_id,) in found.rows:
-            sizes[database_id] = self._databases.logs.size_bytes(database_id)
+        for owner, ids in wanted.items():
+            try:
+                measured = await self._owners.ask(owner, "sizes", ids, seconds=LOOK_SECONDS)
+            except QserverError:  # it is away: what was last known of it counts
+                measured = [organization.sizes.get(each, 0) for each in ids]
+            sizes.update(zip(ids, measured, strict=True))
+        organization.sizes = sizes
+
+    async def _sizes(self, ids: list[str]) -> list[int]:
+        """Return the bytes of files that this process sees."""
+        sizes = []
+        for database_id in ids:
+            sizes.append(self._databases.logs.size_bytes(database_id))
             if len(sizes) % FILES_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-        organization.sizes = sizes
+        return sizes
 
     def forget(self, organization_id: str, database_id: str) -> None:
         """Stop counting a database that is gone."""

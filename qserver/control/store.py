@@ -20,6 +20,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
+import trio
+
 from qserver.cluster import RemoteLocks
 from qserver.control.barrier import Barrier
 from qserver.control.records import Grant
@@ -27,6 +29,7 @@ from qserver.control.schema import migrate
 from qserver.errors import (
     ChangeUnconfirmed,
     CharacterNotInRepertoire,
+    DatabaseMoved,
     DatabaseUnavailable,
     InvalidRequest,
     OutcomeUnknown,
@@ -38,6 +41,7 @@ from qserver.query.sql_database import Result, SqlDatabase, Statement
 from qserver.storage.snapshot import Snapshot
 
 LOCK: Final = "control"
+AGAIN_SECONDS: Final = 0.05
 _PATIENCE_MS: Final = CONTROL_SECONDS_MAX * 1000
 
 
@@ -63,6 +67,8 @@ class Store:
         self.take_snapshot: Callable[[], Snapshot | None] = _not_started
         """Returns the snapshot that every answer must reflect; None while the database recovers."""
         self._source: Source | None = None
+        self.is_leaving = False
+        """Whether this node is about to end, and will have no other copy."""
 
     async def open(self, sql: SqlDatabase, locks: RemoteLocks, barrier: Barrier) -> OwnSource:
         """Begin with the control database itself, which this process owns."""
@@ -98,9 +104,19 @@ class Store:
         return self.now() + timedelta(seconds=seconds)
 
     async def read_here(self, sql: str, *parameters: Any) -> Result:
-        """Read what this process has: everything that anybody was told before."""
-        with _errors():
-            return await self.sql.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
+        """Read what this process has: everything that anybody was told before.
+
+        A node whose lease was ended waits until it has another copy.
+        """
+        until = trio.current_time() + CONTROL_SECONDS_MAX
+        while True:
+            try:
+                with _errors():
+                    return await self.sql.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
+            except DatabaseMoved:
+                if self.is_leaving or trio.current_time() > until:
+                    raise
+            await trio.sleep(AGAIN_SECONDS)
 
     async def read(self, sql: str, *parameters: Any) -> Result:
         """Read the newest."""

@@ -293,6 +293,7 @@ class Database(FreshSnapshots, Deletable):
     async def _snapshot(self, version: int) -> Snapshot:
         """Return the newest durable snapshot; wait while it is unknown or older than `version`."""
         while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
+            self.snapshots.check_guard()
             is_known = snapshot is not None
             del snapshot  # or its pages could not be forgotten while this waits
             if not is_known or self._generation is None:

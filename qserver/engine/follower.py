@@ -124,6 +124,12 @@ class FollowedDatabase(FreshSnapshots):
         """The version that was applied last; None before the first base."""
         return None if self._checkpointer is None else self._checkpointer.versions.durable.version
 
+    async def wait_applied(self, version: int = 0) -> None:
+        """Wait until a version was applied, whether or not it may be shown."""
+        while self.version is None or self.version < version:
+            self._check_open()
+            await self._changed.wait()
+
     # --- messages ---
 
     async def follow(self, messages: AsyncGenerator[Message, None]) -> None:
@@ -228,6 +234,7 @@ class FollowedDatabase(FreshSnapshots):
     async def _snapshot(self, version: int) -> Snapshot:
         while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
             del snapshot  # or its pages could not be forgotten while this waits
+            self.snapshots.check_guard()
             self._check_open()
             await self._changed.wait()
         return snapshot

@@ -168,6 +168,7 @@ class Gateway:
                 exclusive.returned.put(None)  # others need not wait for the disk with it
             if snapshot.version > generation.versions.durable.version:
                 yield _durable(generation, snapshot.version, attempt.deadline)
+            self._snapshots.check_guard()
             return Outcome(result, snapshot.version, attempt.retries)
         work = attempt.work if short and attempt.max_retries and exclusive is None else None
         commit = Commit(next(self._numbers), transaction, work, Reply(), attempt.request_id)
@@ -179,6 +180,7 @@ class Gateway:
     ) -> Attempted:
         """Commit a transaction as it is."""
         if not transaction.changes_anything:
+            self._snapshots.check_guard()
             return Outcome(None, transaction.snapshot.version)
         yield from transaction.load_written()
         if attempt.is_too_late():
@@ -214,6 +216,7 @@ class Gateway:
         except Exception:
             if snapshot.version > generation.versions.durable.version:
                 yield _durable(generation, snapshot.version, attempt.deadline)
+            self._snapshots.check_guard()
             raise
         if attempt.is_too_late():  # short work has no step at which the deadline is checked
             if attempt.conflict is not None:
@@ -230,6 +233,7 @@ class Gateway:
         result: Any,
     ) -> Attempted:
         """Send a commit, wait for its answer, and return the outcome or the conflict."""
+        newest = generation.versions.newest.version
         generation.send(put, commit)
         try:
             answer: Answer = commit.reply.taken() if commit.reply.answered else (yield commit.reply)
@@ -239,6 +243,8 @@ class Gateway:
             return _located(answer.conflict, generation, commit.transaction)
         if answer.version > generation.versions.durable.version:
             yield _durable(generation, answer.version)
+        if answer.version <= newest:  # nothing was appended since, which would have been refused
+            self._snapshots.check_guard()
         if isinstance(answer, Failed):
             raise answer.error
         assert isinstance(answer, Committed)

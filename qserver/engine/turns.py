@@ -498,7 +498,14 @@ class Gate(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         line, work = current_line(), self._work
+        before = _GATE.get()
         _GATE.set(self)
+        try:
+            return (yield from self._steps(line, work))
+        finally:
+            _GATE.set(before)
+
+    def _steps(self, line: Line, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
         value: Any = None
         error: BaseException | None = None
         while True:
@@ -540,9 +547,13 @@ class Gate(Generic[T]):
 
 async def in_turns_of_owner(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of work whose steps are its owner's; the service's own has no turns."""
-    return await work if OWNER.get() is None else await Gate(work)
+    return await work if OWNER.get() is None else await in_turns(work)
 
 
 async def in_turns(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of work whose steps are its owner's."""
-    return await Gate(work)
+    """Return the result of work whose steps are its owner's.
+
+    A task that has its turns already needs no second gate: called at one, it would have to wait at
+    the other, and nobody else is called before a step that was called has ended.
+    """
+    return await (work if Gate.of_this_task() is not None else Gate(work))

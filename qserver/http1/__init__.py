@@ -44,6 +44,8 @@ from qserver.http1.errors import AnswerCut as AnswerCut
 from qserver.http1.errors import BodyRefused as BodyRefused
 from qserver.http1.errors import ClientGone as ClientGone
 from qserver.http1.errors import InvalidAnswer as InvalidAnswer
+from qserver.http1.guests import BelongsElsewhere as BelongsElsewhere
+from qserver.http1.head import head_of as head_of
 from qserver.http1.headers import Headers as Headers
 from qserver.http1.listening import bind_now as bind_now
 from qserver.http1.listening import close_all as close_all

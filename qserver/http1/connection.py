@@ -431,7 +431,7 @@ class Connection:
     def _failed(self, error: Exception) -> None:
         """End a request without its answer: the client is gone, or the application has a bug."""
         head = self._head
-        if is_only(error, AnswerCut) and self.state is not HANDLING:
+        if is_only(error, AnswerCut):
             self._end()
             return
         if is_only(error, ClientGone):

@@ -14,6 +14,14 @@ from qserver.http1.context import ServerContext
 from qserver.http1.head import head_of
 
 
+class BelongsElsewhere(DatabaseMoved):
+    """Another process serves the request. Nothing was done."""
+
+    def __init__(self, process: int) -> None:
+        super().__init__("the database is another one's by now", hint="Try again.")
+        self.process = process
+
+
 class Guest:
     """One request, from its bytes to its answer."""
 
@@ -28,7 +36,7 @@ class Guest:
         return not self._has_left
 
     async def answer(self, context: ServerContext, request: bytes, client: Client) -> Response:
-        """Return the answer; raise DatabaseMoved if the request belongs elsewhere by now."""
+        """Return the answer; raise BelongsElsewhere if the request does by now."""
         raw = head_of(request)
         head, endpoint = context.heads.kept.get(raw) or context.heads.find(raw)
         context.counters.requests += 1
@@ -41,7 +49,7 @@ class Guest:
                     await self._responded.wait()
                     answer = self._answer
                 else:
-                    raise DatabaseMoved("the database is another one by now", hint="Try again.")
+                    raise BelongsElsewhere(answer.process)
         finally:
             self._has_left = True
         return answer

@@ -131,6 +131,12 @@ class Family:
         self.saved: Callable[[], None] = lambda: None
         """Called when the position was written because of many new messages."""
         self._taken: LogTaken | None = None
+        self.may_claim: Callable[[], bool] = lambda: True
+        """Whether this process may still have the family; once it may not, it never may again."""
+
+    @property
+    def is_taken(self) -> bool:
+        return self.state is State.TAKEN
 
     # --- what members ask for ---
 
@@ -220,11 +226,19 @@ class Family:
             await self._append_records(Records(groups))
             for each in batch:
                 if isinstance(each.body, Group) and each.file is not None:
-                    await each.file.append(each.body.records)
+                    await self._write(each.body, each.file)
         self._note_done([each.body for each in batch])
         if self._unsaved >= POSITION_BYTES:
             await self.save_position()
             self.saved()
+
+    async def _write(self, group: Group, file: Log) -> None:
+        """Write what the stream has into a file, which may have been closed meanwhile."""
+        if self.members.get(group.database) is file:
+            await file.append(group.records)
+        elif await self._copies.files.has_file(group.database):
+            async with self._copies.hold(group.database) as again:
+                await again.append(group.records)
 
     def _note_done(self, bodies: Sequence[Body | Group | None]) -> None:
         """Count what was appended as part of all files."""
@@ -244,16 +258,26 @@ class Family:
         """Read all that there is, and claim the stream; the files have all of it then."""
         while True:
             await self._catch_up()
+            self._check_right()
             claim = self._new_claim()
             self._claims.add(claim)
             try:
                 await self._append(encode(self._checksum, claim, Claim()))
             except LogTaken:
                 continue  # another message was first; it may be an own one that was late
+            self._check_right()  # or the claim has come late, and fenced out who has the right
             self._claim = claim
             self._note_done(())
             self.state = State.OWNED
             return
+
+    def _check_right(self) -> None:
+        if not self.may_claim():
+            raise LogTaken(
+                f"this node may not have the stream {self._stream.name} any more",
+                detail="Its lease has ended.",
+                hint="Send the request again: another node serves it.",
+            )
 
     async def _catch_up(self) -> None:
         """Bring the files up to the end of what can be read.

@@ -3,6 +3,8 @@
     cluster    a name that the first start gives the log; files are copies of that log
     owner      the node that may claim streams
 
+Nodes that share the databases write one name, and have leases instead (`control.nodes`).
+
 A node that finds another in the value does not start, unless it is told to take over. Whoever was
 the owner sees that in a few seconds, and ends; what it appends meanwhile is refused where the new
 one has claimed the stream. What it shows meanwhile may be old: so stop it first, if you can.

@@ -55,8 +55,10 @@ class ReplicatedLogs:
     ) -> None:
         self.root_of: Callable[[str], Awaitable[str]] = _alone
         """Returns the name of the database whose family a database belongs to."""
-        self.check_owner: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-        """Raises LogTaken if another node may claim families, and this one may not."""
+        self.check_owner: Callable[[str], Awaitable[Callable[[], bool]]] = _owned
+        """Returns when this node may claim a family, with what says whether it still may.
+
+        Raises if it may not."""
         self.copies = Copies(files)
         self._nodes = nodes
         self._new_claim = new_claim
@@ -117,6 +119,25 @@ class ReplicatedLogs:
             for root, joined in self._families.items()
             if (family := joined.family) is not None
         ]
+
+    def families(self) -> list[str]:
+        """Return the roots of families that are joined, or are being joined."""
+        return list(self._families)
+
+    def members(self, root: str) -> list[str]:
+        """Return which databases of a family are open."""
+        joined = self._families.get(root)
+        return [] if joined is None or joined.family is None else list(joined.family.members)
+
+    def is_taken(self, root: str) -> bool:
+        """Return whether another process has claimed a family that is open here."""
+        joined = self._families.get(root)
+        return joined is not None and joined.family is not None and joined.family.is_taken
+
+    def stop_base(self, root: str) -> None:
+        """Give up the base of a family that is being made: another node will make one."""
+        if root in self._making:
+            self._making[root].scope.cancel()
 
     # --- bases ---
 
@@ -213,7 +234,7 @@ class ReplicatedLogs:
                 del self._families[root]
 
     async def _join(self, root: str) -> Family:
-        await self.check_owner()
+        may_claim = await self.check_owner(root)
         position = await self._position(root)
         stream = await self._ask(lambda: self._nodes.find_stream(root), root)
         if stream is None:
@@ -225,7 +246,7 @@ class ReplicatedLogs:
             stream = await self._ask(lambda: self._nodes.open_stream(root), root)
         else:
             position = await self._bases.load_if_needed(root, stream, position)
-        return self._family(root, stream, position)
+        return self._family(root, stream, position, may_claim)
 
     async def _join_by_base(self, failed: Family) -> Family | None:
         """Join anew if a base has the files that cannot be made here; None if there is none."""
@@ -233,9 +254,13 @@ class ReplicatedLogs:
             return None
         root, stream = failed.root, failed.stream
         position = await self._bases.load_missing(root, stream, failed.position, failed.missing)
-        return None if position is None else self._family(root, stream, position)
+        if position is None:
+            return None
+        return self._family(root, stream, position, failed.may_claim)
 
-    def _family(self, root: str, stream: Stream, position: Position) -> Family:
+    def _family(
+        self, root: str, stream: Stream, position: Position, may_claim: Callable[[], bool]
+    ) -> Family:
         family = Family(
             root,
             stream,
@@ -245,6 +270,7 @@ class ReplicatedLogs:
             self._start_soon,
             append_seconds=self._append_seconds,
         )
+        family.may_claim = may_claim
         family.saved = lambda: self._consider_base(family)
         return family
 
@@ -264,6 +290,15 @@ class ReplicatedLogs:
 
     def __repr__(self) -> str:
         return f"{len(self._families)} families on a replicated log; {self._logs!r}"
+
+
+async def _owned(root: str) -> Callable[[], bool]:
+    """No other node may claim it."""
+    return _for_ever
+
+
+def _for_ever() -> bool:
+    return True
 
 
 async def _alone(name: str) -> str:

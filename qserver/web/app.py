@@ -34,6 +34,7 @@ from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.route import Route
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
+from qserver.web.service.node import ClusterNode
 from qserver.web.service.service import Service
 from qserver.web.statements.cached_reads import ReadEndpoint
 from qserver.web.statements.idempotency import no_key_for
@@ -70,6 +71,8 @@ class Application:
         """`routes` builds the quart-trio app for all routes but the hot ones, which takes time."""
         settings = service.settings
         self.service = service
+        self.node: ClusterNode | None = None
+        """Of several machines, if it is one."""
         self.running = running
         self._hosts = Hosts(settings.data_url, settings.alias_url, settings.control_url)
         self._cors = Cors(settings.cors_origins)

@@ -24,6 +24,7 @@ from simulations.mutants import (
     live,
     logged,
     named,
+    nodes,
     numbers,
     once,
     open_transactions,
@@ -94,4 +95,5 @@ MUTANTS: Final = (
     *tokens.MUTANTS,
     *replicated.MUTANTS,
     *bases.MUTANTS,
+    *nodes.MUTANTS,
 )

@@ -18,11 +18,11 @@ IN_PARTS: Final = (("sizes", SMALL),)
 APPENDS: Final = """await self._append_records(Records(groups))
         for each in batch:
             if isinstance(each.body, Group) and each.file is not None:
-                await each.file.append(each.body.records)
+                await self._write(each.body, each.file)
 """
 FILES_FIRST: Final = """for each in batch:
             if isinstance(each.body, Group) and each.file is not None:
-                await each.file.append(each.body.records)
+                await self._write(each.body, each.file)
         await self._append_records(Records(groups))
 """
 

@@ -69,7 +69,7 @@ def trust_all(patch: pytest.MonkeyPatch) -> None:
 
     def trusting(self: Barrier, processes: object) -> None:
         init(self, processes)  # type: ignore[arg-type]
-        self._applied = dict.fromkeys(self._applied, FAR)
+        self._applied = dict.fromkeys(self._others(), FAR)
 
     patch.setattr(Barrier, "__init__", trusting)
 

@@ -10,8 +10,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from qserver.engine.disposal import PIECE_ENTRIES, dispose
-from qserver.engine.turns import CREDIT_SECONDS, OWNER, STEP_SECONDS_LEAST, Turns
+from qserver.engine.turns import CREDIT_SECONDS, OWNER, STEP_SECONDS_LEAST, Turns, in_turns
 from qserver.engine.yielding import yield_to_others
+from tests.patience import PATIENCE_SECONDS
 
 HOSTILE = 200
 
@@ -174,3 +175,33 @@ async def test_an_owner_is_charged_for_the_time_of_its_steps(autojump_clock: Moc
     await yield_to_others()
     assert work.turns["a"].seconds == pytest.approx(2.5)
     assert work.turns["b"].seconds < 10 * STEP_SECONDS_LEAST and work.turns["b"].steps == 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_turns_within_turns_are_the_same(seed: int) -> None:
+    """A request that is forwarded, and then answered here after all, has its turns already."""
+    chance, done = Random(seed), []
+
+    async def steps(count: int) -> None:
+        for _ in range(count):
+            await yield_to_others()
+            until = trio.current_time() + 0.001
+            while trio.current_time() < until:
+                pass
+
+    async def twice(owner: Turns) -> None:
+        OWNER.set(owner)
+        await steps(chance.randrange(5))
+        await in_turns(steps(10))
+        done.append(owner)
+
+    async def run(owner: Turns) -> None:
+        OWNER.set(owner)
+        await in_turns(twice(owner))
+
+    owners = [Turns() for _ in range(4)]
+    with trio.fail_after(PATIENCE_SECONDS):
+        async with trio.open_nursery() as nursery:
+            for owner in owners * 10:
+                nursery.start_soon(run, owner)
+    assert len(done) == 40

@@ -28,7 +28,7 @@ from qserver.errors import QserverError
 from tests.patience import PATIENCE_SECONDS
 from tests.processes.ledger import Followed, Ledger
 from tests.processes.machine import KEY, Machine
-from tests.processes.wire import Answer, Lost, Request, Wire, posted, query
+from tests.processes.wire import Answer, Lost, Reached, Request, Wire, posted, query
 
 PAUSE_SECONDS: Final = 0.02
 BRANCHES_MAX: Final = 5
@@ -43,7 +43,7 @@ TOO_MANY: Final = "QS034"
 class Insistent:
     """Sends over one connection, and again over the next."""
 
-    def __init__(self, machine: Machine, ledger: Ledger, chance: Random) -> None:
+    def __init__(self, machine: Reached, ledger: Ledger, chance: Random) -> None:
         self._ledger = ledger
         self._chance = chance
         self._wire = machine.connected()
@@ -89,7 +89,7 @@ class Insistent:
 class Writer(Insistent):
     def __init__(
         self,
-        machine: Machine,
+        machine: Reached,
         ledger: Ledger,
         chance: Random,
         databases: Sequence[str],
@@ -205,7 +205,7 @@ class Brancher(Insistent):
     """Makes branches. Of each it knows the rows and their sum."""
 
     def __init__(
-        self, machine: Machine, ledger: Ledger, chance: Random, databases: Sequence[str]
+        self, machine: Reached, ledger: Ledger, chance: Random, databases: Sequence[str]
     ) -> None:
         super().__init__(machine, ledger, chance)
         self._databases = databases

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import trio
 
@@ -75,6 +75,9 @@ def posted(path: str, body: object, key: str | None = None) -> Request:
 class Wire:
     """One connection, made when it is needed, and again when it was lost."""
 
+    host = "127.0.0.1"
+    patience_seconds = PATIENCE_SECONDS
+
     def __init__(self, port: int, key: str) -> None:
         self._port = port
         self.key = key
@@ -112,11 +115,14 @@ class Wire:
         """Send requests at once; `receive` gets the answers in their order."""
         try:
             if self._stream is None:
-                self._stream = await trio.open_tcp_stream("127.0.0.1", self._port)
+                self._stream = await self._connect()
             await self._stream.send_all(b"".join(map(self._written, requests)))
         except (OSError, trio.BrokenResourceError):
             self.close()
             raise Lost(False) from None
+
+    async def _connect(self) -> trio.SocketStream:
+        return await trio.open_tcp_stream(self.host, self._port)
 
     def _written(self, request: Request) -> bytes:
         lines = [f"{request.method} {request.path} HTTP/1.1", "Host: 127.0.0.1"]
@@ -127,7 +133,7 @@ class Wire:
         return "\r\n".join([*lines, "", ""]).encode() + request.body
 
     async def receive(self) -> Answer:
-        scope = trio.CancelScope(deadline=trio.current_time() + PATIENCE_SECONDS)
+        scope = trio.CancelScope(deadline=trio.current_time() + self.patience_seconds)
         try:
             with scope:
                 return await self._receive()
@@ -173,6 +179,13 @@ class Wire:
         if not data:
             raise EOFError
         self._buffer += data
+
+
+class Reached(Protocol):
+    """What clients connect to."""
+
+    def connected(self) -> Wire:
+        """A connection that is made when it is needed."""
 
 
 def _joined(chunks: bytes) -> bytes:

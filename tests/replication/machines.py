@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pickle import dumps, loads
+from typing import NoReturn
 
 import trio
 
@@ -30,10 +31,13 @@ class MemoryFiles:
     async def open_file(self, name: str, may_make: bool) -> Log:
         if not may_make and name not in self.logs:
             raise DataCorrupted(f"{name} is missing")
-        return self.logs.setdefault(name, MemoryLog())
+        log = self.logs.setdefault(name, MemoryLog())
+        vars(log).pop("append", None)
+        return log
 
     async def close_file(self, name: str, log: Log) -> None:
-        """Leave it as it is."""
+        """Leave it as it is; but nobody may write it."""
+        vars(log)["append"] = _is_closed
 
     async def has_file(self, name: str) -> bool:
         return name in self.logs
@@ -69,6 +73,10 @@ class MemoryFiles:
 
     async def discard(self, name: str) -> None:
         self.staged.pop(name, None)
+
+
+def _is_closed(records: object) -> NoReturn:
+    raise AssertionError("the log is closed")
 
 
 class MemoryCopy:

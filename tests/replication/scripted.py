@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -145,9 +146,17 @@ class ScriptedNodes:
                 return [("", json.dumps({"config": self.settings[name], "state": state}).encode())]
             case ["$JS", "API", "DIRECT", "GET", name]:
                 return self._read(name, question.asked)
+            case ["$JS", "API", "STREAM", "MSG", "GET", name]:
+                return [("", self._message(self.streams[name], question.asked["seq"]))]
             case ["STREAMS", name]:
                 return [("", self._append(self.streams[name], question))]
         raise AssertionError(f"the script has no answer to {question.subject}")
+
+    def _message(self, messages: list[bytes], sequence: int) -> bytes:
+        if not 0 < sequence <= len(messages):
+            return error(404, 10037)
+        data = b64encode(messages[sequence - 1]).decode()
+        return json.dumps({"message": {"seq": sequence, "data": data}}).encode()
 
     def _append(self, messages: list[bytes], question: Question) -> bytes:
         expected = _SEQUENCE.search(question.head)

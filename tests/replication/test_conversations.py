@@ -17,8 +17,13 @@ from qserver.replication.nats.connection import (
     Server,
     servers_of,
 )
+from qserver.replication.nats.jetstream import (
+    ANY_NODE_ATTEMPTS,
+    ANY_NODE_SECONDS_MAX,
+    LEADER_MESSAGES_MAX,
+)
 from qserver.replication.nats.nodes import CHECK_SECONDS, NatsNodes
-from qserver.replication.port import Bounds, Message, Refused, Stream, Unanswered
+from qserver.replication.port import Bounds, Message, Refused, Stream, Unanswered, Value
 from tests.patience import PATIENCE_SECONDS
 from tests.replication.port_contract import append_surely, read_all
 from tests.replication.scripted import (
@@ -294,10 +299,36 @@ async def test_a_read_has_no_gap(
 async def test_a_read_that_fails_says_how(
     autojump_clock: MockClock, replies: list[Reply], expected: type[Exception]
 ) -> None:
-    async with scripted(**answering("$JS.API.DIRECT.GET.a", *replies)) as (_, client):
+    def special(question: Question) -> list[Reply] | None:
+        return replies if ".GET.a" in question.subject else None
+
+    async with scripted(special=special) as (_, client):
         stream = await client.open_stream("a")
         with pytest.raises(expected):
             await stream.read(1, 10)
+
+
+async def test_the_leader_is_asked_if_a_node_swallows_questions(autojump_clock: MockClock) -> None:
+    """It stands still, and the others take it for alive."""
+    async with scripted(**answering("$JS.API.DIRECT.GET.a")) as (_, client):
+        stream = await client.open_stream("a")
+        for number in range(20):
+            await stream.append(b"message %d" % number, number)
+        began = trio.current_time()
+        found = await stream.read(3, 10)
+        assert found == [Message(each + 1, b"message %d" % each) for each in range(2, 12)]
+        assert trio.current_time() - began <= ANY_NODE_ATTEMPTS * ANY_NODE_SECONDS_MAX
+        assert await stream.read(19, 10) == [Message(19, b"message 18"), Message(20, b"message 19")]
+        assert await stream.read(21, 10) == []
+        assert len(await stream.read(1, 1000)) == LEADER_MESSAGES_MAX
+
+
+async def test_the_first_of_two_answers_counts() -> None:
+    """A node that stood still answers late, and its successor does, too."""
+    stored = ("", b'{"message": {"seq": 7, "data": "eA=="}}')
+    subject = "$JS.API.STREAM.MSG.GET.META"
+    async with scripted(**answering(subject, stored, stored)) as (_, client):
+        assert await client.value("a") == Value(7, b"x")
 
 
 async def test_a_stream_becomes_what_it_should_be() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from qserver.durability.memory import MemoryLog
@@ -222,7 +223,7 @@ async def test_a_file_that_has_more_than_the_log_is_refused(nodes: MemoryNodes) 
     one = Machine("one", nodes, files)
     async with running(one), one.logs.open("a") as log:
         await log.append(records(1, 2))
-    await files.logs["a"].append(records(3, 3))
+    await MemoryLog.append(files.logs["a"], records(3, 3))
     async with running(one):
         with pytest.raises(DataCorrupted, match="ends with version 3"):
             async with one.logs.open("a"):
@@ -522,3 +523,28 @@ async def test_a_file_that_was_replaced_by_an_older_one_is_refused(nodes: Memory
         one.files.logs.clear()
         async with one.logs.open("a") as log:
             assert await all_of(log) == records(1, 3), "without files it is loaded again"
+
+
+async def test_a_log_is_closed_while_an_append_is_on_its_way(
+    nodes: MemoryNodes, autojump_clock: MockClock
+) -> None:
+    """The nodes answer late: what they have is in the file when it is opened again."""
+    one = Machine("one", nodes)
+    one.roots = {"b": "a"}
+    async with running(one):
+        async with one.logs.open("a") as log:
+            await log.append(records(1, 1))
+            await make_branch(one, log, "b", 1)
+        async with one.logs.open("a") as root:
+            async with one.logs.open("b") as branch:
+                troubled = _troubled(root)
+                troubled.troubles = ["answer lost"] * 3
+                sent = branch.append(records(2, 2))
+                await trio.testing.wait_all_tasks_blocked()
+            await sent
+            await root.append(records(2, 2))
+            async with one.logs.open("b") as branch:
+                assert (await all_of(branch))[-1:] == records(2, 2)
+                await branch.append(records(3, 3))
+    async with running(two := Machine("two", nodes)), two.logs.open("a") as log:
+        assert await all_of(log) == records(1, 2)

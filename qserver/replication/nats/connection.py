@@ -104,6 +104,8 @@ class Question:
         self.ended = trio.Event()
 
     def receive(self, reply: Delivery) -> None:
+        if self.ended.is_set():  # two nodes take themselves for the leader
+            return
         self.replies.append(reply)
         if self.is_last is None or self.is_last(reply):
             self.ended.set()

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import msgspec
@@ -33,6 +34,11 @@ ANSWER_SECONDS_MAX: Final = 2.0
 
 LONG_SECONDS_MAX: Final = 10.0
 """The same where what is read may be long, or where nodes elect a leader."""
+
+ANY_NODE_SECONDS_MAX: Final = 1.0
+"""How long a read waits for whichever node was asked; what has come by then counts."""
+ANY_NODE_ATTEMPTS: Final = 2
+LEADER_MESSAGES_MAX: Final = 16
 
 TRANSFER_BYTES_PER_SECOND: Final = 1024 * 1024
 """How slow a line may be: long messages have more time."""
@@ -201,8 +207,34 @@ class JetStream:
         return answer.message
 
     async def read(self, stream: str, first: int, most: int) -> list[Message]:
-        """Return messages as one node has them, from `first` on and without a gap."""
+        """Return messages as one node has them, from `first` on and without a gap.
+
+        Any node may be asked. One that stands still gets questions for as long as the others take
+        it for alive: then the leader is asked.
+        """
         self._refuse()
+        for _ in range(ANY_NODE_ATTEMPTS):
+            with suppress(Unanswered):
+                return await self._read_from_any(stream, first, most)
+        return await self._read_from_leader(stream, first, min(most, LEADER_MESSAGES_MAX))
+
+    async def _read_from_leader(self, stream: str, first: int, most: int) -> list[Message]:
+        """The same, one message after the other."""
+        messages: list[Message] = []
+        while len(messages) < most:
+            asked = {"seq": first + len(messages)}
+            try:
+                answer = await self._call(
+                    "STREAM.MSG.GET", asked, StoredAnswer, stream, LONG_SECONDS_MAX
+                )
+            except Missing:
+                break
+            if answer.message is None or answer.message.seq != asked["seq"]:
+                break
+            messages.append(Message(answer.message.seq, answer.message.data))
+        return messages
+
+    async def _read_from_any(self, stream: str, first: int, most: int) -> list[Message]:
         asked = {
             "seq": first,
             "batch": min(most, READ_MESSAGES_MAX),
@@ -211,7 +243,7 @@ class JetStream:
         replies = await self._connection.ask(
             f"$JS.API.DIRECT.GET.{stream}",
             msgspec.json.encode(asked),
-            LONG_SECONDS_MAX,
+            ANY_NODE_SECONDS_MAX,
             is_last=lambda reply: reply.status != 0,
         )
         messages: list[Message] = []

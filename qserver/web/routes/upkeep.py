@@ -7,7 +7,6 @@ from msgspec.structs import asdict
 from qserver import __version__
 from qserver.control.databases import OpenDatabase
 from qserver.control.organizations import DEFAULT
-from qserver.control.owners import LEADER
 from qserver.limits import LIST_LENGTH_MAX
 from qserver.probes import catalogue, matrix, run_probe
 from qserver.web.admission import Admission
@@ -62,7 +61,7 @@ class UpkeepRoutes:
             return shapes.TablesAnswer(True, opened.name, snapshot.version, described)
 
     async def get_bench(self, admission: Admission) -> shapes.BenchAnswer:
-        self._service.plane.owners.check_process(LEADER)  # one at a time
+        self._service.plane.owners.check_leader()  # one at a time
         numbers = {name: admission.number(name) for name in ("duration_ms", "clients", "seed")}
         report = await self._service.bench.run(
             admission.queries().get("workload") or WORKLOAD,

@@ -30,6 +30,7 @@ from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication
 from qserver.web.description.welcome import welcome
 from qserver.web.service.computing import compute_in_threads
+from qserver.web.service.node import needs_own_server
 from qserver.web.service.processes import Member
 from qserver.web.service.replicated import Replicated
 from qserver.web.service.service import Service
@@ -66,19 +67,17 @@ def create_application(
     logs: Logs = MemoryLogs() if in_memory else DataFolder(folder)
     if replicated is not None:
         logs = replicated.folder
-    copies = None if member is None else new_folder(member.replicas(folder))
-    service = Service(settings, world, logs, secrets.token_bytes, counters, member, copies)
-    if replicated is not None:
-        replicated.logs.root_of = service.plane.root_of
-        service.plane.remove_gone = replicated.logs.copies.remove_gone
-        service.streams = replicated.logs.statistics
-    evidence = folder / EVIDENCE if member is None else member.evidence(folder)
-    watchdog = Watchdog(
-        logger.error,
-        exit_seconds=settings.stall_s,
-        evidence=None if in_memory else evidence,
-        count=service.metrics.count_stall,
+    node = None if replicated is None else replicated.node
+    if node is not None and announce is None:
+        raise needs_own_server()
+    copies = _copies(folder, member, is_node=node is not None)
+    service = Service(
+        *(settings, world, logs, secrets.token_bytes, counters, member, copies),
+        None if node is None else node.node,
     )
+    if replicated is not None:
+        replicated.attend(service)
+    watchdog = _watchdog(service, folder, member)
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
@@ -102,7 +101,19 @@ def create_application(
             if lock is not None:
                 lock.release()
 
-    return Application(service, running, secrets.token_hex(4) + "-")
+    app = Application(service, running, secrets.token_hex(4) + "-")
+    app.node = node
+    return app
+
+
+def _watchdog(service: Service, folder: Path, member: Member | None) -> Watchdog:
+    evidence = folder / EVIDENCE if member is None else member.evidence(folder)
+    return Watchdog(
+        logger.error,
+        exit_seconds=service.settings.stall_s,
+        evidence=None if service.settings.data == IN_MEMORY else evidence,
+        count=service.metrics.count_stall,
+    )
 
 
 def lock_data(folder: Path) -> FolderLock:
@@ -113,6 +124,13 @@ def lock_data(folder: Path) -> FolderLock:
     for left in folder.glob(f"{REPLICAS}*"):
         rmtree(left, ignore_errors=True)
     return lock
+
+
+def _copies(folder: Path, member: Member | None, *, is_node: bool) -> DataFolder | None:
+    """The folder of replicas. That of a node is emptied when it is locked."""
+    if is_node:
+        return DataFolder(folder / f"{REPLICAS}node", syncs_appends=False)
+    return None if member is None else new_folder(member.replicas(folder))
 
 
 def new_folder(path: Path) -> DataFolder:

@@ -14,12 +14,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from itertools import count
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 import trio
 
-from qserver.cluster import Doors, Links, LocalDoors, Stream
+from qserver.cluster import Doors, Links, LocalDoors, Stream, Ways
 from qserver.cluster import Service as LinkService
 from qserver.cluster.shared_versions import SharedVersions
 from qserver.cluster.shared_windows import SharedWindows
@@ -45,6 +45,8 @@ from qserver.http1 import (
 )
 from qserver.limits import PARTS_SECONDS_MAX
 
+NOTHING_DONE: Final = (DatabaseMoved, DatabaseUnavailable, TooManyRequests)
+"""What a process that does not serve a request answers."""
 logger: Final = logging.getLogger("qserver")
 
 
@@ -74,7 +76,9 @@ class Mover:
 
     visits_in_row = 4
 
-    def __init__(self, member: Member, owners: Owners) -> None:
+    def __init__(self, owners: Owners) -> None:
+        """Call `link` before it is used."""
+        self._owners = owners
         self._host: Host | None = None
         self._began = trio.Event()
         self._ids = count()
@@ -82,18 +86,27 @@ class Mover:
         """Answers whose body is to be fetched, and until when."""
         owners.answer("serve", self._serve)
         owners.streams["parts"] = self._send_parts
+
+    @classmethod
+    def of(cls, member: Member, owners: Owners) -> Mover:
+        """The mover of one of several processes."""
+        mover = cls(owners)
+        inside = member.doors.keep(member.number)
+        mover.link(member.number, LocalDoors(inside, member.doors, logger.warning))
+        return mover
+
+    def link(self, number: int, ways: Ways) -> None:
+        """Make the links to the others, by these ways; whoever calls this runs them."""
+        owners = self._owners
         service = LinkService(owners.methods, owners.streams, self._welcome, owners.locks)
-        number, report = member.number, logger.warning
-        ways = LocalDoors(member.doors.keep(number), member.doors, report)
-        self._links = owners.links = Links(number, ways, service, report)
+        self._links = owners.links = Links(number, ways, service, logger.warning)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the links, and drop what nobody fetches."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self._links.run)
+            nursery.start_soon(self.drop_old)
             task_status.started()
-            while True:
-                await trio.sleep(PARTS_SECONDS_MAX)
-                await self._drop_old()
 
     def begin(self, host: Host) -> None:
         self._host = host
@@ -101,7 +114,8 @@ class Mover:
 
     def drain(self) -> None:
         """Wait for no process that is away: all end, and it will not come back."""
-        self._links.drain()
+        if self._host is not None:
+            self._links.drain()
 
     # --- connections that move ---
 
@@ -129,15 +143,17 @@ class Mover:
 
     async def forward(self, elsewhere: Elsewhere, request: bytes, client: Client) -> Response:
         """Return the answer of another process; one that does not begin with it is away."""
-        process, seconds = elsewhere.process, elsewhere.seconds
+        seconds = elsewhere.seconds
         until, sent_by = monotonic() + seconds, trio.current_time() + seconds
         try:
-            arguments = [request, client, until]
-            found = await self._links.call(process, "serve", arguments, sent_by=sent_by)
-        except (DatabaseMoved, DatabaseUnavailable, TooManyRequests):  # nothing was done
+            return await self._answer_of(elsewhere.process, [request, client, until], sent_by)
+        except NOTHING_DONE:
             return elsewhere.refused()
         except OutcomeUnknown as lost:  # as if it had been served by the process that has ended
             raise ClientGone(str(lost)) from lost
+
+    async def _answer_of(self, process: int, arguments: list[Any], sent_by: float) -> Response:
+        found = await self._links.call(process, "serve", arguments, sent_by=sent_by)
         status, pairs, body, request_id, farewell = found
         if not isinstance(body, bytes):
             body = FetchedParts(self._links, process, body)
@@ -145,7 +161,10 @@ class Mover:
         return Response(status, headers, body, request_id, farewell)
 
     async def _serve(self, request: bytes, client: Any, until: float) -> list[Any]:
-        """Answer a request of a connection that another process keeps, if it can begin in time."""
+        """Answer a request of a connection that another process keeps, if it can begin in time.
+
+        `until` is of the clock that all processes of a machine have.
+        """
         with trio.move_on_at(trio.current_time() + until - monotonic()):
             await self._began.wait()
         if self._host is None or monotonic() > until:
@@ -169,11 +188,13 @@ class Mover:
             with trio.CancelScope(shield=True):
                 await parts.aclose()
 
-    async def _drop_old(self) -> None:
+    async def drop_old(self) -> NoReturn:
         """Close answers that nobody has fetched: the process that wanted them has died."""
-        now = trio.current_time()
-        for number in [each for each, (_, until) in self._parts.items() if until < now]:
-            await self._parts.pop(number)[0].aclose()
+        while True:
+            await trio.sleep(PARTS_SECONDS_MAX)
+            now = trio.current_time()
+            for number in [each for each, (_, until) in self._parts.items() if until < now]:
+                await self._parts.pop(number)[0].aclose()
 
     def __repr__(self) -> str:
         return f"the way to other processes, by {self._links!r}"

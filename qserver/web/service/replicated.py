@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
 
 from qserver.config import Settings
+from qserver.control.nodes.handover import Handover
 from qserver.durability.copy_mark import mark_as_copy
 from qserver.durability.data_folder import DataFolder
 from qserver.errors import LogTaken, first_of
@@ -18,6 +19,11 @@ from qserver.replication.nats.nodes import nodes_of
 from qserver.replication.ownership import Ownership
 from qserver.replication.replicated_folder import ReplicatedFolder
 from qserver.replication.replicated_logs import ReplicatedLogs, Report
+from qserver.web.service.node import ClusterNode
+from qserver.web.service.service import Service
+
+SHARED = "several, as nodes"
+"""The owner of a log whose databases are shared by nodes with leases."""
 
 
 class Replicated:
@@ -30,7 +36,12 @@ class Replicated:
         self._report = report
         self._nodes = nodes_of(settings.log, settings.log_token or "", settings.log_copies)
         node = settings.node or _name_of_machine()
-        self.ownership = Ownership(self._nodes, node, lambda: secrets.token_hex(8))
+        self.node: ClusterNode | None = None
+        """Of several that share the databases; otherwise this server has all of them."""
+        if settings.link is not None:
+            self.node = ClusterNode(settings, node, path, self._nodes, report)
+        owner = node if self.node is None else SHARED
+        self.ownership = Ownership(self._nodes, owner, lambda: secrets.token_hex(8))
         files = DataFolder(path, syncs_appends=False)
         self.logs = ReplicatedLogs(
             files,
@@ -39,8 +50,24 @@ class Replicated:
             report,
             append_seconds=settings.append_timeout_s,
         )
-        self.logs.check_owner = self.ownership.check
+        self.logs.check_owner = self._check_owner
         self.folder = ReplicatedFolder(files, self.logs)
+
+    async def _check_owner(self, root: str) -> Callable[[], bool]:
+        """Without leases: whoever is no owner any more sees that, and ends."""
+        await self.ownership.check()
+        return lambda: True
+
+    def attend(self, service: Service) -> None:
+        """Let the service have what it needs to know of the log, and the other way round."""
+        self.logs.root_of = service.plane.root_of
+        service.streams = self.logs.statistics
+        service.plane.remove_gone = self.logs.copies.remove_gone
+        if self.node is None:
+            return
+        handover = Handover(self.node.membership, self.node.owners, service.databases, self.logs)
+        self.logs.check_owner = handover.may_open
+        self.node.attend(service, handover)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -55,7 +82,12 @@ class Replicated:
                 await self.ownership.take(by_force=self._settings.take_over)
                 await nursery.start(self.logs.run)
                 nursery.start_soon(self.ownership.watch)
-                yield
+                if self.node is None:
+                    yield
+                else:
+                    async with self.node.running():
+                        nursery.start_soon(self.node.watch)
+                        yield
                 nursery.cancel_scope.cancel()
         except* LogTaken as groups:
             taken = first_of(groups)

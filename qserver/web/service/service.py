@@ -20,6 +20,8 @@ import trio
 from qserver.config import Settings
 from qserver.control.databases import Databases
 from qserver.control.logs import Logs
+from qserver.control.nodes.node import Node
+from qserver.control.nodes.replicas import NodeReplicas
 from qserver.control.owners import Owners
 from qserver.control.plane import CONTROL, ControlPlane, PlaneOptions
 from qserver.control.records import Grant
@@ -72,7 +74,9 @@ class Service:
         counters: Counters | None = None,
         member: Member | None = None,
         replica_logs: Logs | None = None,
+        node: Node | None = None,
     ) -> None:
+        """`member` is given for one of several processes, `node` for one of several machines."""
         self.settings = settings
         self.world = world
         self.logs = logs
@@ -99,6 +103,8 @@ class Service:
         self.replicas: Replicas | None = None
         if replica_logs is not None and member is not None:
             self.replicas = Replicas(member.versions, replica_logs, world, **options)
+        elif replica_logs is not None:
+            self.replicas = NodeReplicas(replica_logs, world, **options)
         self.shares = Shares(
             self.memory,
             self.bodies,
@@ -109,16 +115,12 @@ class Service:
             self.databases,
             world,
             secrets,
-            PlaneOptions(
-                settings.default_tier,
-                settings.api_key,
-                settings.signups_per_address,
-                settings.signups_per_hour,
-            ),
+            _options_of_plane(settings),
             shares=self.shares,
-            owners=None if member is None else _owners(member, settings.replicas),
+            owners=_owners(member, node, settings.replicas),
             windows=None if member is None else member.windows,
             replicas=self.replicas,
+            node=node,
         )
         self.plane.organizations.count_open = self._count_open
         self.live_queries = Readers("live queries", self.plane.version)
@@ -252,8 +254,19 @@ class Service:
         )
 
 
-def _owners(member: Member, replicas: int) -> Owners:
-    return Owners(member.number, member.count, replicas)
+def _options_of_plane(settings: Settings) -> PlaneOptions:
+    return PlaneOptions(
+        settings.default_tier,
+        settings.api_key,
+        settings.signups_per_address,
+        settings.signups_per_hour,
+    )
+
+
+def _owners(member: Member | None, node: Node | None, replicas: int) -> Owners | None:
+    if member is not None:
+        return Owners(member.number, member.count, replicas)
+    return None if node is None else node.owners
 
 
 def _memory_of(settings: Settings) -> tuple[PageCache, MemoryPool, MemoryPool]:

@@ -13,7 +13,7 @@ import logging
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -29,13 +29,14 @@ from qserver.control.owners import LEADER
 from qserver.engine.arrivals import Arrivals
 from qserver.engine.collector import start_collector
 from qserver.errors import QserverError, first_of
-from qserver.http1 import Counters, ServerOptions, bind_now, close_all, tls_context
+from qserver.http1 import Counters, bind_now, close_all, tls_context
 from qserver.http1 import serve as serve_http
 from qserver.limits import DATABASES_OPEN_MAX, PROCESSES_MAX
 from qserver.sql import load_grammar
 from qserver.web.description.welcome import welcome
 from qserver.web.service.create import create_application, lock_data
 from qserver.web.service.machine import cores, half_of_memory
+from qserver.web.service.options import server_options
 from qserver.web.service.processes import Member, Mover
 
 logger: Final = logging.getLogger("qserver")
@@ -135,7 +136,9 @@ async def _serve(settings: Settings, member: Member | None) -> None:
     first_keys: list[str | None] = []
     counters = Counters()
     app = create_application(settings, first_keys.append, counters, member)
-    mover = None if member is None else Mover(member, app.service.plane.owners)
+    mover = None if member is None else Mover.of(member, app.service.plane.owners)
+    if app.node is not None:
+        mover = app.node.mover
     stop = trio.Event()
     waits_for_leader = member is not None and member.number != LEADER
     waits_for_others = waits_for_leader or settings.log is not None
@@ -166,8 +169,11 @@ async def _serve(settings: Settings, member: Member | None) -> None:
             if waits_for_others:
                 nursery.cancel_scope.cancel()  # the leader may have ended, or the log be away
 
-        nursery.start_soon(_heed_signals, drain, stop, nursery.cancel_scope, member)
-        if member is not None and mover is not None:
+        leave = None if app.node is None else app.node.leave
+        nursery.start_soon(_heed_signals, drain, stop, nursery.cancel_scope, member, leave)
+        if app.node is not None:
+            nursery.start_soon(app.node.mover.drop_old)
+        elif member is not None and mover is not None:
             nursery.start_soon(_heed_supervisor, member, drain)
             await nursery.start(mover.run)
         addresses = await nursery.start(run)
@@ -178,7 +184,11 @@ async def _serve(settings: Settings, member: Member | None) -> None:
 
 
 async def _heed_signals(
-    drain: Callable[[], None], stop: trio.Event, scope: trio.CancelScope, member: Member | None
+    drain: Callable[[], None],
+    stop: trio.Event,
+    scope: trio.CancelScope,
+    member: Member | None,
+    leave: Callable[[], Awaitable[None]] | None,
 ) -> None:
     """Drain at the first signal, end at the second; see `supervisor` for one of several."""
     at_once = {signal.SIGINT} if member is not None else {signal.SIGTERM, signal.SIGINT}
@@ -186,29 +196,11 @@ async def _heed_signals(
         async for each in signals:
             if stop.is_set() and each in at_once:
                 scope.cancel()
+            elif leave is not None:
+                await leave()
             drain()
 
 
 async def _heed_supervisor(member: Member, drain: Callable[[], None]) -> None:
     await trio.lowlevel.wait_readable(member.alive)
     drain()
-
-
-def server_options(settings: Settings) -> ServerOptions:
-    certificate, key = settings.tls_certificate, settings.tls_key
-    return ServerOptions(
-        host=settings.host,
-        port=settings.port,
-        certificate=None if certificate is None else Path(certificate),
-        key=None if key is None else Path(key),
-        connections_max=settings.connections_max,
-        header_seconds=settings.header_timeout_s,
-        idle_seconds=settings.idle_timeout_s,
-        drain_seconds=settings.drain_timeout_s,
-        access_log=_write_line if settings.access_log else None,
-    )
-
-
-def _write_line(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()

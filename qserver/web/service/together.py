@@ -13,7 +13,7 @@ from qserver.web.service.service import Service, ServiceState
 
 
 class Together:
-    """Asks all processes; with one, only that."""
+    """Asks all processes of a machine; with one, only that."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -22,13 +22,18 @@ class Together:
         self._owners.answer("checks", service.checks)
         self._owners.answer("state", self._state_here)
 
+    @property
+    def _is_alone(self) -> bool:
+        """A node speaks for itself, too: whoever asks wants to know which of them to use."""
+        return self._owners.is_alone or not self._owners.shares_files
+
     async def metrics(self, own_ids: Iterable[str] | None) -> bytes:
         """Return a page for Prometheus: of the whole server, or of some databases."""
         wanted = None if own_ids is None else sorted(own_ids)
-        if self._owners.count == 1:
+        if self._is_alone:
             return await self._metrics_here(wanted)
         found = await self._owners.try_all("metrics", wanted)
-        pages = {at: page for at, page in enumerate(found) if isinstance(page, bytes)}
+        pages = {at: page for at, page in found.items() if isinstance(page, bytes)}
         from qserver.web.service.exposition import merged_text
 
         return merged_text(pages, is_labelled=own_ids is None)
@@ -60,10 +65,10 @@ class Together:
 
     async def checks(self) -> dict[str, str]:
         """Return the checks of the service; the trouble of a process is named with its number."""
-        if self._owners.count == 1:
+        if self._is_alone:
             return await self._service.checks()
         checks = {"control": "ok", "databases": "ok", "storage": "ok", "processes": "ok"}
-        for process, found in enumerate(await self._owners.try_all("checks")):
+        for process, found in (await self._owners.try_all("checks")).items():
             if isinstance(found, QserverError):
                 checks["processes"] = found.message
                 continue
@@ -75,10 +80,10 @@ class Together:
     async def state(self) -> ServiceState:
         """Return whether all processes are ready."""
         state = self._service.state
-        if self._owners.count == 1 or state is not ServiceState.READY:
+        if self._is_alone or state is not ServiceState.READY:
             return state
         found = await self._owners.try_all("state")
-        is_ready = all(each == ServiceState.READY.value for each in found)
+        is_ready = all(each == ServiceState.READY.value for each in found.values())
         return ServiceState.READY if is_ready else ServiceState.STARTING
 
     async def _state_here(self) -> str:

@@ -119,7 +119,7 @@ class TransactionRouteCall(KeyedCall):
         try:
             held = plane.open_transactions.find(self.grant, self.name)
         except TransactionNotFound:
-            if plane.owners.count == 1:
+            if plane.owners.is_alone:
                 raise
             yield partial(plane.find_elsewhere, self.grant, self.name)
             raise

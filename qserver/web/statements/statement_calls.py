@@ -223,7 +223,7 @@ class StatementCall(KeyedCall):
         try:
             held = plane.open_transactions.find(grant, name)
         except TransactionNotFound:
-            if plane.owners.count == 1:
+            if plane.owners.is_alone:
                 raise
             self._waits_for = partial(plane.find_elsewhere, grant, name)
             return False

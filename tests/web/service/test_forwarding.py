@@ -64,7 +64,7 @@ class Two:
 async def two_processes() -> AsyncIterator[Two]:
     doors, windows = KeptDoors(2), SharedWindows()
     members = [Member(number, 2, [], doors, windows, SharedVersions(2), 0) for number in range(2)]
-    movers = [Mover(member, Owners(member.number, 2)) for member in members]
+    movers = [Mover.of(member, Owners(member.number, 2)) for member in members]
     async with trio.open_nursery() as nursery:
         await nursery.start(movers[0].run)
         yield Two(movers, nursery)

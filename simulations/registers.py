@@ -1,0 +1,238 @@
+"""The families of a simulated node: small models of databases, each a stream that is fenced.
+
+A register is the set of values in a stream. Who opens it reads all and appends a claim; what it
+appends later is refused if another's claim is in the way, as `replication.family` has it. It is
+shown while it is open and the lease of the life in which it was opened holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import trio
+
+from qserver.errors import DatabaseMoved, DatabaseUnavailable, LogFailed
+from qserver.replication.port import LogNodes, Message, Refused, Stream, Unanswered
+from simulations.world import SimulatedWorld
+
+AGAIN_SECONDS: Final = 0.05
+APPEND_SECONDS: Final = 6.0
+CLOSE_SECONDS: Final = 1.0
+"""How long users of a register have to end."""
+CLAIM: Final = b"claim "
+
+
+class Watching(Protocol):
+    """Who looks at what is shown."""
+
+    def shown(self, register: Register) -> None:
+        """Look at a register that is being shown."""
+
+
+class Register:
+    """One family, open at one node."""
+
+    def __init__(self, root: str, stream: Stream, claim: str, watching: Watching) -> None:
+        self.root = root
+        self.values: list[int] = []
+        """Those that are durable, as far as this node knows."""
+        self.guard: Callable[[], bool] = lambda: False
+        self.users = 0
+        self.is_closed = False
+        self.changed = trio.Event()
+        self._stream = stream
+        self._claim = CLAIM + claim.encode()
+        self._watching = watching
+        self._last = 0
+        self._lock = trio.Lock()
+
+    def may_show(self) -> bool:
+        return not self.is_closed and self.guard()
+
+    def take(self) -> list[int] | None:
+        """Return what may be shown at this moment."""
+        if not self.may_show():
+            return None
+        self._watching.shown(self)
+        return list(self.values)
+
+    async def claim(self) -> None:
+        """Read everything, and be the only one who may append."""
+        until = trio.current_time() + APPEND_SECONDS
+        while not await self._append(self._claim, until):
+            await self._read_on()
+
+    async def append(self, value: int) -> int:
+        """Return how many values there are, with this one, when it is durable."""
+        async with self._lock:
+            if self.is_closed:  # the stream fences writes, and no lease
+                raise DatabaseUnavailable("it is closed")
+            if not await self._append(str(value).encode(), trio.current_time() + APPEND_SECONDS):
+                self.end()
+                raise DatabaseMoved("another node writes it")
+            return len(self.values)
+
+    async def _append(self, data: bytes, until: float) -> bool:
+        """Append behind the last; False if another message is there."""
+        while True:
+            try:
+                await self._stream.append(data, self._last)
+            except Refused as refused:
+                if refused.last > self._last:
+                    found = await self._find()
+                    if found is not None and found.data != data:
+                        return False
+                    if found is not None:
+                        break
+            except Unanswered:
+                pass
+            else:
+                break
+            if trio.current_time() > until:
+                self.end()  # nobody knows; whoever opens it next finds out
+                raise LogFailed("no answer")
+            await trio.sleep(AGAIN_SECONDS)
+        self._add(Message(self._last + 1, data))
+        return True
+
+    async def _find(self) -> Message | None:
+        try:
+            found = await self._stream.read(self._last + 1, 1)
+        except Unanswered:
+            return None
+        return found[0] if found else None
+
+    async def _read_on(self) -> None:
+        while True:
+            try:
+                found = await self._stream.read(self._last + 1, 100)
+            except Unanswered:
+                await trio.sleep(AGAIN_SECONDS)
+                continue
+            for each in found:
+                self._add(each)
+            if not found:
+                return
+
+    def _add(self, message: Message) -> None:
+        self._last = message.sequence
+        if not message.data.startswith(CLAIM):
+            self.values.append(int(message.data))
+            self._tell()
+
+    def end(self) -> None:
+        self.is_closed = True
+        self._tell()
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
+
+
+def check_right(may_claim: Callable[[], bool]) -> None:
+    """Raise if the lease has ended before the claim was there, as `Family` does."""
+    if not may_claim():
+        raise DatabaseMoved("the claim has come late")
+
+
+class Registers:
+    """The families of a node: it is what a `Handover` has to know of them, and of databases."""
+
+    def __init__(
+        self,
+        world: SimulatedWorld,
+        nodes: LogNodes,
+        nursery: trio.Nursery,
+        name: str,
+        watching: Watching,
+    ) -> None:
+        self._world = world
+        self._nodes = nodes
+        self._nursery = nursery
+        self._name = name
+        self._watching = watching
+        self._claims = 0
+        self.may_open: Callable[[str], Awaitable[Callable[[], bool]]]
+        self.guard_now: Callable[[], Callable[[], bool]]
+        self.open: dict[str, Register] = {}
+        self._opening: dict[str, trio.CancelScope] = {}
+        self._closing: dict[str, Register] = {}
+
+    # --- for a handover ---
+
+    def families(self) -> list[str]:
+        return [*self.open, *self._opening, *self._closing]
+
+    def members(self, root: str) -> list[str]:
+        return [root] if root in self.open else []
+
+    def stop_base(self, root: str) -> None:
+        """None is made here."""
+
+    def is_taken(self, root: str) -> bool:
+        """It is closed at once where that is found out."""
+        return False
+
+    def give_up(self, name: str) -> None:
+        if name in self._opening:
+            self._opening[name].cancel()
+        register = self.open.pop(name, None)
+        if register is not None:
+            self._closing[name] = register
+            self._nursery.start_soon(self._close, name, register)
+
+    async def _close(self, name: str, register: Register) -> None:
+        with trio.move_on_after(CLOSE_SECONDS):
+            while True:
+                await trio.sleep(AGAIN_SECONDS)
+                if not register.users or register.is_closed:
+                    break
+        await trio.sleep(self._world.delays.uniform(0.0, 0.2))
+        register.end()
+        del self._closing[name]
+
+    # --- for requests ---
+
+    async def use(self, root: str) -> Register:
+        """Return a register, opened if necessary; its user is counted."""
+        while True:
+            register = self.open.get(root)
+            if register is not None and register.is_closed:
+                del self.open[root]
+            elif register is not None:
+                register.users += 1
+                return register
+            if root not in self._opening and root not in self._closing:
+                await self._open(root)
+            else:
+                await trio.sleep(AGAIN_SECONDS)
+
+    async def _open(self, root: str) -> None:
+        scope = self._opening[root] = trio.CancelScope()
+        try:
+            with scope:
+                may_claim = await self.may_open(root)
+                self._claims += 1
+                stream = await self._stream(root)
+                claim = f"{self._name} {self._claims}"
+                register = Register(root, stream, claim, self._watching)
+                await register.claim()
+                check_right(may_claim)
+                register.guard = self.guard_now()
+                self.open[root] = register
+        finally:
+            del self._opening[root]
+        if scope.cancelled_caught:
+            raise DatabaseMoved("it is given up")
+
+    async def _stream(self, root: str) -> Stream:
+        while True:
+            try:
+                return await self._nodes.open_stream(root)
+            except Unanswered:
+                await trio.sleep(AGAIN_SECONDS)
+
+    def all(self) -> list[Register]:
+        """All that may be shown, also while they are closed."""
+        return [*self.open.values(), *self._closing.values()]
