@@ -286,7 +286,7 @@ def database_of(name: str) -> str | None:
 def not_found(name: str) -> TransactionNotFound:
     return TransactionNotFound(
         f"there is no open transaction {name!r}",
-        detail="It may have been committed, rolled back or idle for too long, or the server"
-        " restarted.",
+        detail="It may have been committed, rolled back or idle for too long, the server"
+        " restarted, or its database is on another node now.",
         hint="Open a new one with POST /v1/transaction/open.",
     )

@@ -90,7 +90,8 @@ class UnsupportedMediaType(QserverError):
 
 class TransactionNotFound(NotFound):
     """The caller's fault, or time's: no open transaction has this id, or none that the key may use.
-    It may have been committed, rolled back, idle for too long, or ended by a restart."""
+    It may have been committed, rolled back, idle for too long, or ended by a restart,
+    or by a move of its database to another node."""
 
     code = "QS030"
 

@@ -19,6 +19,7 @@ from typing import Final
 from qserver.http1.application import Response
 from qserver.http1.errors import InvalidAnswer
 from qserver.http1.head import Head
+from qserver.http1.headers import Headers
 
 STATUS_LINES: Final = {
     each.value: b"HTTP/1.1 %d %s\r\n" % (each.value, each.phrase.encode())
@@ -103,6 +104,26 @@ class HeadRenderer:
         now = time()
         self._date = b"date: %b\r\n" % formatdate(now, usegmt=True).encode()
         self._until = monotonic() + 1 - now % 1
+
+
+class MarkedRenderer(HeadRenderer):
+    """Adds headers to all answers, but to those that have them."""
+
+    __slots__ = ("_marks",)
+
+    def __init__(self, marks: Headers) -> None:
+        super().__init__()
+        self._marks = marks
+
+    def render(
+        self,
+        response: Response,
+        body: bytes | None,
+        head: Head | None,
+        keep_alive: bool,
+        now: float,
+    ) -> bytes:
+        return super().render(response.marked(self._marks), body, head, keep_alive, now)
 
 
 def _status_line(status: int) -> bytes:

@@ -91,6 +91,14 @@ class Response(msgspec.Struct, frozen=True):
     farewell: bytes = b""
     """The last part of an answer without an end, if a server stops that cannot say so before."""
 
+    def marked(self, marks: Headers) -> Response:
+        """This answer with further headers, but for those that it has."""
+        names = {name for name, _ in self.headers.pairs}
+        more = [pair for pair in marks.pairs if pair[0] not in names]
+        if not more:
+            return self
+        return msgspec.structs.replace(self, headers=Headers([*self.headers.pairs, *more]))
+
 
 class Pending(Enum):
     PENDING = "pending"

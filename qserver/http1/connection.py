@@ -24,14 +24,14 @@ from typing import Any
 import trio
 
 from qserver.http1.addresses import network_of
-from qserver.http1.answer import CONTINUE, is_bodiless
+from qserver.http1.answer import CONTINUE, MarkedRenderer, is_bodiless
 from qserver.http1.application import PENDING, Answer, Client, Elsewhere, Response
 from qserver.http1.context import ServerContext
 from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer, is_only
 from qserver.http1.head import END_OF_HEAD, Head, check_beginning, head_of
 from qserver.http1.incoming import ArrivingBody
 from qserver.http1.leaving import depart
-from qserver.http1.moving import FORWARD_BYTES_MAX, Visits
+from qserver.http1.moving import FORWARD_BYTES_MAX, Moved, Visits
 from qserver.http1.parts import PartsSender
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
 from qserver.http1.state import Phase
@@ -50,12 +50,11 @@ IDLE, HEAD, HANDLING, WAITS = Phase.IDLE, Phase.HEAD, Phase.HANDLING, Phase.PEND
 class Connection:
     """The state of one connection; `run` serves it."""
 
-    def __init__(
-        self, context: ServerContext, transport: Transport, client: Client, buffer: bytes = b""
-    ) -> None:
+    def __init__(self, context: ServerContext, transport: Transport, client: Client) -> None:
         self.context = context
         self.transport = transport
-        self.buffer = buffer
+        self._renderer = context.renderer
+        self.buffer = b""
         """Bytes that have arrived and belong to no request yet."""
         self.state = Phase.OPENING
         self._client = client
@@ -95,6 +94,12 @@ class Connection:
     def _move(self, state: Phase) -> None:
         assert state in self.state.followers, f"{state} cannot follow {self.state}"
         self.state = state
+
+    def arrive(self, moved: Moved) -> None:
+        """Go on with a connection of another process, before it is run."""
+        self.buffer = moved.data
+        if moved.marks is not None:
+            self._renderer = MarkedRenderer(moved.marks)
 
     # --- the task ---------------------------------------------------------------------------------
 
@@ -484,7 +489,7 @@ class Connection:
     ) -> None:
         """Send a whole answer; the task sends what the kernel does not take now."""
         context, began, now = self.context, self._began, monotonic()
-        data = context.renderer.render(response, body, head, keep_alive, now)
+        data = self._renderer.render(response, body, head, keep_alive, now)
         try:
             sent = self.transport.try_send(data)
         except OSError:
@@ -548,7 +553,7 @@ class Connection:
         try:
             keep_alive = head.keep_alive and self._may_keep_alive()
             keep_alive = keep_alive and not sender.ends_with_connection
-            data = self.context.renderer.render(response, None, head, keep_alive, monotonic())
+            data = self._renderer.render(response, None, head, keep_alive, monotonic())
             await sender.send(data, parts)
         except BaseException:  # also a cancellation while draining
             if sender.began and sender.ends_with_connection:
@@ -581,19 +586,12 @@ class Connection:
         self, head: Head | None, began: float, status: int, body_bytes: int, request_id: str | None
     ) -> None:
         """Write client, method, path, status, bytes of body, milliseconds, request id."""
-        write = self.context.options.access_log
-        if write is None:
-            return
         client = self._client[0] if self._client else "-"
         logged = "- -" if head is None else head.logged
         milliseconds = (monotonic() - began) * 1000
-        try:
-            write(f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}")
-        except Exception:
-            counters = self.context.counters
-            counters.log_lines_lost += 1
-            if counters.log_lines_lost == 1:  # once: every later line may fail too
-                self.context.report(f"the access log loses lines:\n{traceback.format_exc()}")
+        self.context.log(
+            f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}"
+        )
 
     def _end(self) -> None:
         if self.state is not Phase.CLOSED:

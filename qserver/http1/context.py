@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
@@ -106,6 +107,17 @@ class ServerContext:
         if self.draining:
             seconds = min(seconds, self.options.drain_body_seconds)
         return trio.current_time() + seconds
+
+    def log(self, line: str) -> None:
+        """Write a line to the access log, if there is one."""
+        if self.options.access_log is None:
+            return
+        try:
+            self.options.access_log(line)
+        except Exception:
+            self.counters.log_lines_lost += 1
+            if self.counters.log_lines_lost == 1:  # once: every later line may fail too
+                self.report(f"the access log loses lines:\n{traceback.format_exc()}")
 
     async def sweep(self) -> None:
         """End connections that wait for a request past their deadline.

@@ -36,6 +36,7 @@ import msgspec
 import trio
 
 from qserver.http1.application import Client, Elsewhere, Response
+from qserver.http1.headers import Headers
 from qserver.http1.options import ServerOptions
 from qserver.http1.transport import PlainTransport, Transport, until_true
 
@@ -51,6 +52,8 @@ class Moved(msgspec.Struct, frozen=True):
     client: Client
     data: bytes
     """The request, from its first byte, and all that was received behind it."""
+    marks: Headers | None = None
+    """What all its answers say, from which the client learns where it was served."""
 
 
 class Host(Protocol):

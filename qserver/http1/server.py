@@ -163,7 +163,7 @@ class Acceptor:
             return
         self._context.counters.connections_moved_in += 1
         moved.socket.setblocking(False)
-        self._start(moved.socket, moved.client, PlainTransport, moved.data, refused)
+        self._start(moved.socket, moved.client, PlainTransport, moved, refused)
 
     async def answer(self, request: bytes, client: Client) -> Response:
         """Answer a whole request of a connection of another process."""
@@ -176,7 +176,7 @@ class Acceptor:
         connected: socket.socket,
         client: Client,
         transport_of: Callable[[socket.socket], Transport],
-        data: bytes = b"",
+        moved: Moved | None = None,
         refused: Response | None = None,
     ) -> None:
         """One more than the limit may be open until the one that makes room has ended."""
@@ -193,10 +193,12 @@ class Acceptor:
                 connected.close()
                 return
         try:
-            connection = Connection(context, transport_of(connected), client, data)
+            connection = Connection(context, transport_of(connected), client)
         except OSError:
             connected.close()  # the client has left already
             return
+        if moved is not None:
+            connection.arrive(moved)
         if full:
             self._turned_away += 1
             self._nursery.start_soon(self._turn_away, connection)

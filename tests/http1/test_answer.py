@@ -80,5 +80,13 @@ def test_what_the_server_says_itself_is_said_by_nobody_else(name: bytes) -> None
         Headers([(name.title(), b"1")])
 
 
+def test_a_mark_is_added_unless_the_answer_says_it() -> None:
+    marks = Headers([(b"a", b"of marks"), (b"b", b"2")])
+    response = Response(200, Headers([(b"a", b"own")]), b"", "id")
+    marked = response.marked(marks)
+    assert marked.headers.pairs == ((b"a", b"own"), (b"b", b"2"))
+    assert marked.marked(marks) is marked
+
+
 def test_headers_read_as_a_sentence() -> None:
     assert repr(Headers([(b"a", b"b")])) == "<1 headers, 6 bytes>"

@@ -15,7 +15,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qserver.http1 import Elsewhere, Moved
+from qserver.http1 import Elsewhere, Headers, Moved
 from qserver.http1.listening import bind_all
 from qserver.http1.options import ServerOptions
 from tests.http1.serving import PATIENCE_SECONDS, App, Asked, Client, request, running
@@ -60,6 +60,16 @@ async def test_pipelined_requests_to_both_are_answered_in_order() -> None:
             for path in paths:
                 assert (await client.answer()).body == expected(path, BODY)
         assert min(two.count("connections_moved_out")) > 30
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_all_answers_of_a_connection_that_came_with_marks_have_them(way: str) -> None:
+    async with two_servers() as two, await two.client() as client:
+        two.movers[0].marks = Headers([(b"x-owner", b"1")])
+        for path in (f"/1/{way}", f"/1/{way}", f"/0/{way}"):
+            answer = await client.ask(sized(path, BODY))
+            assert answer.body == expected(path, BODY)
+            assert answer.header("x-owner") == ("1" if path.startswith("/1") else None)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -32,6 +32,7 @@ from qserver.http1 import (
     PENDING,
     Counters,
     Elsewhere,
+    Headers,
     Host,
     Moved,
     Response,
@@ -137,6 +138,8 @@ class DirectMover:
         """If set, no peer can be reached."""
         self.held: list[tuple[Moved, Elsewhere]] | None = None
         """If set, connections stay on their way."""
+        self.marks: Headers | None = None
+        """What answers of connections that it delivers have."""
 
     def begin(self, host: Host) -> None:
         self.host = host
@@ -162,7 +165,7 @@ class DirectMover:
         moved.socket.close()
         host = self.peers[elsewhere.process].host
         assert host is not None
-        host.adopt(msgspec.structs.replace(moved, socket=arrived))
+        host.adopt(msgspec.structs.replace(moved, socket=arrived, marks=self.marks))
 
     @property
     def context(self) -> ServerContext:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -100,7 +100,7 @@ class NodeMachine(Machine):
         self.settings |= {
             "QSERVER_NODE": self.name,
             "QSERVER_HOST": self.host,
-            "QSERVER_LINK": f"127.0.0.1:{self.link_port}",
+            "QSERVER_LINK": f"{self.host}:{self.link_port}",
             "QSERVER_NODE_URL": self.url,
             "QSERVER_TAKE_OVER": "0",
             "QSERVER_CLUSTER_KEY": CLUSTER_KEY,
@@ -127,6 +127,13 @@ class NodeMachine(Machine):
 Prepare = Callable[[], None] | None
 
 
+async def start_together(nodes: Sequence[NodeMachine]) -> None:
+    for node in nodes:
+        node.launch()
+    for node in nodes:
+        await node.wait_until_ready()
+
+
 class Cluster:
     """`running` is a cluster with all its nodes; it ends with the block."""
 
@@ -139,7 +146,9 @@ class Cluster:
         *,
         prepare: Prepare = None,
         count: int = NODES,
+        can_be_cut: bool = True,
     ) -> None:
+        """Without proxies, if no way is to be cut; then it also runs from one loop to the next."""
         self.folder = folder
         self.log = log
         self.chance = Random(f"clients {seed}")
@@ -152,7 +161,9 @@ class Cluster:
             for number in range(count)
         ]
         for node in self.nodes:
-            self._put_proxies(node)
+            node.settings = {**settings_of(log, node.name), **node.settings}
+            if can_be_cut:
+                self._put_proxies(node)
         self.avoided: set[int] = set()
         """Nodes that clients who want an answer do not ask."""
         self.ids: dict[str, str] = {}
@@ -163,15 +174,14 @@ class Cluster:
         here = Address("127.0.0.1", node.link_port)
         there = Address(node.host, node.link_port)
         self._proxies.append(Proxy(self.cuts, here, there, node.number))
-        settings = settings_of(self.log, node.name)
         addresses = []
         for name, process in self.log.processes.items():
             listen = Address("127.0.0.1", port_of_no_client())
             target = Address(process.server.host, process.server.port)
             self._proxies.append(Proxy(self.cuts, listen, target, name, node.number))
             addresses.append(f"{listen.host}:{listen.port}")
-        settings["QSERVER_LOG"] = f"nats://{','.join(addresses)}"
-        node.settings = {**settings, **node.settings}
+        node.settings["QSERVER_LOG"] = f"nats://{','.join(addresses)}"
+        node.settings["QSERVER_LINK"] = f"{here.host}:{here.port}"
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -179,13 +189,19 @@ class Cluster:
             try:
                 for proxy in self._proxies:
                     await nursery.start(proxy.run)
-                for node in self.nodes:  # one after the other: so their numbers are known
-                    await node.start()
+                await self.start()
                 yield
             finally:
-                for node in self.nodes:
-                    node.kill()
+                self.kill()
                 nursery.cancel_scope.cancel()
+
+    async def start(self) -> None:
+        for node in self.nodes:  # one after the other: so their numbers are known
+            await node.start()
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
 
     # --- cuts ---
 

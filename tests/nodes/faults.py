@@ -27,7 +27,7 @@ from typing import Final
 
 import trio
 
-from tests.nodes.cluster import LEASE_SECONDS, Cluster, NodeMachine
+from tests.nodes.cluster import LEASE_SECONDS, Cluster, NodeMachine, start_together
 from tests.nodes.hot import Hot
 from tests.processes.ledger import Ledger
 from tests.processes.wire import Lost, query
@@ -130,10 +130,7 @@ class Faults:
             await self._start(nodes)
 
     async def _start(self, nodes: Sequence[NodeMachine]) -> None:
-        for node in nodes:
-            node.launch()
-        for node in nodes:
-            await node.wait_until_ready()
+        await start_together(nodes)
         await self._all_are_there()
 
     async def _all_are_there(self) -> None:

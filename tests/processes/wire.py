@@ -111,15 +111,29 @@ class Wire:
         await self.begin([request])
         return await self.receive()
 
+    async def send_in_two(self, request: Request) -> Answer:
+        """Send the body when the server has asked for it, so that it comes after its head."""
+        wants = request._replace(headers=(*request.headers, ("Expect", "100-continue")))
+        stream = await self._opened()
+        await stream.send_all(self._written(wants).removesuffix(request.body))
+        asked = await self._until(b"\r\n\r\n")
+        assert asked.startswith(b"HTTP/1.1 100"), asked
+        self._buffer = self._buffer[len(asked) :]
+        await stream.send_all(request.body)
+        return await self.receive()
+
     async def begin(self, requests: Sequence[Request]) -> None:
         """Send requests at once; `receive` gets the answers in their order."""
         try:
-            if self._stream is None:
-                self._stream = await self._connect()
-            await self._stream.send_all(b"".join(map(self._written, requests)))
+            await (await self._opened()).send_all(b"".join(map(self._written, requests)))
         except (OSError, trio.BrokenResourceError):
             self.close()
             raise Lost(False) from None
+
+    async def _opened(self) -> trio.SocketStream:
+        if self._stream is None:
+            self._stream = await self._connect()
+        return self._stream
 
     async def _connect(self) -> trio.SocketStream:
         return await trio.open_tcp_stream(self.host, self._port)

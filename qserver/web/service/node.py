@@ -17,7 +17,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-import msgspec
 import trio
 
 from qserver.cluster import RemoteDoors
@@ -181,7 +180,9 @@ class NodeMover(Mover):
             sent_by = min(until, trio.current_time() + ATTEMPT_SECONDS)
             arguments = [request, client, until - trio.current_time()]
             try:
-                return self._owned_by(process, await self._answer_of(process, arguments, sent_by))
+                answer = await self._answer_of(process, arguments, sent_by)
+                marks = self._marks_of(process)
+                return answer if marks is None else answer.marked(marks)
             except NOTHING_DONE:
                 await trio.sleep(PAUSE_SECONDS)
             except OutcomeUnknown as lost:
@@ -200,16 +201,15 @@ class NodeMover(Mover):
         """The same for another node, whose clock is another one."""
         return await super()._serve(request, client, monotonic() + seconds)
 
-    def _owned_by(self, process: int, answer: Response) -> Response:
-        url = self._url_of(process)
-        if url is None:
-            return answer
-        headers = Headers([*answer.headers.pairs, (OWNER, url)])
-        return msgspec.structs.replace(answer, headers=headers)
+    def marks(self) -> Headers | None:
+        return self._marks_of(self._membership.number)
 
-    def _url_of(self, process: int) -> bytes | None:
+    def _marks_of(self, process: int) -> Headers | None:
+        """What tells clients where a node is; None if it is not known."""
         seen = self._membership.seen.get(process)
-        return None if seen is None else seen.facts.url.encode("latin-1", "replace")
+        if seen is None:
+            return None
+        return Headers([(OWNER, seen.facts.url.encode("latin-1", "replace"))])
 
 
 def may_be_sent_again(request: bytes) -> bool:

@@ -137,7 +137,11 @@ class Mover:
         """Serve a connection that has arrived, as soon as this process serves any."""
         await self._began.wait()
         assert self._host is not None
-        self._host.adopt(Moved(connected, _address(client), data))
+        self._host.adopt(Moved(connected, _address(client), data, self.marks()))
+
+    def marks(self) -> Headers | None:
+        """What answers say to clients of other processes."""
+        return None
 
     # --- requests that are forwarded ---
 

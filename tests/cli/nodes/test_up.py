@@ -182,7 +182,6 @@ def _answerer(up: Up, name: str) -> str | None:
     """Return which other node has answered a request for a node."""
     asking = HTTPConnection(up.urls[name].removeprefix("http://"))
     try:
-        # Without a body, which may arrive later: then the connection is relayed, and says nothing.
         headers = {"Authorization": f"Bearer {up.key}"}
         asking.request("GET", "/v1/query?sql=SELECT%20n%20FROM%20t", headers=headers)
         answer = asking.getresponse()
