@@ -116,8 +116,7 @@ class Handover:
         """Return when this node does not have a family that another has by a placement."""
         membership = self._membership
         try:
-            while membership.placement.version < version:
-                await membership.look()
+            await membership.look_for(version)
         except Unanswered as lost:
             raise DatabaseMoved("the log's nodes are away", hint="Try again.") from lost
         while root in self._families.families():

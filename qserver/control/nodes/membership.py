@@ -37,6 +37,7 @@ from qserver.control.nodes.values import (
     placement_in,
 )
 from qserver.errors import LogFailed, LogTaken
+from qserver.replication.patience import PAUSE_SECONDS
 from qserver.replication.port import LogNodes, Refused, Unanswered, Value
 
 LOOKS: Final = 6
@@ -261,6 +262,13 @@ class Membership:
         changed |= found is not None and self._learn(found)
         if changed:
             self._tell()
+
+    async def look_for(self, version: int) -> None:
+        """Look until the placement is that one, or a later one."""
+        while self.placement.version < version:
+            await self.look()
+            if self.placement.version < version:  # the node of the log that was asked lags
+                await trio.sleep(PAUSE_SECONDS)
 
     def _learn(self, found: Value) -> bool:
         if found.revision <= self._placement_revision:

@@ -76,8 +76,7 @@ class Node:
     async def _look(self, version: int) -> None:
         """Look at the placement until it is that one, or a later one."""
         try:
-            while self.membership.placement.version < version:
-                await self.membership.look()
+            await self.membership.look_for(version)
         except Unanswered as lost:
             raise DatabaseUnavailable("the log's nodes are away", hint="Try again.") from lost
 

@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
+import trio
 
 from qserver.control.nodes.lease import NodeFacts
 from qserver.control.nodes.placement import Placement
 from qserver.errors import InvalidRequest, NotFound
-from qserver.replication.patience import Result, patiently
+from qserver.replication.patience import PAUSE_SECONDS, Result, patiently
 from qserver.replication.port import LogNodes, Refused, Unanswered, Value
 
 NUMBERS: Final = "numbers"
@@ -44,8 +45,10 @@ class PatientValues:
             revision = await self._nodes.set_value(key, data, revision)
         except (Refused, Unanswered):
             now = await self.value(key)
-            # With the same bytes an answer was lost.
-            return now if now is not None and now.data == data else None
+            if now is not None and now.data == data:
+                return now  # an answer was lost
+            await trio.sleep(PAUSE_SECONDS)  # the caller begins again, perhaps by what lags
+            return None
         return Value(revision, data)
 
     def __repr__(self) -> str:

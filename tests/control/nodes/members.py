@@ -50,12 +50,24 @@ class Way(MemoryNodes):
         self.before_write: Callable[[str], Awaitable[None]] = _at_once
         """Where a write may be kept on its way."""
         self.writes: list[str] = []
+        self.reads = 0
+        self._read = agreed
+
+    async def lag(self) -> None:
+        """Read of a node of the log that gets nothing new, until `lag_no_more`."""
+        self._read = MemoryNodes()
+        self._read._values = await self._agreed.values("")
+
+    def lag_no_more(self) -> None:
+        self._read = self._agreed
 
     async def value(self, key: str) -> Value | None:
-        return await self._answered(self._agreed.value(key))
+        self.reads += 1
+        return await self._answered(self._read.value(key))
 
     async def values(self, prefix: str) -> dict[str, Value]:
-        return await self._answered(self._agreed.values(prefix))
+        self.reads += 1
+        return await self._answered(self._read.values(prefix))
 
     async def set_value(self, key: str, data: bytes, revision: int) -> int:
         self.writes.append(key)

@@ -8,8 +8,9 @@ from trio.testing import MockClock
 
 from qserver.control.nodes import handover
 from qserver.control.nodes.lease import PREFIX
+from qserver.control.nodes.placement import CONTROL
 from qserver.errors import DatabaseMoved, QserverError
-from tests.control.nodes.members import LEASE, Cluster, Member
+from tests.control.nodes.members import LEASE, Cluster, Member, in_time
 
 FAMILY = "family 1"
 
@@ -46,6 +47,23 @@ async def test_who_opens_waits_until_the_other_has_closed_it(autojump_clock: Moc
         assert trio.current_time() - moved >= 3.0
         assert not one.held.shows(FAMILY)
         assert one.held.families() == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_node_that_reads_what_lags_asks_now_and_then(autojump_clock: MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        one, two = owner(await Cluster().start(nursery, "one", "two"))
+        await one.way.lag()
+        await two.membership.move(FAMILY, two.name)
+        nursery.start_soon(one.handover.release, FAMILY, two.placement.version)
+        nursery.start_soon(one.membership.move, CONTROL, one.name)
+        one.way.reads, one.way.writes = 0, []
+        await trio.sleep(1.0)
+        assert one.placement.version < two.placement.version
+        assert 10 < one.way.reads < 200
+        assert len(one.way.writes) < 50
+        one.way.lag_no_more()
+        await in_time(lambda: one.placement.version >= two.placement.version)
         nursery.cancel_scope.cancel()
 
 
