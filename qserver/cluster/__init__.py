@@ -15,6 +15,7 @@ pieces          large messages in several frames
 messages        all messages
 frames          messages and pieces in a stream of bytes, with a descriptor
 plain_values    the values that can be sent
+shared_connections how many connections each process has
 shared_versions durable versions that followers of databases read
 shared_windows  rate limits that hold for all processes together
 supervisor      forks the processes, and forks anew what has ended
@@ -28,6 +29,7 @@ from qserver.cluster.links import Failed, HeldLock, Links
 from qserver.cluster.locks import RemoteLocks
 from qserver.cluster.remote_doors import AddressOf, Relay, RemoteDoors
 from qserver.cluster.serving import Handler, Service, StreamHandler, Welcome
+from qserver.cluster.shared_connections import OwnConnections, SharedConnections
 from qserver.cluster.shared_versions import OwnVersions, SharedVersions, digest_of
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.cluster.streams import Stream
@@ -41,12 +43,14 @@ __all__ = [
     "HeldLock",
     "Links",
     "LocalDoors",
+    "OwnConnections",
     "OwnVersions",
     "Relay",
     "RemoteDoors",
     "RemoteLocks",
     "Report",
     "Service",
+    "SharedConnections",
     "SharedVersions",
     "SharedWindows",
     "Stream",

@@ -16,6 +16,7 @@ from qserver.http1.answer import HeadRenderer
 from qserver.http1.application import Application
 from qserver.http1.counters import Counters
 from qserver.http1.heads import Heads
+from qserver.http1.listening import Crowd
 from qserver.http1.moving import Mover
 from qserver.http1.options import ServerOptions
 from qserver.http1.reactor import Batch, NoBatch, Reactor
@@ -49,6 +50,7 @@ class ServerContext:
         batch: Batch | None = None,
         turns: Turns | None = None,
         mover: Mover | None = None,
+        crowd: Crowd | None = None,
     ) -> None:
         self.options = options
         self.counters = counters
@@ -59,6 +61,8 @@ class ServerContext:
         self.turns = turns or NoTurns()
         self.mover = mover
         """None: there is one process."""
+        self.crowd = crowd
+        """None: nobody else accepts from the listeners."""
         self.draining = False
         self.connections: set[OpenConnection] = set()
         self.arriving: set[trio.CancelScope] = set()
@@ -71,12 +75,18 @@ class ServerContext:
         self.connections.add(connection)
         self.addresses.add(connection.address, connection)
         self.counters.connections_open += 1
+        self._note_count()
 
     def remove(self, connection: OpenConnection) -> None:
         self.connections.discard(connection)
         self.addresses.remove(connection.address, connection)
         self.counters.connections_open -= 1
+        self._note_count()
         self._check_empty()
+
+    def _note_count(self) -> None:
+        if self.crowd is not None:
+            self.crowd.note(len(self.connections))
 
     @contextmanager
     def guest(self) -> Iterator[None]:

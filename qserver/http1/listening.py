@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -13,6 +13,8 @@ from qserver.errors import CannotListen
 from qserver.http1.options import ServerOptions
 
 ACCEPTED_AT_ONCE_MAX = 16
+LET_OTHERS_SECONDS = 0.002
+"""For processes with fewer connections: to those that are idle it is long, to a client short."""
 PAUSE_WITHOUT_FILES_SECONDS = 0.1
 """The pause before the next accept when the process has no file descriptor left."""
 NOT_OF_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -21,6 +23,16 @@ OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 ADDRESSES: Final[dict[str, Any]] = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
 
 Welcome = Callable[[socket.socket, tuple[str, int]], None]
+
+
+class Crowd(Protocol):
+    """The connections of this process among those of others that accept from the same listeners."""
+
+    def note(self, count: int) -> None:
+        """The process has so many now."""
+
+    def lets_others_accept(self) -> bool:
+        """Whether another has fewer."""
 
 
 async def bind_all(options: ServerOptions) -> list[socket.socket]:
@@ -96,12 +108,21 @@ def close_all(listeners: list[socket.socket]) -> None:
 
 
 async def accept_for_ever(
-    listener: socket.socket, welcome: Welcome, report: Callable[[str], None]
+    listener: socket.socket,
+    welcome: Welcome,
+    report: Callable[[str], None],
+    crowd: Crowd | None = None,
 ) -> None:
     while True:
         await trio.lowlevel.wait_readable(listener)
+        most = ACCEPTED_AT_ONCE_MAX
+        if crowd is not None:
+            if crowd.lets_others_accept():
+                await trio.sleep(LET_OTHERS_SECONDS)  # and then take what is left
+            else:
+                most = 1
         try:
-            accept_waiting(listener, welcome)
+            accept_waiting(listener, welcome, most)
         except OSError as error:
             if error.errno not in OUT_OF_RESOURCES:
                 raise

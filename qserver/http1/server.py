@@ -13,7 +13,8 @@ A port in use is found before the application starts, and nobody can connect bef
 Several processes may accept from the same listeners, and give each other connections (`moving`).
 The kernel wakes all that wait for one connection, for some 10 µs each; that does not reach Python.
 Not done: EPOLLEXCLUSIVE. Behind Trio's own epoll it wakes all the same (measured), and without that
-it gives nearly all connections to one process.
+it gives nearly all connections to one process. So would the first that wakes up: a process with
+more connections than others lets those go first (`listening.Crowd`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from qserver.http1.context import ServerContext
 from qserver.http1.counters import Counters
 from qserver.http1.guests import answered
 from qserver.http1.listening import (
+    Crowd,
     accept_for_ever,
     accept_waiting,
     bind_all,
@@ -61,13 +63,15 @@ async def serve(
     turns: Turns | None = None,
     listeners: list[socket.socket] | None = None,
     mover: Mover | None = None,
+    crowd: Crowd | None = None,
     task_status: trio.TaskStatus[Addresses] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `stop` is set, then drain and return.
 
     `batch` is opened and ended around requests that are handled one after the other. `turns` says
     which of several owners' requests is handled next. `listeners` are bound, perhaps
-    for other processes, too, that may listen already. `mover` takes connections to those.
+    for other processes, too, that may listen already: `crowd` says which of them has fewer
+    connections, and `mover` takes connections to them.
 
     Raises CannotListen if the address cannot be bound, and any error of the application's start.
     """
@@ -78,7 +82,7 @@ async def serve(
         with trio.CancelScope() as patience:
             async with application.running():
                 context = ServerContext(
-                    application, options, counters or Counters(), report, batch, turns, mover
+                    application, options, counters or Counters(), report, batch, turns, mover, crowd
                 )
                 try:
                     addresses = listen_all(listeners, options)
@@ -137,7 +141,9 @@ class Acceptor:
             context.mover.begin(self)
         async with trio.open_nursery() as accepting:
             for listener in listeners:
-                accepting.start_soon(accept_for_ever, listener, self.welcome, context.report)
+                accepting.start_soon(
+                    accept_for_ever, listener, self.welcome, context.report, context.crowd
+                )
             task_status.started(addresses)
             await stop.wait()
             accepting.cancel_scope.cancel()

@@ -10,7 +10,7 @@ from time import time
 import httpx
 import trio
 
-from qserver.cluster import Doors, SharedVersions, SharedWindows
+from qserver.cluster import Doors, SharedConnections, SharedVersions, SharedWindows
 from qserver.config import load
 from qserver.control.logs import MemoryLogs
 from qserver.durability.port import Log, StoredRecord
@@ -76,7 +76,9 @@ async def wait_for_health(client: httpx.AsyncClient, status: int) -> httpx.Respo
 async def test_one_of_several_processes_that_starts_says_so_to_the_others() -> None:
     doors, windows = Doors(2), SharedWindows()
     try:
-        service = service_on(BadDisk(), Member(1, 2, [], doors, windows, SharedVersions(2), 0))
+        service = service_on(
+            BadDisk(), Member(1, 2, [], doors, windows, SharedVersions(2), SharedConnections(2), 0)
+        )
         assert (await service.checks())["control"] == "starting"
     finally:
         windows.close()

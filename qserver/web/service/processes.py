@@ -21,6 +21,7 @@ import trio
 
 from qserver.cluster import Doors, Links, LocalDoors, Stream, Ways
 from qserver.cluster import Service as LinkService
+from qserver.cluster.shared_connections import SharedConnections
 from qserver.cluster.shared_versions import SharedVersions
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.control.owners import Owners
@@ -59,6 +60,7 @@ class Member(msgspec.Struct, frozen=True):
     doors: Doors
     windows: SharedWindows
     versions: SharedVersions
+    connections: SharedConnections
     alive: int
     """Reads as ended when the supervisor has."""
 

@@ -21,6 +21,7 @@ from typing import Final
 import trio
 
 from qserver.cluster.doors import Doors
+from qserver.cluster.shared_connections import SharedConnections
 from qserver.cluster.shared_versions import SharedVersions
 from qserver.cluster.shared_windows import SharedWindows
 from qserver.cluster.supervisor import supervise
@@ -99,12 +100,12 @@ def _serve_in_processes(settings: Settings, count: int) -> int:
         tls_context(options)  # raises if the certificate cannot be used: here, and not in each one
         sockets = bind_now(options)
         doors = Doors(count)
-        windows, versions = SharedWindows(), SharedVersions(count)
+        shared = SharedWindows(), SharedVersions(count), SharedConnections(count)
         load_grammar()
         share = share_of_memory(settings, count)
 
         def run(number: int, alive: int) -> int:
-            return _run(share, Member(number, count, sockets, doors, windows, versions, alive))
+            return _run(share, Member(number, count, sockets, doors, *shared, alive))
 
         try:
             return supervise(count, run, logger.warning)
@@ -157,6 +158,7 @@ async def _serve(settings: Settings, member: Member | None) -> None:
                 turns=Arrivals(),
                 listeners=None if member is None else member.sockets,
                 mover=mover,
+                crowd=None if member is None else member.connections.of(member.number),
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()

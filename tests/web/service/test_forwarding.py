@@ -12,7 +12,7 @@ import trio
 import trio.lowlevel
 import trio.testing
 
-from qserver.cluster import Doors, SharedVersions, SharedWindows
+from qserver.cluster import Doors, SharedConnections, SharedVersions, SharedWindows
 from qserver.control.owners import Owners
 from qserver.errors import DatabaseMoved, OutcomeUnknown
 from qserver.http1 import ClientGone, Elsewhere, Headers, Response
@@ -63,7 +63,8 @@ class Two:
 @asynccontextmanager
 async def two_processes() -> AsyncIterator[Two]:
     doors, windows = KeptDoors(2), SharedWindows()
-    members = [Member(number, 2, [], doors, windows, SharedVersions(2), 0) for number in range(2)]
+    shared = windows, SharedVersions(2), SharedConnections(2)
+    members = [Member(number, 2, [], doors, *shared, 0) for number in range(2)]
     movers = [Mover.of(member, Owners(member.number, 2)) for member in members]
     async with trio.open_nursery() as nursery:
         await nursery.start(movers[0].run)
