@@ -26,6 +26,7 @@ import msgspec
 import trio
 
 from qserver.control.logs import Logs
+from qserver.control.long_reads import LongReads
 from qserver.control.shares import Share
 from qserver.durability.handing_over import Handover
 from qserver.durability.page_cache import PageCache
@@ -88,6 +89,7 @@ class OpenDatabase:
         "held",
         "id",
         "is_closing",
+        "long_reads",
         "name",
         "owner",
         "quota",
@@ -111,6 +113,8 @@ class OpenDatabase:
         """Its name, as of the last request for it."""
         self.readable = database
         self.sql = sql
+        self.long_reads = LongReads(database_id)
+        sql.long_reads.give_away = self.long_reads.give_away
         self.owner = owner
         """The process that owns it, if this one only follows it."""
         self.quota = quota or StorageQuota()

@@ -33,6 +33,9 @@ LEADER: Final = 0
 
 
 VISITS: Final = 4
+STAYS: Final = 1 << 30
+"""So many requests are forwarded before their connection moves: it is in the right place, or soon
+will be."""
 """Writes in a row to a database that is read here, before their connection moves to its owner."""
 
 LOOK_SECONDS: Final = 2.0

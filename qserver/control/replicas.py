@@ -29,7 +29,7 @@ import trio
 from qserver.cluster import SharedVersions, Stream, digest_of
 from qserver.control.access import Access, no_database
 from qserver.control.databases import Databases, Host, OpenDatabase
-from qserver.control.owners import OwnedElsewhere, Owners
+from qserver.control.owners import STAYS, OwnedElsewhere, Owners
 from qserver.control.store import Store
 from qserver.durability.port import Log
 from qserver.engine.checkpointer import CheckpointPolicy
@@ -50,9 +50,6 @@ EXPIRY_SECONDS: Final = 0.1
 
 LOOK_SECONDS: Final = 1.0
 """Between two looks at which replicas are still wanted."""
-
-STAYS: Final = 1 << 30
-"""So many requests are forwarded before their connection moves: it soon is in the right place."""
 
 _WANTED: Final = """select id, family, replicas, history from databases
     where id = any($1) and state = 'ready'"""
@@ -88,13 +85,16 @@ class Followed:
         owners.streams["replica"] = self.stream
 
     async def stream(
-        self, back: Stream, database_id: str, version: int | None
+        self, back: Stream, database_id: str, version: int | None, process: int | None = None
     ) -> AsyncGenerator[int | Message, None]:
-        """Yield the slot of a database's number, and the database, from a version on."""
+        """Yield the slot of a database's number, and the database, from a version on.
+
+        `process`: the follower, if it may be given long reads.
+        """
         opened = await self._access.whole(database_id)
         if opened is None:
             raise no_database(database_id)
-        hold = _Hold(opened)
+        hold = _Hold(opened, process)
         try:
             slot, announce = self._versions.enter(database_id)
             opened.database.snapshots.announce_by(announce)
@@ -112,14 +112,19 @@ class Followed:
 class _Hold:
     """A follower keeps a database open, until that is to be closed."""
 
-    def __init__(self, opened: OpenDatabase) -> None:
+    def __init__(self, opened: OpenDatabase, process: int | None) -> None:
         self._opened: OpenDatabase | None = opened
+        self._process = process
         opened.held.add(self)
+        if process is not None:
+            opened.long_reads.join(process)
 
     def close(self) -> None:
         if self._opened is not None:
             opened, self._opened = self._opened, None
             opened.held.discard(self)
+            if self._process is not None:
+                opened.long_reads.leave(self._process)
             opened.release()
 
 
@@ -281,7 +286,8 @@ class Replicas(Databases):
         links = self.owners.links
         while True:
             try:
-                async with links.follow(owner, "replica", [replica.name, replica.version]) as sent:
+                wanted = [replica.name, replica.version, self._takes_long_reads()]
+                async with links.follow(owner, "replica", wanted) as sent:
                     slot = await anext(sent)
                     self._slots[replica.name] = slot, digest_of(replica.name)
                     await replica.follow(_messages(sent))
@@ -295,6 +301,10 @@ class Replicas(Databases):
             except QserverError:
                 pass  # the owner is away
             await trio.sleep(AGAIN_SECONDS)
+
+    def _takes_long_reads(self) -> int | None:
+        """The number of this process, for owners that give it long reads."""
+        return self.owners.process
 
     @asynccontextmanager
     async def _log_of(self, host: Host) -> AsyncIterator[Log]:

@@ -49,6 +49,7 @@ from qserver.http1.head import head_of as head_of
 from qserver.http1.headers import Headers as Headers
 from qserver.http1.listening import bind_now as bind_now
 from qserver.http1.listening import close_all as close_all
+from qserver.http1.moving import FORWARD_BYTES_MAX as FORWARD_BYTES_MAX
 from qserver.http1.moving import Host as Host
 from qserver.http1.moving import Moved as Moved
 from qserver.http1.moving import Mover as Mover

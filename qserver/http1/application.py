@@ -121,6 +121,8 @@ class Elsewhere(msgspec.Struct, frozen=True):
     visits: int = 0
     """Requests in a row that are forwarded before the connection moves, also the first; 0: as the
     mover has it."""
+    instead: Callable[[], Coroutine[Any, Any, Response]] | None = None
+    """Serves the request here, if that process did not; it is small then, and forwarded."""
 
 
 Answer: TypeAlias = "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer] | Elsewhere"

@@ -48,6 +48,8 @@ class Guest:
                 elif answer is PENDING:
                     await self._responded.wait()
                     answer = self._answer
+                elif answer.instead is not None:
+                    answer = answer.instead()  # it has come here from elsewhere
                 else:
                     raise BelongsElsewhere(answer.process)
         finally:

@@ -50,6 +50,8 @@ def read_statements(
             step = cursor.gather(None, max_rows, cut_rows)
             if step is None and not results:  # a later one may yield because of those before
                 _blame(cursor.plan)
+                if options.may_leave and request.once is None:
+                    request.environment.long_reads.give_away(snapshot.version)
             while step is not END:
                 step = cursor.gather((yield step or request.pause()), max_rows, cut_rows)
             ended = now()

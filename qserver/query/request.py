@@ -40,6 +40,14 @@ if TYPE_CHECKING:
     from random import Random
 
 
+@dataclass(slots=True)
+class LongReadsPort:
+    """Where reads go that turn out to be long: by default they stay."""
+
+    give_away: Callable[[int], None] = lambda version: None
+    """Raises if another process is to read instead, at this version or a later one."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestEnvironment:
     """The sources of what requests capture."""
@@ -55,6 +63,7 @@ class RequestEnvironment:
     value_bytes_most: int = VALUE_BYTES_MAX
     pages: PageCache | None = None
     quota: StorageQuota = field(default_factory=StorageQuota)
+    long_reads: LongReadsPort = field(default_factory=LongReadsPort)
 
     def request(
         self,

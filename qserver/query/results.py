@@ -71,6 +71,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     freshness: Freshness = STRONG
     is_plain: bool = True
     """Whether none of the last five is set."""
+    may_leave: bool = False
+    """Whether another process may be asked for the result of a read that turns out to be long."""
 
     def __post_init__(self) -> None:
         special = self.max_affected, self.as_of, self.if_version

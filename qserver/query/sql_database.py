@@ -65,7 +65,7 @@ from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.preparing import find_plans, make_plans, new_plan
 from qserver.query.read_only import run_read_only
 from qserver.query.refusals import check_as_of, not_a_query, not_live
-from qserver.query.request import Request, RequestContext, RequestEnvironment
+from qserver.query.request import LongReadsPort, Request, RequestContext, RequestEnvironment
 from qserver.query.results import Body, Once, Result, RunOptions, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
@@ -112,6 +112,10 @@ class SqlDatabase:
             database.page_cache,
             quota or StorageQuota(),
         )
+
+    @property
+    def long_reads(self) -> LongReadsPort:
+        return self._environment.long_reads
 
     @property
     def database(self) -> Database:

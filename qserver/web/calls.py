@@ -18,6 +18,7 @@ from sys import maxsize
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
+from qserver.control.long_reads import GivenAway
 from qserver.control.owners import OwnedElsewhere
 from qserver.control.records import Grant
 from qserver.control.shares import Share
@@ -40,7 +41,7 @@ from qserver.http1 import (
     Values,
     request_id_of,
 )
-from qserver.limits import COMPRESSED_AT_ONCE_BYTES
+from qserver.limits import COMPRESSED_AT_ONCE_BYTES, REPLICA_WAIT_SECONDS_MAX
 from qserver.query.cursor import END
 from qserver.web.compression import Compression, compressed_parts
 from qserver.web.service.service import UNLIMITED, Service
@@ -116,6 +117,8 @@ class Call(ABC):
     """The rate limit headers of the answer."""
     _entered: Share | None = None
     """The share that counts the request as under way."""
+    stays = False
+    """Whether no other process was able to take it."""
     response: Response
     """The answer, when there is one."""
 
@@ -249,12 +252,24 @@ class Call(ABC):
         self.release()
         if isinstance(error, OwnedElsewhere):
             self.uncount()
-            left, visits = self.seconds_left(), error.visits
-            return Elsewhere(error.process, left, self._owner_away, visits)
+            left, visits, instead = self.seconds_left(), error.visits, None
+            if isinstance(error, GivenAway):
+                left, instead = min(left, REPLICA_WAIT_SECONDS_MAX), self._stay
+            return Elsewhere(error.process, left, self._owner_away, visits, instead)
         known = self.known(error)
         times = self.elapsed_us(), self.exec_us()
         body = error_body(known, self.request_id, *times, results=self.no_results())
         return self.answer(status_of(known), self.headers((JSON, *headers_of(known))), body)
+
+    async def _stay(self) -> Response:
+        """Serve the request anew, here."""
+        self.stays, self._entered = True, None
+        answer = await self._finish(Rest(self._anew(), None))
+        assert isinstance(answer, Response), "it stays"
+        return answer
+
+    def _anew(self) -> Serving:
+        return (yield from self.serve())
 
     def _owner_away(self) -> Response:
         away = DatabaseMoved("the process of this database does not answer", hint="Try again.")

@@ -72,13 +72,26 @@ class Hot:
     @asynccontextmanager
     async def at_follower(self) -> AsyncIterator[Wire]:
         """A connection of the follower: the owner stands still when it is made."""
-        await self.machine.signal(self.owner, SIGSTOP)
+        async with self._while_stands_still(self.owner) as wire:
+            yield wire
+
+    @asynccontextmanager
+    async def at_owner(self) -> AsyncIterator[Wire]:
+        """A connection of the owner."""
+        follower = 1 - self.owner
+        async with self._while_stands_still(follower) as wire:
+            await self.machine.signal(follower, SIGCONT)
+            yield wire
+
+    @asynccontextmanager
+    async def _while_stands_still(self, process: int) -> AsyncIterator[Wire]:
+        await self.machine.signal(process, SIGSTOP)
         try:
             async with self.machine.connected() as wire:
                 assert (await wire.query("SELECT 1", database=self.name)).is_good
                 yield wire
         finally:
-            await self.machine.signal(self.owner, SIGCONT)
+            await self.machine.signal(process, SIGCONT)
 
     async def go_on(self) -> None:
         await self.machine.signal(self.owner, SIGCONT)
@@ -203,6 +216,49 @@ async def test_a_live_query_and_a_feed_of_a_follower_see_what_the_owner_writes(
             lambda: not any(each for folder in folders for each in folder.glob("*.qserver")),
             "the files of a deleted database's replica stay",
         )
+
+
+LONG = "SELECT count(*) AS n FROM t AS a, t AS b, t AS c WHERE a.a + b.a + c.a > $1"
+WRITE = "UPDATE t SET a = a WHERE id = 1"
+
+
+async def test_a_long_read_goes_to_the_follower_while_the_owner_writes(tmp_path: Path) -> None:
+    async with started(tmp_path) as machine:
+        hot = await made_hot(machine)
+        async with hot.at_owner() as wire:
+
+            async def long_read(**fields: Any) -> bool:
+                """Whether the follower has answered."""
+                before = await hot.replica_reads()
+                found = await wire.query(LONG, [3], database=hot.name, **fields)
+                assert found.rows == [[999_999]]
+                return await hot.replica_reads() > before
+
+            for _ in range(2):
+                assert (await wire.query(WRITE, database=hot.name)).is_good
+                assert await long_read()
+                assert not await long_read(), "nothing was written meanwhile"
+            written = await wire.query(WRITE, database=hot.name)
+            version = written.json["version"]
+            assert not await long_read(if_version=version), "that the owner must decide"
+            assert (await wire.query(WRITE, database=hot.name)).is_good
+            opened = await wire.ask("POST", "/v1/transaction/open", database=hot.name)
+            assert not await long_read(transaction=opened.json["transaction"]["id"])
+            small = await wire.query("SELECT count(*) AS n FROM t", database=hot.name)
+            assert small.rows == [[100]]
+
+
+async def test_the_owner_answers_a_long_read_whose_follower_dies(tmp_path: Path) -> None:
+    async with started(tmp_path) as machine:
+        hot = await made_hot(machine)
+        async with hot.at_owner() as wire:
+            for _ in range(3):
+                await hot.until_followed()
+                assert (await wire.query(WRITE, database=hot.name)).is_good
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(machine.kill_process, 1 - hot.owner)
+                    found = await wire.query(LONG, [3], database=hot.name)
+                    assert found.rows == [[999_999]]
 
 
 async def test_replicas_are_shown_and_set_and_one_process_has_none(tmp_path: Path) -> None:

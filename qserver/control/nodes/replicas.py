@@ -65,6 +65,9 @@ class NodeReplicas(Replicas):
         self.own_versions = _NoVersions()
         return self.own_versions
 
+    def _takes_long_reads(self) -> None:
+        """Owners of other machines answer long reads themselves: rows are not sent through them."""
+
     async def _newest(self, elsewhere: OwnedElsewhere, deadline: float) -> int | None:
         """Ask the owner for its newest version; raise `elsewhere` if it does not answer soon."""
         database_id = elsewhere.followed

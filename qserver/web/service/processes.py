@@ -153,10 +153,12 @@ class Mover:
         until, sent_by = monotonic() + seconds, trio.current_time() + seconds
         try:
             return await self._answer_of(elsewhere.process, [request, client, until], sent_by)
-        except NOTHING_DONE:
+        except (*NOTHING_DONE, OutcomeUnknown) as error:
+            if elsewhere.instead is not None:
+                return await elsewhere.instead()
+            if isinstance(error, OutcomeUnknown):  # as if the process that has ended had served it
+                raise ClientGone(str(error)) from error
             return elsewhere.refused()
-        except OutcomeUnknown as lost:  # as if it had been served by the process that has ended
-            raise ClientGone(str(lost)) from lost
 
     async def _answer_of(self, process: int, arguments: list[Any], sent_by: float) -> Response:
         found = await self._links.call(process, "serve", arguments, sent_by=sent_by)

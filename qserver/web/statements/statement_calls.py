@@ -20,6 +20,7 @@ import msgspec
 import trio
 
 from qserver.control.databases import OpenDatabase
+from qserver.control.long_reads import GivenAway
 from qserver.control.open_transactions import Held
 from qserver.control.owners import OwnedElsewhere
 from qserver.control.records import Grant
@@ -35,7 +36,7 @@ from qserver.errors import (
     ReadOnlyTransaction,
     TransactionNotFound,
 )
-from qserver.http1 import Elsewhere, Response
+from qserver.http1 import FORWARD_BYTES_MAX, Elsewhere, Response
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_DEFAULT
 from qserver.query.results import Once
 from qserver.query.sql_database import RunOptions, Statement, TransactionResult
@@ -54,6 +55,9 @@ from qserver.web.streaming.changes import is_long
 from qserver.web.streaming.parts import AnswerParts
 from qserver.web.streaming.readers import Reader
 from qserver.web.streaming.streams import cut_off, form_of
+
+LEAVES_BYTES_MAX: Final = FORWARD_BYTES_MAX // 2
+"""Of a body: with its head it can surely be forwarded."""
 
 NOT_HERE: Final = (ReadOnlyTransaction, HistoryTooOld, DatabaseUnavailable)
 """Why a replica cannot answer, where the owner can: it writes, it is older, or it ends."""
@@ -86,7 +90,8 @@ class StatementEndpoint(Endpoint):
     def options_of(self, grant: Grant) -> RunOptions:
         allowed = allowed_of(grant)
         timeout_ms = grant.limits.statement_timeout_ms
-        options = RunOptions(RETRIES_DEFAULT, timeout_ms, ANSWER_ROWS_MAX, None, allowed)
+        limits = RETRIES_DEFAULT, timeout_ms, ANSWER_ROWS_MAX, None
+        options = RunOptions(*limits, allowed, may_leave=True)
         self.options = grant, options
         return options
 
@@ -245,7 +250,13 @@ class StatementCall(KeyedCall):
             if not self.use_nowait(request):
                 yield from self.use()
             self._began = perf_counter()
-            outcome = yield from self.perform()
+            try:
+                outcome = yield from self.perform()
+            except GivenAway:
+                if self._may_leave():
+                    raise
+                self._options = msgspec.structs.replace(self._options, may_leave=False)
+                outcome = yield from self.perform()
             self._ended = perf_counter()
             self.release()
             response = self.encode(outcome)
@@ -255,6 +266,10 @@ class StatementCall(KeyedCall):
         except GeneratorExit:
             self.left()
             raise
+
+    def _may_leave(self) -> bool:
+        """Return whether a follower may be asked: once, with a request that is forwarded whole."""
+        return not self.stays and isinstance(self.body, bytes) and len(self.body) < LEAVES_BYTES_MAX
 
     def perform(self) -> Generator[Step, Any, Any]:
         """Return the steps that run the statements."""
@@ -373,4 +388,5 @@ def _changed(
         if_version=request.if_version,
         as_of=as_of_of(request),
         freshness=freshness,
+        may_leave=options.may_leave,
     )

@@ -143,3 +143,33 @@ async def test_nobody_is_told_what_became_of_a_request_whose_process_died() -> N
             with pytest.raises(ClientGone) as lost:
                 await two.here.forward(TO_OTHER, REQUEST, None)
         assert isinstance(lost.value.__cause__, OutcomeUnknown)
+
+
+async def serve_here() -> Response:
+    return HERE
+
+
+HERE = Response(200, Headers([]), b"here", "mine-7")
+TO_FOLLOWER = Elsewhere(1, 1.0, lambda: AWAY, instead=serve_here)
+
+
+async def test_what_a_follower_does_not_take_is_served_here(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with two_processes() as two:
+        assert await two.here.forward(TO_FOLLOWER, REQUEST, None) is HERE
+
+
+async def test_what_a_follower_died_of_is_served_here() -> None:
+    async with two_processes() as two:
+        await two.run_other()
+        two.there.begin(two.host)
+        async with trio.open_nursery() as nursery:
+
+            async def die() -> None:
+                while not two.host.asked:
+                    await trio.lowlevel.checkpoint()
+                two.end_other()
+
+            nursery.start_soon(die)
+            assert await two.here.forward(TO_FOLLOWER, REQUEST, None) is HERE
