@@ -8,24 +8,26 @@ from pathlib import Path
 
 import trio
 
-from qserver.cluster import Doors, Links, LocalDoors, Service
+from qserver.cluster import Doors, Links, LocalDoors, Service, Ways
 
 
-class Process:
-    """One of several in this process, that can die and start anew; its door stays."""
+class Mortal:
+    """One of several in this process, that can die and start anew."""
 
-    def __init__(self, number: int, doors: Doors, service: Service) -> None:
+    links: Links
+
+    def __init__(self, number: int, service: Service) -> None:
         self.number = number
         self.service = service
         self.reports: list[str] = []
-        self.links: Links
-        self.doors = doors
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        raise NotImplementedError
+
+    async def _live(self, ways: Ways, task_status: trio.TaskStatus[None]) -> None:
         self._scope, self._ended = trio.CancelScope(), trio.Event()
-        ways = LocalDoors(self.doors.inside[self.number], self.doors, self.reports.append)
         self.links = Links(self.number, ways, self.service, self.reports.append)
         try:
             with self._scope:
@@ -38,15 +40,33 @@ class Process:
         await self._ended.wait()
 
 
+class Process(Mortal):
+    """Its door stays."""
+
+    def __init__(self, number: int, doors: Doors, service: Service) -> None:
+        super().__init__(number, service)
+        self.doors = doors
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        ways = LocalDoors(self.doors.inside[self.number], self.doors, self.reports.append)
+        await self._live(ways, task_status)
+
+
+@asynccontextmanager
+async def running(*mortals: Mortal) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        for mortal in mortals:
+            await nursery.start(mortal.run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
 @asynccontextmanager
 async def linked(*services: Service) -> AsyncIterator[list[Process]]:
     with made_doors(len(services)) as doors:
         processes = [Process(at, doors, each) for at, each in enumerate(services)]
-        async with trio.open_nursery() as nursery:
-            for process in processes:
-                await nursery.start(process.run)
+        async with running(*processes):
             yield processes
-            nursery.cancel_scope.cancel()
 
 
 @contextmanager

@@ -9,44 +9,31 @@ from functools import partial
 
 import trio
 
-from qserver.cluster import Links, RemoteDoors, Service
+from qserver.cluster import RemoteDoors, Service
 from qserver.http1 import ServerOptions, relay_sockets
-from tests.cluster.linked import open_descriptors
+from tests.cluster.linked import Mortal, open_descriptors, running
 
 KEY = b"the key of a cluster, for tests."
 Book = dict[int, tuple[str, int]]
 """The addresses of all nodes, by number."""
 
 
-class Node:
-    """One of several in this process, that can die and start anew at the same address."""
+class Node(Mortal):
+    """Its address stays."""
 
     def __init__(self, number: int, book: Book, service: Service, key: bytes = KEY) -> None:
-        self.number = number
-        self.service = service
-        self.reports: list[str] = []
-        self.links: Links
+        super().__init__(number, service)
         self.ways: RemoteDoors
         self._key = key
         self._book = book
-        self._scope = trio.CancelScope()
-        self._ended = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        self._scope, self._ended = trio.CancelScope(), trio.Event()
         report = self.reports.append
         relay = partial(relay_sockets, options=ServerOptions())
         with socket.create_server(self._book.get(self.number, ("127.0.0.1", 0))) as listener:
             self._book[self.number] = listener.getsockname()
             self.ways = RemoteDoors(self.number, listener, self._key, self._book.get, relay, report)
-            self.links = Links(self.number, self.ways, self.service, report)
-            with self._scope:
-                await self.links.run(task_status=task_status)
-        self._ended.set()
-
-    async def die(self) -> None:
-        self._scope.cancel()
-        await self._ended.wait()
+            await self._live(self.ways, task_status)
 
     def connect(self) -> socket.socket:
         """The bare socket of a stranger."""
@@ -61,11 +48,8 @@ async def nodes(*services: Service, book: Book | None = None) -> AsyncIterator[l
     before = open_descriptors()
     book = {} if book is None else book
     made = [Node(at, book, each) for at, each in enumerate(services)]
-    async with trio.open_nursery() as nursery:
-        for node in made:
-            await nursery.start(node.run)
+    async with running(*made):
         yield made
-        nursery.cancel_scope.cancel()
     assert open_descriptors() == before
 
 

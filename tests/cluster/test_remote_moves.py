@@ -165,19 +165,26 @@ async def test_a_relayed_connection_ends_with_the_link_to_its_node(
     autojump_clock: MockClock,
 ) -> None:
     """The node has vanished: it takes everything, and says nothing."""
+    async with moving_to(math.inf) as (sender, listener):
+        async with vanishing(listener) as beyond:
+            assert await receive_exactly(beyond, 1) == b"!"
+            await send(beyond, b"a part")
+            assert await received(sender.client) == b"a part"
+            with pytest.raises(ConnectionResetError):
+                await all_received(sender.client)
+        sender.close()
+        assert sender.failed == []
+
+
+@asynccontextmanager
+async def moving_to(seconds: float) -> AsyncIterator[tuple[Sender, socket.socket]]:
+    """A connection on its way to the node at a listener, which may take so long to have it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         async with nodes(Service(), book={1: listener.getsockname()}) as (zero,):
             sender = Sender()
-            sender.move(zero, b"data")
-            async with vanishing(listener) as beyond:
-                assert await receive_exactly(beyond, 1) == b"!"
-                await send(beyond, b"a part")
-                assert await received(sender.client) == b"a part"
-                with pytest.raises(ConnectionResetError):
-                    await all_received(sender.client)
-            sender.close()
-            assert sender.failed == []
+            sender.move(zero, b"data", trio.current_time() + seconds)
+            yield sender, listener
 
 
 @asynccontextmanager
@@ -227,16 +234,12 @@ async def test_a_connection_waits_for_its_node_and_then_stays_here(
 async def test_a_connection_that_is_not_taken_in_time_stays_here(
     autojump_clock: MockClock,
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setblocking(False)
-        async with nodes(Service(), book={1: listener.getsockname()}) as (zero,):
-            sender = Sender()
-            sender.move(zero, b"data", trio.current_time() + 3)
-            async with vanishing(listener, takes=False) as beyond:
-                assert await received(beyond) == b"", "it may not begin"
-                await trio.sleep(1)
-            assert sender.failed == [(sender.served, ["meta", 1], b"data")]
-            sender.close()
+    async with moving_to(3) as (sender, listener):
+        async with vanishing(listener, takes=False) as beyond:
+            assert await received(beyond) == b"", "it may not begin"
+            await trio.sleep(1)
+        assert sender.failed == [(sender.served, ["meta", 1], b"data")]
+        sender.close()
 
 
 async def test_links_that_end_give_connections_back_and_reset_those_they_relay() -> None:

@@ -12,13 +12,11 @@ At the end all is compared, and once more at a node that had nothing and serves 
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import trio
 
@@ -27,61 +25,48 @@ from tests.nodes.faults import BACK, EXPECTED, KINDS, Faults
 from tests.nodes.hot import SETUP as HOT_SETUP
 from tests.nodes.hot import Hot
 from tests.nodes.readers import Feed, Revoker, watch
-from tests.processes.clients import SUM, Brancher, Writer, settled
-from tests.processes.ledger import COUNTERS, ENTRIES, SETUP, Followed, Ledger
-from tests.processes.machine import until
-from tests.processes.wire import posted, query
+from tests.processes.clients import Writer, settled
+from tests.processes.ledger import SETUP, Followed, Ledger
+from tests.processes.under_load import DATABASES, FaultsReport, UnderLoad
+from tests.processes.wire import posted
 from tests.replication.nodes import Nodes
 
-DATABASES: Final = 8
 WRITERS: Final = 4
 FEEDS: Final = 4
 LIVE: Final = 2
-PROBLEMS_MAX: Final = 12
 
 
 @dataclass(slots=True)
-class Report:
-    seed: int
-    ledger: Ledger
-    faults: Counter[str] = field(default_factory=Counter)
+class Report(FaultsReport):
     gaps: Mapping[str, list[float]] = field(default_factory=dict)
     reads: int = 0
     writes: int = 0
     lost: int = 0
-    versions_followed: int = 0
     feeds_moved: int = 0
     refused: int = 0
-    problems: list[str] = field(default_factory=list)
 
-    @property
-    def total(self) -> int:
-        return sum(self.faults.values())
-
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
         ledger = self.ledger
-        lines = [
-            f"faults: {self.total}; lease: {LEASE_SECONDS} s (default {LEASE_SECONDS_DEFAULT} s)",
+        yield f"faults: {self.total}; lease: {LEASE_SECONDS} s (default {LEASE_SECONDS_DEFAULT} s)"
+        yield (
             f"acknowledged writes: {ledger.acknowledged:,}, transfers: {self.writes:,}; strong"
             f" reads: {self.reads:,}; branches: {ledger.branches}; requests without an answer"
-            f" among these: {self.lost:,}",
-            f"sent again: {ledger.repeated:,}; answered from store: {ledger.replayed}; without an"
-            f" answer: {ledger.found_applied} applied, {ledger.found_not_applied} not",
+            f" among these: {self.lost:,}"
+        )
+        yield self.repeated()
+        yield (
             f"versions followed: {self.versions_followed:,}; feeds that went on elsewhere:"
-            f" {self.feeds_moved:,}; refused after it was revoked: {self.refused:,}",
-            f"{'a database was away, in seconds':32} times  median   worst  expected",
-        ]
+            f" {self.feeds_moved:,}; refused after it was revoked: {self.refused:,}"
+        )
+        yield f"{'a database was away, in seconds':32} times  median   worst  expected"
         for kind, gaps in self.gaps.items():
-            lines.append(
+            yield (
                 f"  {kind:30} {self.faults[kind] or '':>5} {statistics.median(gaps):7.2f}"
                 f" {max(gaps):7.2f}  {EXPECTED.get(kind, BACK)}"
             )
-        lines += [f"PROBLEM: {problem}" for problem in self.problems[:PROBLEMS_MAX]]
-        lines.append("nothing was lost" if not self.problems else f"repeat with SEED={self.seed}")
-        return "\n".join(lines)
 
 
-class NodesCampaign:
+class NodesCampaign(UnderLoad[Report]):
     def __init__(
         self,
         folder: Path,
@@ -93,19 +78,14 @@ class NodesCampaign:
         kinds: Mapping[str, int] = KINDS,
         prepare: Prepare = None,
     ) -> None:
-        self._chance = Random(seed)
+        self._cluster = Cluster(folder, log, seed, prepare=prepare)
+        super().__init__(self._cluster, Random(seed), Report(seed, Ledger()))
         self._kinds = kinds
         self._planned = self._plan(faults)
         self._tell = tell
-        self._seed = seed
-        self._cluster = Cluster(folder, log, seed, prepare=prepare)
-        self._ledger = Ledger()
         self._hot: list[Hot] = []
         self._feeds: list[Feed] = []
-        self._live: dict[str, list[Any]] = {}
-        self._brancher: Brancher
         self._revoker: Revoker
-        self.report = Report(seed, self._ledger)
 
     def _plan(self, count: int) -> list[tuple[str, int]]:
         """Each kind once, in a drawn order; then kinds are drawn by lot."""
@@ -127,7 +107,7 @@ class NodesCampaign:
                         nursery.cancel_scope.cancel()  # what is away may never answer
                 if not self._problems():
                     await self._compare()
-                    await self._compare_readers()
+                    await self._compare_readers(feed.followed for feed in self._feeds)
                 self._count()
                 readers.cancel_scope.cancel()
             if not self._problems():
@@ -135,15 +115,6 @@ class NodesCampaign:
             self._ledger.problems += [f"a server said: {each}" for each in self._cluster.bugs]
         self._problems()
         return self.report
-
-    def _problems(self) -> list[str]:
-        found = self._ledger.problems
-        self.report.problems += found
-        found.clear()
-        return self.report.problems
-
-    def _chance_of_its_own(self) -> Random:
-        return Random(self._chance.random())
 
     async def _set_up(self) -> None:
         cluster = self._cluster
@@ -170,9 +141,9 @@ class NodesCampaign:
         for hot in self._hot:
             nursery.start_soon(hot.write)
             nursery.start_soon(hot.read)
-        self._brancher = Brancher(cluster, ledger, self._chance_of_its_own(), every)
-        nursery.start_soon(self._brancher.run, self._brancher.branch)
-        self._revoker = Revoker(cluster, self._seed, ledger)
+        brancher = self._make_brancher(every)
+        nursery.start_soon(brancher.run, brancher.branch)
+        self._revoker = Revoker(cluster, self.report.seed, ledger)
         nursery.start_soon(self._revoker.revoke)
 
     async def _cause_faults(self) -> None:
@@ -189,37 +160,9 @@ class NodesCampaign:
     # --- what must be there ---
 
     async def _compare(self) -> None:
-        async with self._cluster.connected() as wire:
-            for name in self._cluster.ids:
-                entries, counters = [
-                    dict((await settled(wire, query(sql, database=name))).rows)
-                    for sql in (ENTRIES, COUNTERS)
-                ]
-                self._ledger.compare(name, entries, counters)
+        await self._compare_entries(self._cluster.ids)
         for hot in self._hot:
             await hot.compare()
-        for name in self._brancher.held:
-            await self._brancher.look(name)
-        self._brancher.close()
-
-    async def _compare_readers(self) -> None:
-        """What feeds and live queries have seen, when they have come to the end."""
-        async with self._cluster.connected() as wire:
-            for feed in self._feeds:
-                followed = feed.followed
-                found = await settled(wire, query(ENTRIES, database=followed.database))
-                entries = dict(found.rows)
-                await until(
-                    partial(followed.has_come_to, found.json["version"], sum(entries.values())),
-                    f"the feed of {followed.database} stays at {followed.version}",
-                )
-                self._ledger.problems += followed.compare(entries)
-            for name, seen in self._live.items():
-                expected = (await settled(wire, query(SUM, database=name))).rows
-                await until(
-                    partial(self._shows, name, expected),
-                    f"the live query of {name} shows {seen}, not {expected}",
-                )
 
     def _count(self) -> None:
         self.report.reads = sum(hot.reads for hot in self._hot)
@@ -228,9 +171,6 @@ class NodesCampaign:
         self.report.versions_followed = sum(feed.followed.version for feed in self._feeds)
         self.report.feeds_moved = sum(feed.moves for feed in self._feeds)
         self.report.refused = self._revoker.report.tries.total()
-
-    def _shows(self, name: str, expected: list[Any]) -> bool:
-        return self._live[name] == expected
 
     async def _finish(self) -> None:
         """All nodes end; one that has nothing serves everything alone."""

@@ -12,6 +12,8 @@ cut both
 log kill        SIGKILL to a log node; it starts again
 log stop        SIGSTOP to a log node for a while
 move            some databases, and now and then `control`, get another owner
+move, cut       … those of a node that the others do not reach meanwhile
+move, stop      … those of a node that stands still, for less than the lease
 two             SIGKILL to two nodes
 all             SIGKILL to all nodes
 """
@@ -45,6 +47,8 @@ KINDS: Final[Mapping[str, int]] = {
     "log kill": 10,
     "log stop": 8,
     "move": 14,
+    "move, cut": 6,
+    "move, stop": 6,
     "two": 4,
     "all": 4,
 }
@@ -62,6 +66,8 @@ EXPECTED: Final[Mapping[str, str]] = {
     "log kill": "0.2 s, or 4 to 11 s if it led",
     "log stop": "0.2 s, or 4 to 11 s if it led",
     "move": "some seconds",
+    "move, cut": f"a renewal, {LEASE_SECONDS / 3:.1f} s, and some",
+    "move, stop": "as long as it stood, and some seconds",
     "two": AFTER_LEASE,
     "all": "a start",
 }
@@ -102,6 +108,8 @@ class Faults:
                 await self._stop(kind, node)
             case "term":
                 await self._end(kind, node)
+            case "move" if rest:
+                await self._move_away(kind, node)
             case "move":
                 await self._move(kind)
         await self.until_served(kind)
@@ -197,6 +205,25 @@ class Faults:
         async with self._window(kind):
             for family in families:
                 await cluster.move(family, chance.choice(cluster.nodes).name)
+
+    async def _move_away(self, kind: str, node: NodeMachine) -> None:
+        """Move what a node has, while it cannot be told: it may show nothing of it any more."""
+        cluster, chance = self._cluster, self._chance
+        owners = await cluster.owners()
+        owned = [cluster.ids[name] for name, owner in owners.items() if owner == node.number]
+        others = [each for each in cluster.nodes if each is not node]
+        cluster.avoided.add(node.number)
+        async with self._window(kind):
+            if kind.endswith("cut"):
+                cluster.cut_from_peers(node.number, silent=chance.random() < 0.7)
+            else:
+                node.send(signal.SIGSTOP)
+            for family in owned[:4]:
+                await cluster.move(family, chance.choice(others).name)
+            await trio.sleep(chance.uniform(0.2, 0.6) * LEASE_SECONDS)
+            node.send(signal.SIGCONT)
+            cluster.cuts.mend_all()
+            await self._all_are_there()
 
     # --- what follows ---
 

@@ -7,18 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.nodes.campaign import NodesCampaign
+from tests.processes.left_open import BY_HTTPX
 from tests.replication.nodes import log_nodes
 
-# httpx leaves a socket open when it is cancelled while it connects, see `tests.processes`.
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.filterwarnings(
-        "ignore:.*socket.socket:ResourceWarning",
-        "ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning",
-        "ignore:.*ByteStream.__aiter__:ResourceWarning",
-        "ignore:.*ByteStream.__aiter__:pytest.PytestUnraisableExceptionWarning",
-    ),
-]
+pytestmark = [pytest.mark.nightly, BY_HTTPX]
 KINDS = {"kill": 1, "term": 1, "move": 1}
 
 

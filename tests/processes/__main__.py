@@ -9,18 +9,14 @@ strong_reads  reads at replicas are none older than an answer before them
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from random import SystemRandom
 from typing import Final
 
-import trio
-
 from tests.processes.campaign import Campaign
+from tests.processes.command import Outcome, campaign_parser, chosen_seed, run_campaign, tell
 from tests.processes.machine import Machine
 from tests.processes.moves import Movers
 from tests.processes.rates import SETTINGS, Spender
@@ -41,35 +37,35 @@ class Torture:
         self._seed = seed
         self._faults = faults
 
-    async def faults(self) -> tuple[object, list[str]]:
+    async def faults(self) -> Outcome:
         report = await Campaign(self._folder, self._seed, self._faults, tell).run()
         return report, report.problems
 
-    async def revocations(self) -> tuple[object, list[str]]:
-        async def run(machine: Machine) -> tuple[object, list[str]]:
+    async def revocations(self) -> Outcome:
+        async def run(machine: Machine) -> Outcome:
             revocations = Revocations(machine, self._seed, kill_every=60)
             report = await revocations.run(self._faults * TRIES_OF_FAULT, tell)
             return report, report.problems
 
         return await self._with_machine(run)
 
-    async def rates(self) -> tuple[object, list[str]]:
-        async def run(machine: Machine) -> tuple[object, list[str]]:
+    async def rates(self) -> Outcome:
+        async def run(machine: Machine) -> Outcome:
             spender = Spender(machine, self._seed)
             report = await spender.run(400, 3, RATES_SECONDS_OF_FAULT * self._faults)
             return report, report.problems()
 
         return await self._with_machine(run)
 
-    async def moves(self) -> tuple[object, list[str]]:
-        async def run(machine: Machine) -> tuple[object, list[str]]:
+    async def moves(self) -> Outcome:
+        async def run(machine: Machine) -> Outcome:
             report = await Movers(machine, tell).run(self._faults * MOVES_OF_FAULT)
             return report, report.problems
 
         return await self._with_machine(run)
 
-    async def strong_reads(self) -> tuple[object, list[str]]:
-        async def run(machine: Machine) -> tuple[object, list[str]]:
+    async def strong_reads(self) -> Outcome:
+        async def run(machine: Machine) -> Outcome:
             reads = StrongReads(machine, self._seed, kill_every=2 * READS_OF_FAULT)
             report = await reads.run(self._faults * READS_OF_FAULT, tell)
             return report, report.problems
@@ -78,9 +74,9 @@ class Torture:
 
     async def _with_machine(
         self,
-        run: Callable[[Machine], Awaitable[tuple[object, list[str]]]],
+        run: Callable[[Machine], Awaitable[Outcome]],
         settings: Mapping[str, str] = SETTINGS,
-    ) -> tuple[object, list[str]]:
+    ) -> Outcome:
         machine = Machine(self._folder, settings)
         try:
             await machine.start()
@@ -96,42 +92,20 @@ PARTS: Final = ("faults", "revocations", "rates", "moves", "strong_reads")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.processes")
-    parser.add_argument("--faults", type=int, default=100, help="and other parts in proportion")
-    parser.add_argument("--seed", type=int, help="of a run that is to be repeated")
-    parser.add_argument("--part", choices=PARTS, help="only this")
+    parser = campaign_parser("tests.processes")
+    parser.add_argument(
+        "--part", choices=PARTS, help="only this, as much as so many faults stand for"
+    )
     options = parser.parse_args()
-    seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
-    problems = []
-    for part in (options.part,) if options.part else PARTS:
-        folder = Path(tempfile.mkdtemp(prefix="qserver-processes-"))
-        report, found = trio.run(getattr(Torture(folder, seed, options.faults), part))
-        if sys.stdout.isatty():
-            print()
-        print(report, flush=True)
-        if found:
-            print(f"{part}: {found[0]}\nthe data are left in {folder}", flush=True)
-        else:
-            shutil.rmtree(folder)
-        problems += found
-    return 1 if problems else 0
+    seed = chosen_seed(options)
 
+    def run(part: str, folder: Path) -> Awaitable[Outcome]:
+        found: Awaitable[Outcome] = getattr(Torture(folder, seed, options.faults), part)()
+        return found
 
-class Lines:
-    """On a terminal drawn over itself; elsewhere now and then."""
-
-    _last = 0.0
-
-    def __call__(self, line: str) -> None:
-        if sys.stdout.isatty():
-            print(f"\r\x1b[K{line}", end="", flush=True)
-        elif abs(trio.current_time() - self._last) >= 10:  # each part has its own clock
-            self._last = trio.current_time()
-            print(line, flush=True)
-
-
-tell = Lines()
+    parts = (options.part,) if options.part else PARTS
+    went_well = [run_campaign(part, partial(run, part)) for part in parts]
+    return 0 if all(went_well) else 1
 
 
 if __name__ == "__main__":

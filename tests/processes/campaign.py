@@ -16,23 +16,23 @@ from __future__ import annotations
 import os
 import signal
 import statistics
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from qserver.durability.copy_mark import COPY_FILE
 from qserver.durability.folder import LOCK_FILE
 from qserver.durability.reserve import RESERVE_FILE
-from tests.processes.clients import SUM, Brancher, Writer, follow, settled, watch
-from tests.processes.ledger import COUNTERS, ENTRIES, SETUP, Followed, Ledger
+from tests.processes.clients import Writer, follow, settled, watch
+from tests.processes.ledger import SETUP, Followed, Ledger
 from tests.processes.machine import PROCESSES, Machine, endless, until
+from tests.processes.under_load import DATABASES, FaultsReport, UnderLoad
 from tests.processes.wire import posted, query
 from tests.torture.branching import problems_of_files
 
@@ -44,60 +44,45 @@ FAULTS: Final[Mapping[str, int]] = {
     "drain": 6,
     "drain all": 6,
 }
-DATABASES: Final = 8
 WANDERERS: Final = 2
 STALL_SECONDS: Final = 3
 STOPPED_SECONDS: Final = 4.0
 LIFE_SECONDS_MAX: Final = 0.6
 """Between two faults."""
 OTHERS_ANSWERS_MIN: Final = 5
-PROBLEMS_MAX: Final = 10
 
 
 @dataclass(slots=True)
-class Report:
-    seed: int
-    ledger: Ledger
-    faults: Counter[str] = field(default_factory=Counter)
+class Report(FaultsReport):
     gaps: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Seconds from a fault to the moment when all databases were served again."""
     others: list[int] = field(default_factory=list)
     """Answers of the databases of other processes, while one was away."""
-    versions_followed: int = 0
-    problems: list[str] = field(default_factory=list)
 
-    @property
-    def total(self) -> int:
-        return sum(self.faults.values())
-
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[str]:
         ledger = self.ledger
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.faults.items() if count)
-        lines = [
-            f"faults: {self.total} ({kinds})",
+        yield f"faults: {self.total} ({kinds})"
+        yield (
             f"acknowledged writes: {ledger.acknowledged:,}; branches: {ledger.branches}; answers to"
             f" pipelined requests: {ledger.pipelined:,}; versions followed:"
-            f" {self.versions_followed:,}",
-            f"sent again: {ledger.repeated:,}; answered from store: {ledger.replayed}; without an"
-            f" answer: {ledger.found_applied} applied, {ledger.found_not_applied} not",
-        ]
+            f" {self.versions_followed:,}"
+        )
+        yield self.repeated()
         for kind, times in self.gaps.items():
             if times:
-                lines.append(
+                yield (
                     f"until all is served after {kind}: {min(times):.2f} s at best,"
                     f" {statistics.median(times):.2f} s in the middle, {max(times):.2f} s at worst"
                 )
         others = self.others or [0]
-        lines.append(
+        yield (
             f"answers of other processes in such a time: {min(others)} at least,"
             f" {statistics.median(others):g} in the middle"
         )
-        lines += [f"PROBLEM: {problem}" for problem in self.problems[:PROBLEMS_MAX]]
-        lines.append("nothing was lost" if not self.problems else f"repeat with SEED={self.seed}")
-        return "\n".join(lines)
 
 
-class Campaign:
+class Campaign(UnderLoad[Report]):
     """One data folder, many faults."""
 
     kinds = FAULTS
@@ -117,17 +102,13 @@ class Campaign:
         settings: Mapping[str, str] | None = None,
         prepare: Callable[[], None] = endless,
     ) -> None:
-        self._chance = Random(seed)
-        self._planned = self._plan(faults)
-        self._tell = tell
         stall = {"QSERVER_STALL_S": str(STALL_SECONDS)}
         self._machine = Machine(folder, {**stall, **(settings or {})}, prepare=prepare)
-        self._ledger = Ledger()
+        super().__init__(self._machine, Random(seed), Report(seed, Ledger()))
+        self._planned = self._plan(faults)
+        self._tell = tell
         self._owners: dict[str, int] = {}
         self._followed: list[Followed] = []
-        self._live: dict[str, list[Any]] = {}
-        self._brancher: Brancher
-        self.report = Report(seed, self._ledger)
 
     def _plan(self, count: int) -> list[tuple[str, int]]:
         """Kinds, with numbers of processes."""
@@ -157,18 +138,13 @@ class Campaign:
                     if not self._problems():
                         await self._fault(kind, number)
                 self._ledger.is_over = True
-            await self._compare()
-            await self._compare_readers()
+            await self._compare_entries(self._owners)
+            await self._compare_readers(self._followed)
+            self.report.versions_followed = sum(each.version for each in self._followed)
             readers.cancel_scope.cancel()
         await self._finish()
         self._problems()
         return self.report
-
-    def _problems(self) -> list[str]:
-        found = self._ledger.problems
-        self.report.problems += [*found]
-        found.clear()
-        return self.report.problems
 
     async def _set_up(self) -> None:
         machine = self._machine
@@ -188,11 +164,10 @@ class Campaign:
         every = list(self._owners)
         homes = [[each for each in every if self._owners[each] == n] for n in range(PROCESSES)]
         for number, databases in enumerate([*homes, *[every] * WANDERERS]):
-            chance = Random(self._chance.random())
-            writer = Writer(machine, ledger, chance, databases, number)
+            writer = Writer(machine, ledger, self._chance_of_its_own(), databases, number)
             nursery.start_soon(writer.run, writer.write)
-        self._brancher = Brancher(machine, ledger, Random(self._chance.random()), every)
-        nursery.start_soon(self._brancher.run, self._brancher.branch)
+        brancher = self._make_brancher(every)
+        nursery.start_soon(brancher.run, brancher.branch)
 
     # --- faults ---
 
@@ -269,40 +244,6 @@ class Campaign:
 
     # --- what must be there ---
 
-    async def _compare(self) -> None:
-        async with self._machine.connected() as wire:
-            for name in self._owners:
-                entries, counters = [
-                    dict((await settled(wire, query(sql, database=name))).rows)
-                    for sql in (ENTRIES, COUNTERS)
-                ]
-                self._ledger.compare(name, entries, counters)
-        for name in self._brancher.held:
-            await self._brancher.look(name)
-        self._brancher.close()
-
-    async def _compare_readers(self) -> None:
-        """What feeds and live queries have seen, when they have come to the end."""
-        async with self._machine.connected() as wire:
-            for followed in self._followed:
-                found = await settled(wire, query(ENTRIES, database=followed.database))
-                entries = dict(found.rows)
-                await until(
-                    partial(followed.has_come_to, found.json["version"], sum(entries.values())),
-                    f"the feed of {followed.database} stays at {followed.version}",
-                )
-                self._ledger.problems += followed.compare(entries)
-                self.report.versions_followed += followed.version
-            for name, seen in self._live.items():
-                expected = (await settled(wire, query(SUM, database=name))).rows
-                await until(
-                    partial(self._shows, name, expected),
-                    f"the live query of {name} shows {seen}, not {expected}",
-                )
-
-    def _shows(self, name: str, expected: list[Any]) -> bool:
-        return self._live[name] == expected
-
     async def _finish(self) -> None:
         """Drain, check the files, and serve them with one process."""
         machine, ledger = self._machine, self._ledger
@@ -310,7 +251,7 @@ class Campaign:
             ledger.problems.append(f"it drained in peace, and ended with {code}")
         ledger.problems += await problems_of_files(machine.data, at_rest=True)
         await machine.start(processes=1)
-        await self._compare()
+        await self._compare_entries(self._owners)
         async with machine.connected() as wire:
             listed = (await wire.ask("GET", "/v1/databases?limit=100")).json["databases"]
         others = {LOCK_FILE, RESERVE_FILE, COPY_FILE}

@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import SystemRandom
-from typing import Final
+from typing import Final, Self
 
 import trio
 
@@ -107,6 +107,17 @@ class Machine:
     async def start(self, processes: int | None = None) -> None:
         self.launch(processes)
         await self.wait_until_ready()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """Serve during the block; it must end well."""
+        try:
+            await self.start()
+            yield self
+            assert await self.stop() == 0, self.output
+            assert self.bugs == []
+        finally:
+            self.kill()
 
     async def wait_until_ready(self) -> None:
         with trio.move_on_after(PATIENCE_SECONDS):

@@ -17,6 +17,7 @@ from typing import Final
 
 import trio
 
+from tests.processes.floor import Floor
 from tests.processes.machine import Machine, until
 from tests.processes.wire import Lost, Wire
 
@@ -50,8 +51,7 @@ class StrongReads:
         self._machine = machine
         self._chance = Random(seed)
         self._kill_every = kill_every
-        self._floor = 0
-        self._numbers: dict[int, int] = {}
+        self._floor = Floor()
         self._counted: dict[str, int] = {}
         """What each replica had answered when it was looked at last."""
         self.report = Report()
@@ -102,7 +102,7 @@ class StrongReads:
                         break
 
     async def _read_once(self, wire: Wire) -> bool:
-        floor = self._floor
+        floor = self._floor.version
         try:
             answer = await wire.query(READ)
         except Lost:
@@ -114,12 +114,8 @@ class StrongReads:
         self.report.reads += 1
         version, rows = answer.json["version"], answer.rows
         number = rows[0][0] if rows else -1
-        if version < floor:
-            self.report.problems.append(f"a read has version {version}, and {floor} was answered")
-        if self._numbers.setdefault(version, number) != number:
-            known = self._numbers[version]
-            self.report.problems.append(f"version {version} has number {known}, and {number}")
-        self._floor = max(self._floor, version)
+        wrong = self._floor.judge(version, number, floor)
+        self.report.problems += [f"a read {each}" for each in wrong]
         return True
 
     async def _write(self) -> None:
@@ -132,5 +128,5 @@ class StrongReads:
                         break
                     if answer.is_good:
                         self.report.writes += 1
-                        self._floor = max(self._floor, answer.json["version"])
+                        self._floor.raise_to(answer.json["version"])
                     await trio.sleep(self._chance.uniform(0, 0.005))

@@ -10,18 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.processes.campaign import Campaign
+from tests.processes.left_open import BY_HTTPX
 
-# httpx leaves the body of a request unread when the connection breaks while it is sent, and a
-# socket open when it is cancelled while it connects.
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.filterwarnings(
-        "ignore:.*socket.socket:ResourceWarning",
-        "ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning",
-        "ignore:.*ByteStream.__aiter__:ResourceWarning",
-        "ignore:.*ByteStream.__aiter__:pytest.PytestUnraisableExceptionWarning",
-    ),
-]
+pytestmark = [pytest.mark.nightly, BY_HTTPX]
 
 
 async def test_nothing_acknowledged_is_lost_or_applied_twice_through_faults(tmp_path: Path) -> None:

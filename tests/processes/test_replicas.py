@@ -25,14 +25,9 @@ REPLICAS = {"QSERVER_REPLICAS": "1"}
 @asynccontextmanager
 async def started(folder: Path, prepare: Callable[[], None] = endless) -> AsyncIterator[Machine]:
     machine = Machine(folder, REPLICAS, prepare=prepare, processes=2)
-    try:
-        await machine.start()
+    async with machine.running():
         yield machine
-        assert await machine.stop() == 0, machine.output
-        assert machine.bugs == []
-        assert not list(machine.data.glob("replicas.*/*.qserver")), "files of replicas go with them"
-    finally:
-        machine.kill()
+    assert not list(machine.data.glob("replicas.*/*.qserver")), "files of replicas go with them"
 
 
 async def test_no_read_is_older_than_an_answer_that_had_left_before_it(tmp_path: Path) -> None:

@@ -5,11 +5,9 @@ These are short forms; `make processes-torture` has long ones.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.processes.machine import Machine, endless
+from tests.processes.machine import Machine
 from tests.processes.moves import Movers
 from tests.processes.planted import charge_twice
 from tests.processes.rates import SETTINGS, Asked, Report, Spender
@@ -19,23 +17,10 @@ from tests.sampling import NIGHTLY
 REVOCATIONS, MOVES = (200, 2000) if NIGHTLY else (80, 600)
 
 
-@asynccontextmanager
-async def started(folder: Path, prepare: Callable[[], None] = endless) -> AsyncIterator[Machine]:
-    """Several processes, which must end well."""
-    machine = Machine(folder, SETTINGS, prepare=prepare)
-    try:
-        await machine.start()
-        yield machine
-        assert await machine.stop() == 0, machine.output
-        assert machine.bugs == []
-    finally:
-        machine.kill()
-
-
 async def test_what_was_revoked_is_refused_by_all_processes_from_its_answer_on(
     tmp_path: Path,
 ) -> None:
-    async with started(tmp_path) as machine:
+    async with Machine(tmp_path, SETTINGS).running() as machine:
         report = await Revocations(machine, 7, kill_every=10).run(REVOCATIONS)
         assert report.problems == []
         assert len(report.tries) == len(KINDS) and report.kills > 0
@@ -44,7 +29,7 @@ async def test_what_was_revoked_is_refused_by_all_processes_from_its_answer_on(
 async def test_no_request_too_many_is_accepted_whichever_processes_get_them(
     tmp_path: Path,
 ) -> None:
-    async with started(tmp_path) as machine:
+    async with Machine(tmp_path, SETTINGS).running() as machine:
         for kills in (0, 2):
             report = await Spender(machine, kills).run(400, kills)
             assert report.problems() == []
@@ -52,7 +37,7 @@ async def test_no_request_too_many_is_accepted_whichever_processes_get_them(
 
 
 async def test_a_request_that_is_charged_twice_when_it_moves_is_found(tmp_path: Path) -> None:
-    async with started(tmp_path, charge_twice) as machine:
+    async with Machine(tmp_path, SETTINGS, prepare=charge_twice).running() as machine:
         report = await Spender(machine, 7).run(250)
         assert any("was refused when" in each for each in report.problems())
 
@@ -66,7 +51,7 @@ def test_a_request_too_many_is_found() -> None:
 
 
 async def test_nothing_is_left_behind_by_connections_that_move(tmp_path: Path) -> None:
-    async with started(tmp_path) as machine:
+    async with Machine(tmp_path, SETTINGS).running() as machine:
         report = await Movers(machine).run(MOVES)
         assert report.problems == []
         assert report.moves >= MOVES

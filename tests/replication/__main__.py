@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import sys
-import tempfile
 from pathlib import Path
-from random import SystemRandom
 
-import trio
-
-from tests.processes.__main__ import tell
-from tests.processes.campaign import Report
+from tests.processes.command import Outcome, campaign_parser, chosen_seed, run_campaign, tell
 from tests.replication.campaign import LogCampaign
 from tests.replication.nodes import log_nodes
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.replication")
-    parser.add_argument("--faults", type=int, default=100)
-    parser.add_argument("--seed", type=int, help="of a run that is to be repeated")
-    options = parser.parse_args()
-    seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
-    folder = Path(tempfile.mkdtemp(prefix="qserver-log-"))
-    report = trio.run(_run, folder, seed, options.faults)
-    if sys.stdout.isatty():
-        print()
-    print(report, flush=True)
-    if report.problems:
-        print(f"the data are left in {folder}", flush=True)
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    options = campaign_parser("tests.replication").parse_args()
+    seed = chosen_seed(options)
 
+    async def run(folder: Path) -> Outcome:
+        with log_nodes(3, folder) as nodes:
+            report = await LogCampaign(folder, seed, options.faults, nodes, tell).run()
+            return report, report.problems
 
-async def _run(folder: Path, seed: int, faults: int) -> Report:
-    with log_nodes(3, folder) as nodes:
-        return await LogCampaign(folder, seed, faults, nodes, tell).run()
+    return 0 if run_campaign("log", run) else 1
 
 
 if __name__ == "__main__":

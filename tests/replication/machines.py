@@ -17,6 +17,7 @@ from qserver.errors import DataCorrupted
 from qserver.replication.copies import FileCopy
 from qserver.replication.port import Bounds, LogNodes, Message, Refused, Stream, Unanswered
 from qserver.replication.replicated_logs import ReplicatedLogs
+from simulations.whole_files import BytesCopy
 
 
 class MemoryFiles:
@@ -55,7 +56,7 @@ class MemoryFiles:
     async def copy_of(self, log: Log) -> AsyncIterator[FileCopy]:
         self.copied += [name for name, each in self.logs.items() if each is log]
         assert isinstance(log, MemoryLog)
-        yield MemoryCopy(_bytes_of(log))
+        yield BytesCopy(_bytes_of(log))
 
     async def stage(
         self, name: str, pieces: AsyncIterator[bytes], page: StoredPage | None = None
@@ -77,16 +78,6 @@ class MemoryFiles:
 
 def _is_closed(records: object) -> NoReturn:
     raise AssertionError("the log is closed")
-
-
-class MemoryCopy:
-    def __init__(self, data: bytes) -> None:
-        self.size = len(data)
-        self._data = data
-
-    async def read(self, at: int, size: int) -> bytes:
-        await trio.lowlevel.checkpoint()
-        return self._data[at : at + size]
 
 
 def _bytes_of(log: MemoryLog) -> bytes:
@@ -175,3 +166,9 @@ async def all_of(log: Log) -> list[StoredRecord]:
     while some := await log.read(found[-1][0] if found else 0, 1000):
         found += some
     return found
+
+
+async def content_of(machine: Machine, name: str) -> list[StoredRecord]:
+    """What a machine has of a database, once it has opened it."""
+    async with machine.logs.open(name) as log:
+        return await all_of(log)

@@ -23,7 +23,15 @@ from qserver.replication.port import Refused, Unanswered, Value
 from qserver.replication.position import load_position
 from qserver.replication.replicated_log import ReplicatedLog
 from qserver.web.service.exposition import stream_families
-from tests.replication.machines import Machine, MemoryFiles, all_of, records, running
+from tests.replication.machines import (
+    Machine,
+    MemoryFiles,
+    all_of,
+    content_of,
+    make_branch,
+    records,
+    running,
+)
 
 
 class Nodes(MemoryNodes):
@@ -42,6 +50,13 @@ class Nodes(MemoryNodes):
         self.saving.set()
         await self.may_save.wait()
         await super().save_part(key, data)
+
+    async def begin_base(self, nursery: trio.Nursery, machine: Machine) -> trio.Event:
+        """Begin a base that stands still at its first part, until the event is set."""
+        self.may_save, self.saving = trio.Event(), trio.Event()
+        nursery.start_soon(machine.logs.make_base, "a")
+        await self.saving.wait()
+        return self.may_save
 
     async def set_value(self, key: str, data: bytes, revision: int) -> int:
         trouble = self.troubles.pop(0) if self.troubles else ""
@@ -77,12 +92,6 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Nodes:
     return Nodes()
 
 
-async def branch(machine: Machine, log: Log, name: str, version: int) -> None:
-    kept = await pin_in_log(log, name, version)
-    assert kept is not None
-    await machine.logs.branch(name, "a", log, kept, version)
-
-
 async def test_another_machine_begins_with_a_base(nodes: Nodes) -> None:
     one, two = Machine("one", nodes), Machine("two", nodes)
     async with running(one, two):
@@ -94,8 +103,7 @@ async def test_another_machine_begins_with_a_base(nodes: Nodes) -> None:
         async with two.logs.open("a") as log:
             assert await all_of(log) == records(1, 33)
             await log.append(records(34, 34))
-        async with one.logs.open("a") as log:
-            assert await all_of(log) == records(1, 34), "it went on from its own files"
+        assert await content_of(one, "a") == records(1, 34), "it went on from its own files"
     assert two.files.staged == {}
 
 
@@ -105,15 +113,14 @@ async def test_a_base_has_branches_and_what_they_share(nodes: Nodes) -> None:
     async with running(one, two):
         async with one.logs.open("a") as log:
             await log.append(records(1, 3))
-            await branch(one, log, "b", 2)
+            await make_branch(one, log, "b", 2)
             async with one.logs.open("b") as own:
                 await own.append(records(3, 4, "b "))
             await one.logs.make_base("b")
-            await branch(one, log, "c", 3)
+            await make_branch(one, log, "c", 3)
         assert [file.name for file in nodes.manifest().files] == ["a", "b"]
         assert one.files.copied == ["a", "b"], "parents first"
-        async with two.logs.open("c") as own:
-            assert await all_of(own) == records(1, 3)
+        assert await content_of(two, "c") == records(1, 3)
         async with two.logs.open("b") as own:
             assert await all_of(own) == records(1, 2) + records(3, 4, "b ")
             base = read_base(two.files.logs["b"])
@@ -127,22 +134,18 @@ async def test_appends_go_on_while_a_base_is_made(nodes: Nodes) -> None:
         async with one.logs.open("a") as log, trio.open_nursery() as nursery:
             await log.append(records(1, 20))
             for name in ("b", "c"):
-                await branch(one, log, name, 20)
-            nodes.may_save = trio.Event()
-            nursery.start_soon(one.logs.make_base, "a")
-            await nodes.saving.wait()
+                await make_branch(one, log, name, 20)
+            may_save = await nodes.begin_base(nursery, one)
             await log.append(records(21, 40))
             await one.logs.remove("b")
-            await branch(one, log, "d", 30)
-            nodes.may_save.set()
+            await make_branch(one, log, "d", 30)
+            may_save.set()
         position = nodes.manifest().position
         assert position.versions == {"a": 20, "b": 20, "c": 20}
         assert [file.name for file in nodes.manifest().files] == ["a", "c"]
-        async with two.logs.open("a") as log:
-            assert await all_of(log) == records(1, 40)
+        assert await content_of(two, "a") == records(1, 40)
         assert sorted(two.files.logs) == ["a", "c", "d"]
-        async with two.logs.open("d") as log:
-            assert await all_of(log) == records(1, 30)
+        assert await content_of(two, "d") == records(1, 30)
 
 
 async def test_a_database_that_is_being_copied_can_be_removed(nodes: Nodes) -> None:
@@ -151,9 +154,8 @@ async def test_a_database_that_is_being_copied_can_be_removed(nodes: Nodes) -> N
     async with running(one, two):
         async with one.logs.open("a") as log, trio.open_nursery() as nursery:
             await log.append(records(1, 3))
-            await branch(one, log, "b", 3)
-            nodes.may_save = trio.Event()
-            nursery.start_soon(one.logs.make_base, "a")
+            await make_branch(one, log, "b", 3)
+            await nodes.begin_base(nursery, one)
             while "b" not in one.files.copied:
                 await nodes.saving.wait()
                 nodes.may_save.set()
@@ -162,8 +164,7 @@ async def test_a_database_that_is_being_copied_can_be_removed(nodes: Nodes) -> N
             await one.logs.remove("b")
             nodes.may_save.set()
         assert [file.name for file in nodes.manifest().files] == ["a"]
-        async with two.logs.open("a") as log:
-            assert await all_of(log) == records(1, 3)
+        assert await content_of(two, "a") == records(1, 3)
 
 
 async def test_a_base_is_made_when_the_stream_has_become_long(
@@ -220,8 +221,7 @@ async def test_a_manifest_whose_outcome_is_unknown_is_read(
             nodes.troubles = [trouble]
             await one.logs.make_base("a")
             assert nodes.is_purged
-        async with two.logs.open("a") as log:
-            assert await all_of(log) == records(1, 5)
+        assert await content_of(two, "a") == records(1, 5)
 
 
 async def test_nothing_is_purged_while_the_manifest_is_not_known_to_be_set(
@@ -243,10 +243,8 @@ async def test_of_two_makers_the_older_gives_up(nodes: Nodes) -> None:
     async with running(one, two), one.logs.open("a") as stale:
         await stale.append(records(1, 20))
         async with trio.open_nursery() as nursery:
+            slow = await nodes.begin_base(nursery, one)
             nodes.may_save = trio.Event()
-            nursery.start_soon(one.logs.make_base, "a")
-            await nodes.saving.wait()
-            slow, nodes.may_save = nodes.may_save, trio.Event()
             nodes.may_save.set()
             async with two.logs.open("a") as log:
                 await log.append(records(21, 30))
@@ -266,17 +264,11 @@ async def test_an_older_base_that_is_done_first_leaves_the_newer_ones_parts(node
     async with running(one, two), one.logs.open("a") as stale:
         await stale.append(records(1, 20))
         async with trio.open_nursery() as nursery:
-            nodes.may_save = trio.Event()
-            nursery.start_soon(one.logs.make_base, "a")
-            await nodes.saving.wait()
-            older = nodes.may_save
-            nodes.may_save, nodes.saving = trio.Event(), trio.Event()
+            older = await nodes.begin_base(nursery, one)
             async with two.logs.open("a") as log:
                 await log.append(records(21, 30))
                 async with trio.open_nursery() as inner:
-                    inner.start_soon(two.logs.make_base, "a")
-                    await nodes.saving.wait()
-                    nodes.may_save.set()
+                    (await nodes.begin_base(inner, two)).set()
                     nodes.may_save = older
                     await trio.testing.wait_all_tasks_blocked()
                     older.set()
@@ -320,15 +312,13 @@ async def test_a_base_that_is_not_whole_is_refused(
             await one.logs.make_base("a")
         damage(nodes)  # type: ignore[operator]
         with pytest.raises(DataCorrupted, match=said):
-            async with two.logs.open("a"):
-                pass
+            await content_of(two, "a")
         assert not two.files.logs and not two.files.staged
         if damage is not _break:
             async with one.logs.open("a") as log:
                 await log.append(records(32, 32))
                 await one.logs.make_base("a")
-            async with two.logs.open("a") as log:
-                assert await all_of(log) == records(1, 32)
+            assert await content_of(two, "a") == records(1, 32)
 
 
 async def test_files_that_are_too_old_are_replaced(nodes: Nodes) -> None:
@@ -337,8 +327,8 @@ async def test_files_that_are_too_old_are_replaced(nodes: Nodes) -> None:
     async with running(one, two):
         async with one.logs.open("a") as log:
             await log.append(records(1, 3))
-            await branch(one, log, "b", 3)
-            await branch(one, log, "c", 3)
+            await make_branch(one, log, "b", 3)
+            await make_branch(one, log, "c", 3)
         async with two.logs.open("a") as log:
             await log.append(records(4, 6))
             await two.logs.remove("b")
@@ -366,8 +356,7 @@ async def test_a_file_that_has_more_than_base_and_stream_is_not_replaced(
         more = records(4, 6, "lost ") if is_other else records(4, 9)
         await MemoryLog.append(two.files.logs["a"], more)
         with pytest.raises(DataCorrupted, match="more than the replicated log"):
-            async with two.logs.open("a"):
-                pass
+            await content_of(two, "a")
         assert await all_of(two.files.logs["a"]) == records(1, 3) + more
         assert two.files.staged == {}
 
@@ -381,8 +370,7 @@ async def test_a_stream_that_is_lost_with_its_base_left_is_refused(nodes: Nodes)
         await nodes.remove_stream("a")
         for machine in (one, two):
             with pytest.raises(DataCorrupted, match="no stream"):
-                async with machine.logs.open("a"):
-                    pass
+                await content_of(machine, "a")
         assert await all_of(one.files.logs["a"]) == records(1, 3)
 
 
@@ -397,8 +385,7 @@ async def test_a_stream_that_lost_messages_behind_its_base_is_refused(nodes: Nod
         messages = nodes.stream().messages
         messages[-2:] = [messages[-1]]
         with pytest.raises(DataCorrupted, match="does not fit together"):
-            async with two.logs.open("a"):
-                pass
+            await content_of(two, "a")
 
 
 async def test_a_branch_that_cannot_be_made_here_is_in_the_next_base(nodes: Nodes) -> None:
@@ -408,17 +395,15 @@ async def test_a_branch_that_cannot_be_made_here_is_in_the_next_base(nodes: Node
         async with one.logs.open("a") as log:
             await log.append(records(1, 5))
         async with two.logs.open("a") as log:
-            await branch(two, log, "b", 2)
+            await make_branch(two, log, "b", 2)
         await one.files.logs["a"].forget(4, ())  # its history is shorter than the other's
         with pytest.raises(DataCorrupted, match="files of b are missing"):
-            async with one.logs.open("a"):
-                pass
+            await content_of(one, "a")
         async with two.logs.open("a") as log:
             assert isinstance(log, ReplicatedLog)
             nodes.stream().purge = _nothing  # type: ignore[method-assign]
             await two.logs.make_base("a")
-        async with one.logs.open("b") as log:
-            assert await all_of(log) == records(1, 2)
+        assert await content_of(one, "b") == records(1, 2)
 
 
 async def _nothing(until: int) -> None:
@@ -432,14 +417,11 @@ async def test_a_removed_family_has_no_base(nodes: Nodes) -> None:
             await log.append(records(1, 3))
             await one.logs.make_base("a")
             await log.append(records(4, 5))
-            nodes.may_save, nodes.saving = trio.Event(), trio.Event()
-            nursery.start_soon(one.logs.make_base, "a")
-            await nodes.saving.wait()
+            await nodes.begin_base(nursery, one)
         await one.logs.remove("a")
         await one.logs.remove("a")
         assert not (nodes.saved or nodes._values or one.files.logs)
-        async with one.logs.open("a") as log:
-            assert await all_of(log) == []
+        assert await content_of(one, "a") == []
 
 
 async def test_a_newer_base_while_one_is_loaded_is_taken_instead(nodes: Nodes) -> None:
@@ -462,8 +444,7 @@ async def test_a_newer_base_while_one_is_loaded_is_taken_instead(nodes: Nodes) -
             return await real(key)
 
         nodes.load_part = load_part  # type: ignore[method-assign]
-        async with two.logs.open("a") as log:
-            assert await all_of(log) == records(1, 60)
+        assert await content_of(two, "a") == records(1, 60)
 
 
 class Dying(MemoryFiles):
@@ -501,13 +482,13 @@ async def test_a_base_that_is_loaded_in_part_is_loaded_again(nodes: Nodes, chang
     async with running(one, two):
         async with one.logs.open("a") as log:
             await log.append(records(1, 3))
-            await branch(one, log, "b", 2)
-            await branch(one, log, "c", 3)
+            await make_branch(one, log, "b", 2)
+            await make_branch(one, log, "c", 3)
         async with two.logs.open("a") as log:
             await log.append(records(4, 4))
             await two.logs.make_base("a")
             await log.append(records(5, 5))
-            await branch(two, log, "d", 3)
+            await make_branch(two, log, "d", 3)
     position = load_position(one.files.logs["a"])
     assert nodes.stream().first > position.sequence + 1
     machines = [Machine("one", nodes, Dying(one.files.logs, many)) for many in (changes, 99)]
@@ -518,8 +499,7 @@ async def test_a_base_that_is_loaded_in_part_is_loaded_again(nodes: Nodes, chang
             async with machines[0].logs.open("a"):
                 assert changes >= 10, "it takes so many"
         for name, end in (("a", 5), ("b", 2), ("c", 3), ("d", 3)):
-            async with machines[1].logs.open(name) as log:
-                assert await all_of(log) == records(1, end)
+            assert await content_of(machines[1], name) == records(1, end)
 
 
 async def test_an_owner_whose_stream_was_purged_has_lost_it(autojump_clock: MockClock) -> None:
@@ -577,7 +557,7 @@ async def test_no_base_has_a_branch_whose_file_is_made_in_part() -> None:
     one.roots, one.files.logs["b"] = {"b": "a"}, file
     async with running(one), one.logs.open("a") as log, trio.open_nursery() as nursery:
         await log.append(records(1, 3))
-        nursery.start_soon(branch, one, log, "b", 3)
+        nursery.start_soon(make_branch, one, log, "b", 3)
         await file.saving.wait()
         await one.logs.make_base("a")
         assert await nodes.value("manifest.a") is None
@@ -590,7 +570,7 @@ async def test_files_of_databases_that_others_removed_are_removed_at_a_start(nod
     async with running(one):
         async with one.logs.open("a") as log:
             await log.append(records(1, 3))
-            await branch(one, log, "b", 3)
+            await make_branch(one, log, "b", 3)
         one.files.staged["c"] = b"cut short"
 
         async def gone(names: Collection[str]) -> list[str]:
@@ -618,8 +598,7 @@ async def test_a_part_that_a_node_lacks_for_a_while_is_waited_for(
     async with running(two), trio.open_nursery() as nursery:
 
         async def look() -> None:
-            async with two.logs.open("a") as log:
-                assert await all_of(log) == records(1, 9)
+            assert await content_of(two, "a") == records(1, 9)
 
         nursery.start_soon(look)
         await trio.sleep(bases_module.LAG_SECONDS - 1)
@@ -665,11 +644,9 @@ async def test_a_base_that_is_made_while_another_machine_looks_for_one_is_found(
 
         nodes.make = make
         try:
-            async with two.logs.open("a") as other:
-                assert await all_of(other) == records(1, 5)
+            assert await content_of(two, "a") == records(1, 5)
         except LogFailed:  # what it was about to read is gone: the next time it has the base
-            async with two.logs.open("a") as other:
-                assert await all_of(other) == records(1, 5)
+            assert await content_of(two, "a") == records(1, 5)
 
 
 async def test_no_base_has_a_branch_that_a_crash_left_in_part() -> None:
@@ -701,8 +678,7 @@ async def test_a_base_whose_pins_could_not_be_removed_is_loaded_again(
     monkeypatch.setattr(bases_module, "unpin_others", failing)
     async with running(two):
         with pytest.raises(LogFailed):
-            async with two.logs.open("a"):
-                pass
+            await content_of(two, "a")
         async with two.logs.open("a") as log:
             assert await all_of(log) == records(1, 3)
             assert all(b"b" not in outline for _, outline in await log.load_outlines())

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.processes.left_open import BY_HTTPX
 from tests.replication.campaign import LogCampaign
 from tests.replication.nodes import log_nodes
 
-# httpx leaves a socket open when it is cancelled while it connects, see `tests.processes`.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*socket.socket:ResourceWarning",
-    "ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning",
-)
+pytestmark = BY_HTTPX
 
 
 async def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from qserver.replication.nats.connection import Server
 from qserver.replication.nats.nodes import NatsNodes
 from qserver.replication.port import Bounds, LogNodes, Refused, Stream, Unanswered
 from tests.patience import PATIENCE_SECONDS
-from tests.replication.nodes import TOKEN, Nodes, log_nodes
+from tests.replication.nodes import TOKEN, NodeProcess, Nodes, log_nodes
 from tests.replication.patient_nodes import PatientNodes, answered
 from tests.replication.port_contract import PortContract, append_surely, check_race, race, read_all
 from tests.sampling import SEED
@@ -268,15 +268,16 @@ async def step_down(three: Nodes, client: NatsNodes, stream: Stream) -> None:
 
 
 async def kill_leader(three: Nodes, client: NatsNodes, stream: Stream) -> None:
-    process = three.processes[await leader_of(client, stream)]
-    process.kill()
-    await trio.sleep(1)
-    process.start()
+    await _kill_for_a_while(three.processes[await leader_of(client, stream)])
 
 
 async def kill_other(three: Nodes, client: NatsNodes, stream: Stream) -> None:
     leader = await leader_of(client, stream)
-    process = next(each for name, each in three.processes.items() if name != leader)
+    others = (each for name, each in three.processes.items() if name != leader)
+    await _kill_for_a_while(next(others))
+
+
+async def _kill_for_a_while(process: NodeProcess) -> None:
     process.kill()
     await trio.sleep(1)
     process.start()

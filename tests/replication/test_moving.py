@@ -10,8 +10,7 @@ from qserver.replication.memory import MemoryNodes, MemoryStream
 from qserver.replication.moving import begin_family, families_of, read_family, versions_of
 from qserver.replication.port import Message, Refused, Unanswered
 from qserver.replication.position import POSITION_PAGE, load_position
-from tests.replication.machines import Machine, MemoryFiles, all_of, records, running
-from tests.replication.test_bases import branch
+from tests.replication.machines import Machine, MemoryFiles, all_of, make_branch, records, running
 
 
 def new_name() -> str:
@@ -23,10 +22,10 @@ async def family(machine: Machine) -> None:
     machine.roots = {"b": "a", "c": "a"}
     async with running(machine), machine.logs.open("a") as log:
         await log.append(records(1, 3))
-        await branch(machine, log, "b", 2)
+        await make_branch(machine, log, "b", 2)
         async with machine.logs.open("b") as own:
             await own.append(records(3, 5, "b "))
-        await branch(machine, log, "c", 3)
+        await make_branch(machine, log, "c", 3)
 
 
 async def test_a_family_goes_into_another_log_and_out_again() -> None:

@@ -25,6 +25,7 @@ from tests.replication.machines import (
     MemoryFiles,
     Troubled,
     all_of,
+    content_of,
     make_branch,
     records,
     running,
@@ -53,8 +54,7 @@ async def test_a_new_machine_has_what_another_wrote(nodes: MemoryNodes) -> None:
             assert not await log.fence(0)
             assert await log.fence(4)
             await log.append(records(5, 5))
-        async with one.logs.open("a") as log:
-            assert await all_of(log) == records(1, 5)
+        assert await content_of(one, "a") == records(1, 5)
 
 
 async def test_a_stale_owner_can_write_nothing(nodes: MemoryNodes) -> None:
@@ -141,8 +141,7 @@ async def test_a_long_message_is_sent_in_parts(
         async with one.logs.open("a") as log:
             await log.append(records(1, 40))
             await log.append(records(41, 41))
-        async with two.logs.open("a") as log:
-            assert await all_of(log) == records(1, 41)
+        assert await content_of(two, "a") == records(1, 41)
 
 
 async def test_a_claim_voids_parts_without_their_last(
@@ -213,8 +212,7 @@ async def test_a_log_that_lost_or_forked_is_refused(
         files.logs["a"]._pages.clear()  # the position is lost, so it reads all again
     async with running(two):
         with pytest.raises(DataCorrupted):
-            async with two.logs.open("a"):
-                pass
+            await content_of(two, "a")
     assert is_new or await all_of(files.logs["a"]) == records(1, 4), "the second copy stays"
 
 
@@ -226,8 +224,7 @@ async def test_a_file_that_has_more_than_the_log_is_refused(nodes: MemoryNodes) 
     await MemoryLog.append(files.logs["a"], records(3, 3))
     async with running(one):
         with pytest.raises(DataCorrupted, match="ends with version 3"):
-            async with one.logs.open("a"):
-                pass
+            await content_of(one, "a")
 
 
 async def test_a_file_that_went_another_way_is_refused(nodes: MemoryNodes) -> None:
@@ -237,8 +234,7 @@ async def test_a_file_that_went_another_way_is_refused(nodes: MemoryNodes) -> No
             await log.append(records(1, 2))
         two.files.logs["a"] = await _file(records(1, 1, "other "))
         with pytest.raises(DataCorrupted, match="not the same"):
-            async with two.logs.open("a"):
-                pass
+            await content_of(two, "a")
 
 
 async def _file(contents: list[StoredRecord]) -> MemoryLog:
@@ -261,8 +257,8 @@ async def test_branches_are_messages(nodes: MemoryNodes) -> None:
                 await branch.append(records(3, 4, "b "))
             await make_branch(one, log, "c", 3)
             await one.logs.remove("c")
-        async with two.logs.open("b") as branch:
-            assert await all_of(branch) == records(1, 2) + records(3, 4, "b ")
+        async with two.logs.open("b") as log:
+            assert await all_of(log) == records(1, 2) + records(3, 4, "b ")
             assert sorted(two.files.logs) == ["a", "b"]
             outlines = await two.files.logs["a"].load_outlines()
         names = [name for name in ("b", "c") if any(name.encode() in data for _, data in outlines)]
@@ -277,8 +273,7 @@ async def test_a_branch_that_was_made_in_part_is_made_again(nodes: MemoryNodes) 
             await log.append(records(1, 3))
             await make_branch(one, log, "b", 2)
         two.files.logs["b"] = MemoryLog()  # a crash left no more of it
-        async with two.logs.open("b") as branch:
-            assert await all_of(branch) == records(1, 2)
+        assert await content_of(two, "b") == records(1, 2)
 
 
 @pytest.mark.parametrize("crashes", [False, True])
@@ -337,8 +332,7 @@ async def test_a_missing_file_is_no_fault_while_a_node_lags_that_would_tell_of_i
         await two.files.logs["a"].forget(2, [])
     async with running(two):
         with pytest.raises(LogFailed):
-            async with two.logs.open("a"):
-                pass
+            await content_of(two, "a")
         behind.last += 1
         async with two.logs.open("a"):
             assert sorted(two.files.logs) == ["a"]
@@ -395,16 +389,14 @@ async def test_a_stale_owner_does_not_make_a_branch_that_another_has_made(
         async with two.logs.open("a") as log:
             await make_branch(two, log, "b", 1)
         with pytest.raises(LogTaken):
-            async with one.logs.open("b"):
-                pass
+            await content_of(one, "b")
         assert "b" not in one.files.logs
 
 
 async def test_the_position_is_no_page_of_a_tree(nodes: MemoryNodes) -> None:
     one = Machine("one", nodes)
     async with running(one):
-        async with one.logs.open("a"):
-            pass
+        await content_of(one, "a")
         async with one.logs.open("a") as log:
             assert await log.last_page() == 0
 
@@ -418,8 +410,7 @@ async def test_a_removed_family_leaves_nothing(nodes: MemoryNodes) -> None:
         await one.logs.remove("a")
         assert await nodes.streams() == []
         assert one.files.logs == {}
-        async with one.logs.open("a") as log:
-            assert await all_of(log) == []
+        assert await content_of(one, "a") == []
 
 
 async def test_a_removed_branch_is_not_missed_when_it_is_read_of_again(nodes: MemoryNodes) -> None:
@@ -479,8 +470,7 @@ async def test_a_family_that_nobody_answers_about_is_asked_for_again(
         await one.logs.remove("a")
         nodes.silences = 1000
         with pytest.raises(LogFailed):
-            async with one.logs.open("b"):
-                pass
+            await content_of(one, "b")
     assert await nodes.streams() == []
 
 
@@ -518,11 +508,9 @@ async def test_a_file_that_was_replaced_by_an_older_one_is_refused(nodes: Memory
         del one.files.logs["a"]._records[3]
         one.files.logs["a"]._last = 2
         with pytest.raises(DataCorrupted, match="ends before version 3"):
-            async with one.logs.open("a"):
-                pass
+            await content_of(one, "a")
         one.files.logs.clear()
-        async with one.logs.open("a") as log:
-            assert await all_of(log) == records(1, 3), "without files it is loaded again"
+        assert await content_of(one, "a") == records(1, 3), "without files it is loaded again"
 
 
 async def test_a_log_is_closed_while_an_append_is_on_its_way(
