@@ -108,6 +108,15 @@ class Links:
             peer.patience = self._patience
             peer.changed.unpark_all()
 
+    def cut(self, process: int) -> None:
+        """End the connection to a process that will not answer; the next call makes another.
+
+        Calls under way end with OutcomeUnknown, streams and relayed connections end.
+        """
+        peer = self._peers.get(process)
+        if peer is not None:
+            peer.connection.cancel()
+
     def _peer(self, process: int) -> _Peer:
         peer = self._peers.get(process)
         if peer is None:
@@ -293,6 +302,8 @@ class _Peer:
         self._ways = ways
         self._report = report
         self._caller: Caller | None = None
+        self.connection = trio.CancelScope()
+        """Ends the present one."""
         self._wanted = trio.Event()
         self.changed = trio.lowlevel.ParkingLot()
         self._has_stopped = False
@@ -338,7 +349,8 @@ class _Peer:
             connection = Connection(connected, self._name, self._report, watched)
             caller = Caller(connection, self._process, self._name, self._greeted)
             try:
-                await connection.run(caller.receive)
+                with trio.CancelScope() as self.connection:
+                    await connection.run(caller.receive)
             finally:
                 self._caller = None
                 caller.end()

@@ -151,6 +151,24 @@ async def test_a_process_that_dies_in_the_middle_of_a_call_leaves_its_outcome_un
             await one.die()
 
 
+async def test_a_link_that_is_cut_leaves_outcomes_unknown_and_the_next_call_is_answered() -> None:
+    callee = Callee()
+    async with linked(Service(), callee.service) as (zero, _):
+        zero.links.cut(1)  # there is none
+        async with trio.open_nursery() as nursery:
+
+            async def call() -> None:
+                with pytest.raises(OutcomeUnknown):
+                    await zero.links.call(1, "wait")
+
+            nursery.start_soon(call)
+            await wait_all_tasks_blocked()
+            zero.links.cut(1)
+        assert await zero.links.call(1, "echo", [2]) == [2]
+        await wait_all_tasks_blocked()
+        assert callee.cancelled == 1
+
+
 async def test_a_call_waits_for_a_process_that_comes_back(autojump_clock: MockClock) -> None:
     async with linked(Service(), Callee().service) as (zero, one):
         assert await zero.links.call(1, "echo") == []

@@ -215,6 +215,12 @@ class Cluster:
                 self.cuts.cut(number, other, silent=silent)
                 self.cuts.cut(other, number, silent=silent)
 
+    def mute(self, number: int) -> None:
+        """Let no other node hear what a node answers."""
+        for other in range(self.count):
+            if other != number:
+                self.cuts.mute(number, other)
+
     # --- how it is talked to ---
 
     def connected(self, key: str = KEY) -> Wire:

@@ -9,6 +9,7 @@ term            SIGTERM; it starts again
 cut log         a node reaches no log node, for longer than the lease
 cut peers       a node and the others do not reach each other
 cut both
+mute            others do not hear what a node answers: it may have done what it was asked for
 log kill        SIGKILL to a log node; it starts again
 log stop        SIGSTOP to a log node for a while
 move            some databases, and now and then `control`, get another owner
@@ -44,6 +45,7 @@ KINDS: Final[Mapping[str, int]] = {
     "cut log": 10,
     "cut peers": 8,
     "cut both": 8,
+    "mute": 6,
     "log kill": 10,
     "log stop": 8,
     "move": 14,
@@ -63,6 +65,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "cut log": AFTER_LEASE,
     "cut peers": "as long as the cut",
     "cut both": AFTER_LEASE,
+    "mute": "as long as the cut",
     "log kill": "0.2 s, or 4 to 11 s if it led",
     "log stop": "0.2 s, or 4 to 11 s if it led",
     "move": "some seconds",
@@ -92,7 +95,7 @@ class Faults:
         node = self._cluster.nodes[number]
         word, _, rest = kind.partition(" ")
         match word.strip(","):
-            case "cut":
+            case "cut" | "mute":
                 await self._cut(kind, node, rest)
             case "log":
                 await self._log(kind, number)
@@ -176,7 +179,10 @@ class Faults:
         cluster = self._cluster
         cluster.avoided.add(node.number)
         silent = self._chance.random() < 0.7
-        async with self._window(kind, cluster.cuts.mend_all if what == "peers" else None):
+        lasts = what in ("log", "both")  # others get its databases
+        async with self._window(kind, None if lasts else cluster.cuts.mend_all):
+            if kind == "mute":
+                cluster.mute(node.number)
             if what in ("log", "both"):
                 cluster.cut_from_log(node.number, silent=silent)
             if what in ("peers", "both"):
@@ -218,11 +224,17 @@ class Faults:
                 cluster.cut_from_peers(node.number, silent=chance.random() < 0.7)
             else:
                 node.send(signal.SIGSTOP)
-            for family in owned[:4]:
-                await cluster.move(family, chance.choice(others).name)
-            await trio.sleep(chance.uniform(0.2, 0.6) * LEASE_SECONDS)
-            node.send(signal.SIGCONT)
-            cluster.cuts.mend_all()
+            async with trio.open_nursery() as nursery:
+                for hot in self._hot:
+                    if cluster.ids[hot.database] in owned[:4]:
+                        nursery.start_soon(hot.read_at, node)
+                for family in owned[:4]:
+                    await cluster.move(family, chance.choice(others).name)
+                await trio.sleep(chance.uniform(0.3, 0.6) * LEASE_SECONDS)
+                node.send(signal.SIGCONT)
+                await trio.sleep(0.5)
+                cluster.cuts.mend_all()
+                nursery.cancel_scope.cancel()
             await self._all_are_there()
 
     # --- what follows ---

@@ -14,7 +14,8 @@ from typing import Final
 
 import trio
 
-from tests.nodes.cluster import AnyWire, Cluster
+from tests.nodes.cluster import AnyWire, Cluster, NodeMachine
+from tests.processes.clients import settled
 from tests.processes.floor import Floor
 from tests.processes.ledger import Ledger
 from tests.processes.machine import KEY
@@ -23,14 +24,18 @@ from tests.processes.wire import Lost, Wire, posted, query
 SETUP: Final = (
     "CREATE TABLE hot (id integer PRIMARY KEY, n bigint NOT NULL)",
     "INSERT INTO hot VALUES (1, 0), (2, 1000), (3, 1000)",
+    "CREATE TABLE sent (number bigint NOT NULL)",
 )
 READ: Final = "SELECT id, n FROM hot ORDER BY id"
 COUNT: Final = "UPDATE hot SET n = n + 1 WHERE id = 1"
 GIVE: Final = "UPDATE hot SET n = n - $1::bigint WHERE id = 2"
 TAKE: Final = "UPDATE hot SET n = n + $1::bigint WHERE id = 3"
+SEND: Final = "INSERT INTO sent VALUES ($1)"
+TWICE: Final = "SELECT number, count(*) AS n FROM sent GROUP BY number HAVING count(*) > 1"
 ANSWERS_OF_CONNECTION: Final = 20
 """Then another one is made, to any node."""
 PAUSE_SECONDS: Final = (0.01, 0.08)
+JUST_NOW_SECONDS: Final = 0.2
 
 
 class LivingWire(AnyWire):
@@ -104,9 +109,10 @@ class Hot:
 
     async def _write_once(self, wire: LivingWire) -> bool:
         amount = self._chance.randint(1, 9)
-        statements = [{"sql": COUNT}, *({"sql": sql, "params": [amount]} for sql in (GIVE, TAKE))]
         self._begun += 1
         begun = self._begun
+        values = {GIVE: amount, TAKE: amount, SEND: begun}
+        statements = [{"sql": COUNT}, *({"sql": sql, "params": [n]} for sql, n in values.items())]
         with trio.CancelScope() as self._asking:
             try:
                 body = {"statements": statements, "database": self.database}
@@ -140,6 +146,13 @@ class Hot:
                     if not await self.read_once(wire):
                         break
                     await trio.sleep(self._chance.uniform(*PAUSE_SECONDS))
+
+    async def read_at(self, node: NodeMachine) -> None:
+        """Read at one node. What waits there is given up: so a read has always begun just now."""
+        async with node.connected() as wire:
+            wire.patience_seconds = JUST_NOW_SECONDS
+            while True:
+                await self.read_once(wire)
 
     async def read_once(self, wire: Wire) -> bool:
         """Return whether the connection can be used again."""
@@ -180,6 +193,9 @@ class Hot:
             before = self.reads
             while self.reads == before:
                 await self.read_once(wire)
+            twice = (await settled(wire, query(TWICE, database=self.database))).rows
+        if twice:
+            self._problem(f"writes were applied more than once: {twice}")
 
     def _problem(self, what: str) -> None:
         self._ledger.problems.append(f"{self.database}: {what}")

@@ -2,6 +2,7 @@
 
     caller ──► proxy ──► callee         silent   nothing passes, connections stay: bytes are kept
                                         reset    connections end, new ones end at once
+                                        unheard  what the callee says does not pass
 
 Bytes that were kept pass when the cut ends, as TCP would send them again. `who` tells from the
 first bytes of a connection who the caller is, so that one of several can be cut off.
@@ -9,6 +10,7 @@ first bytes of a connection who the caller is, so that one of several can be cut
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -21,7 +23,7 @@ _GREETING: Final = Struct(">4sBBI")
 
 
 Way = tuple[object, object]
-"""A caller and a callee."""
+"""Who speaks and who hears: a caller and a callee, or the reverse."""
 
 
 class Address(NamedTuple):
@@ -30,7 +32,7 @@ class Address(NamedTuple):
 
 
 class Cuts:
-    """Which ways are cut now: pairs of a caller and a callee."""
+    """Which ways are cut now."""
 
     def __init__(self) -> None:
         self._cut: dict[Way, bool] = {}
@@ -38,6 +40,11 @@ class Cuts:
 
     def cut(self, caller: object, callee: object, *, silent: bool) -> None:
         self._cut[caller, callee] = silent
+        self._tell()
+
+    def mute(self, callee: object, caller: object) -> None:
+        """Let nothing pass of what a callee says on connections of a caller."""
+        self._cut[_Said(callee), caller] = True
         self._tell()
 
     def mend_all(self) -> None:
@@ -51,13 +58,19 @@ class Cuts:
     def is_reset(self, way: Way) -> bool:
         return self._cut.get(way) is False
 
-    async def until_whole(self, way: Way) -> None:
-        while way in self._cut:
+    async def until_whole(self, *ways: Way) -> None:
+        while any(way in self._cut for way in ways):
             await self._changed.wait()
 
     async def until_reset(self, way: Way) -> None:
         while not self.is_reset(way):
             await self._changed.wait()
+
+
+class _Said(NamedTuple):
+    """What is said by a callee: its own calls are another way."""
+
+    callee: object
 
 
 class Proxy:
@@ -98,8 +111,9 @@ class Proxy:
             async with trio.open_nursery() as watched:
                 watched.start_soon(self._end_when_reset, way, watched.cancel_scope)
                 async with trio.open_nursery() as both:
-                    both.start_soon(self._copy, near, far, way, watched.cancel_scope)
-                    both.start_soon(self._copy, far, near, way, watched.cancel_scope)
+                    both.start_soon(self._copy, near, far, [way], watched.cancel_scope)
+                    back = (_Said(way[1]), way[0])
+                    both.start_soon(self._copy, far, near, [way, back], watched.cancel_scope)
                 watched.cancel_scope.cancel()
 
     async def _end_when_reset(self, way: Way, scope: trio.CancelScope) -> None:
@@ -110,15 +124,15 @@ class Proxy:
         self,
         source: trio.SocketStream,
         sink: trio.SocketStream,
-        way: Way,
+        ways: Sequence[Way],
         scope: trio.CancelScope,
     ) -> None:
         """Copy until the source ends; then the sink is told, or if something broke, both end."""
         try:
             while data := await source.receive_some(RECEIVE_BYTES):
-                await self._cuts.until_whole(way)
+                await self._cuts.until_whole(*ways)
                 await sink.send_all(data)
-            await self._cuts.until_whole(way)
+            await self._cuts.until_whole(*ways)
             await sink.send_eof()
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             scope.cancel()

@@ -15,19 +15,19 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NoReturn, Protocol
 
 import trio
 
-from qserver.cluster import RemoteDoors
+from qserver.cluster import Links, RemoteDoors
 from qserver.config import Settings
 from qserver.control.nodes.handover import Handover
-from qserver.control.nodes.lease import Lease
+from qserver.control.nodes.lease import Lease, Seen
 from qserver.control.nodes.membership import Identity, Membership
 from qserver.control.nodes.node import Node
 from qserver.control.nodes.owners import NodeOwners
 from qserver.durability.folder import NODE_FILE
-from qserver.errors import InvalidSetting, OutcomeUnknown, QserverError
+from qserver.errors import DatabaseMoved, InvalidSetting, OutcomeUnknown, QserverError
 from qserver.http1 import (
     BelongsElsewhere,
     Client,
@@ -123,6 +123,7 @@ class ClusterNode:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._handover.watch_taken)
             nursery.start_soon(self.node.watch, self._handover, self._plane.placement_changed)
+            nursery.start_soon(cut_ended, self.membership, self.owners.links)
 
     async def leave(self) -> None:
         """Let others have all databases, in bounded time."""
@@ -198,7 +199,12 @@ class NodeMover(Mover):
         return elsewhere.refused()
 
     async def _serve(self, request: bytes, client: Any, seconds: float) -> list[Any]:
-        """The same for another node, whose clock is another one."""
+        """The same for another node, whose clock is another one.
+
+        Without a lease nothing can be shown: the other node looks for who can.
+        """
+        if not self._membership.lease.holds():
+            raise DatabaseMoved("this node has no lease", hint="Try again.")
         return await super()._serve(request, client, monotonic() + seconds)
 
     def marks(self) -> Headers | None:
@@ -210,6 +216,29 @@ class NodeMover(Mover):
         if seen is None:
             return None
         return Headers([(OWNER, seen.facts.url.encode("latin-1", "replace"))])
+
+
+class Known(Protocol):
+    """What is known of nodes."""
+
+    seen: dict[int, Seen]
+    changed: trio.Event
+
+
+async def cut_ended(known: Known, links: Links) -> NoReturn:
+    """Wait for no answer of a node whose life has ended: others have its databases by then.
+
+    It may be cut off from the log alone. Then its link is good, and what it cannot commit would be
+    waited for as long as it waits for the log.
+    """
+    ended: set[str] = set()
+    while True:
+        changed = known.changed
+        for number, seen in known.seen.items():
+            if seen.facts.is_ended and seen.facts.life not in ended:
+                ended.add(seen.facts.life)
+                links.cut(number)
+        await changed.wait()
 
 
 def may_be_sent_again(request: bytes) -> bool:

@@ -13,9 +13,11 @@ import trio.lowlevel
 import trio.testing
 
 from qserver.cluster import Doors, SharedConnections, SharedVersions, SharedWindows
+from qserver.control.nodes.lease import Lease, NodeFacts, Seen
 from qserver.control.owners import Owners
 from qserver.errors import DatabaseMoved, OutcomeUnknown
 from qserver.http1 import ClientGone, Elsewhere, Headers, Response
+from qserver.web.service.node import NodeMover, cut_ended
 from qserver.web.service.processes import Member, Mover
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -173,3 +175,59 @@ async def test_what_a_follower_died_of_is_served_here() -> None:
 
             nursery.start_soon(die)
             assert await two.here.forward(TO_FOLLOWER, REQUEST, None) is HERE
+
+
+class Others:
+    """What a node knows of another one."""
+
+    def __init__(self) -> None:
+        self.lease = Lease(trio.current_time, 10.0)
+        self.seen: dict[int, Seen] = {}
+        self.changed = trio.Event()
+
+    def learn(self, life: str, is_ended: bool) -> None:
+        facts = NodeFacts("other", 1, "", "", "", life, 10.0, is_ended=is_ended)
+        self.seen[1] = Seen(facts, 1, 0.0)
+        changed, self.changed = self.changed, trio.Event()
+        changed.set()
+
+
+async def test_nobody_waits_for_an_answer_of_a_node_whose_life_has_ended() -> None:
+    async with two_processes() as two:
+        await two.run_other()
+        two.there.begin(two.host)
+        others = Others()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cut_ended, others, two.here._links)
+            for life in ("first", "second"):
+                others.learn(life, is_ended=False)
+
+                async def ask() -> None:
+                    with pytest.raises(ClientGone):
+                        await two.here.forward(TO_OTHER, REQUEST, None)
+
+                async with trio.open_nursery() as asking:
+                    before = two.host.asked
+                    asking.start_soon(ask)
+                    while two.host.asked == before:
+                        await trio.lowlevel.checkpoint()
+                    await trio.testing.wait_all_tasks_blocked()
+                    others.learn(life, is_ended=True)
+            two.host.gate.set()
+            answer = await two.here.forward(TO_OTHER, REQUEST, None)
+            assert answer.body == b"good", "who has ended once may answer in another life"
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_node_without_a_lease_refuses_what_others_forward(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    others, host = Others(), OtherHost()
+    host.gate.set()
+    mover = NodeMover(Owners(0, 2), others)  # type: ignore[arg-type]
+    mover.begin(host)
+    with pytest.raises(DatabaseMoved):
+        await mover._serve(REQUEST, None, 30.0)
+    assert host.asked == 0
+    others.lease.extend(trio.current_time())
+    assert (await mover._serve(REQUEST, None, 30.0))[2] == b"good"
