@@ -275,6 +275,14 @@ class Cluster:
         placement = await self.placement()
         return {name: placement.owner_of(family) for name, family in self.ids.items()}
 
+    async def until_renewed(self, node: NodeMachine) -> None:
+        """Return when a node has just renewed its lease, or has ended."""
+        async with self.membership() as membership:
+            before = membership.seen[node.number].revision
+            while membership.seen[node.number].revision == before and node.lives:
+                await trio.sleep(0.02)
+                await membership.look()
+
     async def until_all_serve(self) -> None:
         """Return when all nodes that live own databases."""
         async with self.membership() as membership:

@@ -13,7 +13,7 @@ mute            others do not hear what a node answers: it may have done what it
 log kill        SIGKILL to a log node; it starts again
 log stop        SIGSTOP to a log node for a while
 move            some databases, and now and then `control`, get another owner
-move, cut       … those of a node that the others do not reach meanwhile
+move, cut       … those of a node that is cut off meanwhile, for less than the lease
 move, stop      … those of a node that stands still, for less than the lease
 two             SIGKILL to two nodes
 all             SIGKILL to all nodes
@@ -69,8 +69,8 @@ EXPECTED: Final[Mapping[str, str]] = {
     "log kill": "0.2 s, or 4 to 11 s if it led",
     "log stop": "0.2 s, or 4 to 11 s if it led",
     "move": "some seconds",
-    "move, cut": f"a renewal, {LEASE_SECONDS / 3:.1f} s, and some",
-    "move, stop": "as long as it stood, and some seconds",
+    "move, cut": f"{0.7 * LEASE_SECONDS:.1f} s, or {AFTER_LEASE}",
+    "move, stop": f"{0.7 * LEASE_SECONDS:.1f} s, or {AFTER_LEASE}",
     "two": AFTER_LEASE,
     "all": "a start",
 }
@@ -213,29 +213,35 @@ class Faults:
                 await cluster.move(family, chance.choice(cluster.nodes).name)
 
     async def _move_away(self, kind: str, node: NodeMachine) -> None:
-        """Move what a node has, while it cannot be told: it may show nothing of it any more."""
-        cluster, chance = self._cluster, self._chance
+        """Move what a node has while it cannot be told, and its lease holds.
+
+        Whoever opened it now would be one of two: reads at the node show that.
+        """
+        cluster = self._cluster
         owners = await cluster.owners()
-        owned = [cluster.ids[name] for name, owner in owners.items() if owner == node.number]
+        hot = [each for each in self._hot if owners[each.database] == node.number][:4]
         others = [each for each in cluster.nodes if each is not node]
         cluster.avoided.add(node.number)
-        async with self._window(kind):
+        await cluster.until_renewed(node)
+        async with self._window(kind), trio.open_nursery() as nursery:
             if kind.endswith("cut"):
-                cluster.cut_from_peers(node.number, silent=chance.random() < 0.7)
+                cluster.cut_from_log(node.number, silent=True)
+                cluster.cut_from_peers(node.number, silent=True)
             else:
                 node.send(signal.SIGSTOP)
-            async with trio.open_nursery() as nursery:
-                for hot in self._hot:
-                    if cluster.ids[hot.database] in owned[:4]:
-                        nursery.start_soon(hot.read_at, node)
-                for family in owned[:4]:
-                    await cluster.move(family, chance.choice(others).name)
-                await trio.sleep(chance.uniform(0.3, 0.6) * LEASE_SECONDS)
-                node.send(signal.SIGCONT)
-                await trio.sleep(0.5)
-                cluster.cuts.mend_all()
-                nursery.cancel_scope.cancel()
-            await self._all_are_there()
+            for each in hot:
+                nursery.start_soon(each.read_at, node)
+                family = cluster.ids[each.database]
+                await cluster.move(family, self._chance.choice(others).name)
+            with trio.move_on_after(0.7 * LEASE_SECONDS):
+                for each in hot:
+                    await each.answers()
+                await trio.sleep(0.3)  # there are two of them
+            node.send(signal.SIGCONT)
+            await trio.sleep(0.3)
+            cluster.cuts.mend_all()
+            nursery.cancel_scope.cancel()
+        await self._all_are_there()
 
     # --- what follows ---
 
