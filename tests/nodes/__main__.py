@@ -18,8 +18,9 @@ def main() -> int:
     parser.add_argument("--bug", choices=BUGS, help="plant a bug, to see that it is found")
     options = parser.parse_args()
     seed = chosen_seed(options)
-    kinds = {kind: KINDS[kind] for kind in options.kind or KINDS}
-    prepare = None if options.bug is None else BUGS[options.bug]
+    bug = BUGS.get(options.bug)
+    kinds = {kind: KINDS[kind] for kind in options.kind or (bug.kinds if bug else KINDS)}
+    prepare = bug and bug.plant
 
     async def run(folder: Path) -> Outcome:
         with log_nodes(3, folder) as log:

@@ -25,13 +25,14 @@ import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from random import Random
 from typing import Final
 
 import trio
 
 from tests.nodes.cluster import LEASE_SECONDS, Cluster, NodeMachine, start_together
-from tests.nodes.hot import Hot
+from tests.nodes.hot import JUST_NOW_SECONDS, Hot
 from tests.processes.ledger import Ledger
 from tests.processes.wire import Lost, query
 
@@ -230,6 +231,7 @@ class Faults:
             else:
                 node.send(signal.SIGSTOP)
             for each in hot:
+                each.patience_seconds = JUST_NOW_SECONDS  # what waits at the node says nothing
                 nursery.start_soon(each.read_at, node)
                 family = cluster.ids[each.database]
                 await cluster.move(family, self._chance.choice(others).name)
@@ -241,6 +243,8 @@ class Faults:
             await trio.sleep(0.3)
             cluster.cuts.mend_all()
             nursery.cancel_scope.cancel()
+            for each in hot:
+                each.patience_seconds = inf
         await self._all_are_there()
 
     # --- what follows ---

@@ -9,6 +9,7 @@ count grows with each write, so one version has one count, and no transfer chang
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 from typing import Final
 
@@ -35,7 +36,7 @@ TWICE: Final = "SELECT number, count(*) AS n FROM sent GROUP BY number HAVING co
 ANSWERS_OF_CONNECTION: Final = 20
 """Then another one is made, to any node."""
 PAUSE_SECONDS: Final = (0.01, 0.08)
-JUST_NOW_SECONDS: Final = 0.2
+JUST_NOW_SECONDS: Final = 0.3
 
 
 class LivingWire(AnyWire):
@@ -67,6 +68,8 @@ class Hot:
         """What came of the last write that did not succeed."""
         self.longest = 0.0
         """Seconds without an answer to a write, at most, since `look_from_now_on`."""
+        self.patience_seconds = inf
+        """Then a write is given up, and another one is sent."""
         self._begun = self._wanted = 0
         self._enough = trio.Event()
 
@@ -113,7 +116,7 @@ class Hot:
         begun = self._begun
         values = {GIVE: amount, TAKE: amount, SEND: begun}
         statements = [{"sql": COUNT}, *({"sql": sql, "params": [n]} for sql, n in values.items())]
-        with trio.CancelScope() as self._asking:
+        with trio.move_on_after(self.patience_seconds) as self._asking:
             try:
                 body = {"statements": statements, "database": self.database}
                 answer = await wire.send(posted("/v1/transaction", body))

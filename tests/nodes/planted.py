@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from qserver.control.nodes.handover import Handover
 from qserver.control.nodes.lease import Lease
@@ -29,8 +29,14 @@ def send_all_again() -> None:
     node.may_be_sent_again = lambda request: True
 
 
-BUGS: Final[Mapping[str, Callable[[], None]]] = {
-    "lease": ignore_the_lease,
-    "release": ask_nobody,
-    "again": send_all_again,
+class Bug(NamedTuple):
+    plant: Callable[[], None]
+    kinds: tuple[str, ...]
+    """Faults that find it."""
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "lease": Bug(ignore_the_lease, ("cut both",)),
+    "release": Bug(ask_nobody, ("move, cut",)),
+    "again": Bug(send_all_again, ("mute",)),
 }
