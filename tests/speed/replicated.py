@@ -76,9 +76,9 @@ def measured(folder: Path, name: str, nodes: Nodes | None, seconds: float) -> di
     with serving(folder, name, nodes) as made:
         run(made, "create table t (id int primary key, n int)", "create table log (n int)")
         run(made, "insert into t select i, i from generate_series(1, 1000) s(i)")
-        inserts, insert_ms = trio.run(asked, made, insert, CLIENTS, seconds)
-        transfers, transfer_ms = trio.run(asked, made, transfer, CLIENTS, seconds)
-        _, lone_ms = trio.run(asked, made, insert, 1, min(seconds, 5.0))
+        inserts, insert_ms = trio.run(asked, made.url, insert, CLIENTS, seconds)
+        transfers, transfer_ms = trio.run(asked, made.url, transfer, CLIENTS, seconds)
+        _, lone_ms = trio.run(asked, made.url, insert, 1, min(seconds, 5.0))
         return {
             f"inserts/s, {CLIENTS} clients": inserts,
             "  of one, ms in the middle": insert_ms,
@@ -128,21 +128,21 @@ def transfer(at: int) -> bytes:
     return request("/v1/transaction", {"statements": statements})
 
 
-def request(path: str, fields: dict[str, object]) -> bytes:
+def request(path: str, fields: dict[str, object], key: str = KEY) -> bytes:
     body = json.dumps(fields).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 async def asked(
-    made: Server, work: Callable[[int], bytes], clients: int, seconds: float
+    url: str, work: Callable[[int], bytes], clients: int, seconds: float
 ) -> tuple[float, float]:
     """How many requests were answered in a second, and the middle of their milliseconds."""
     times: list[float] = []
 
     async def client(number: int) -> None:
-        connection = Connection(Address.of(made.url))
+        connection = Connection(Address.of(url))
         at = number
         while perf_counter() < until:
             began = perf_counter()
