@@ -10,36 +10,35 @@ the node that was called when its caller has given up.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
-import msgspec
 import trio
 
 from qserver.control.databases import Databases
 from qserver.control.nodes.handover import Handover
-from qserver.control.nodes.lease import PREFIX, Lease, NodeFacts
+from qserver.control.nodes.lease import PREFIX, Lease
 from qserver.control.nodes.membership import Identity, Membership
 from qserver.control.nodes.node import Node
 from qserver.control.nodes.owners import NodeOwners
 from qserver.control.nodes.placement import CONTROL
+from qserver.control.nodes.values import facts_in
 from qserver.errors import DatabaseMoved, DatabaseUnavailable, QserverError
 from qserver.limits import CALL_SECONDS_MAX
 from qserver.replication.port import Refused, Unanswered, Value
+from simulations.cluster_link import ClusterLink, PastValues
 from simulations.control_part import ControlPart
 from simulations.registers import Register, Registers
-from simulations.stream import VALUES, Link, Place, SimulatedNodes
+from simulations.stream import SimulatedNodes
 from simulations.world import ACTOR, SimulatedWorld
-
-T = TypeVar("T")
 
 LEASE_SECONDS: Final = 3.0
 SPEEDS: Final = (0.957, 1.0, 1.0, 1.045)
 """How fast clocks run: no two differ by a tenth."""
 PAUSE_SECONDS: Final = (0.05, 2.5 * LEASE_SECONDS)
 CUT_SECONDS: Final = (0.2, 4 * LEASE_SECONDS)
-LAG_SECONDS: Final = (0.01, LEASE_SECONDS)
 DOWN_SECONDS: Final = (0.0, 3 * LEASE_SECONDS)
+ENDED_SECONDS: Final = 0.1
+"""How soon a machine comes back whose lease others have just ended."""
 LEAVE_SECONDS: Final = 5.0
 CALL_SECONDS: Final = 0.01
 BROKEN_SECONDS: Final = 4.0
@@ -59,8 +58,7 @@ class Machines:
         self.machines: list[Machine] = []
         self.problems: list[str] = []
         self._cuts: dict[frozenset[str], float] = {}
-        self._values: list[tuple[float, dict[str, Value]]] = [(0.0, {})]
-        nodes.agreed.changed = self._note_values
+        self.values = PastValues(nodes.agreed, self._heed_ends)
 
     def add(self, name: str) -> Machine:
         self.machines.append(Machine(self, name))
@@ -89,20 +87,14 @@ class Machines:
     def heal(self) -> None:
         self._cuts.clear()
         for each in self.machines:
-            each.paused_until = 0.0
+            each.come_back(0.0)
 
-    # --- values ---
-
-    def _note_values(self) -> None:
-        self._values.append((trio.current_time(), self.nodes.agreed.all_values()))
-
-    def values_found(self) -> dict[str, Value]:
-        """Return all values, or what they were a while ago."""
-        if not self.world.faults.strikes("values_lag"):
-            return self._values[-1][1]
-        since = trio.current_time() - self.world.delays.uniform(*LAG_SECONDS)
-        self.world.reach("a read of values lagged behind")
-        return next(values for time, values in reversed(self._values) if time <= since or not time)
+    def _heed_ends(self, values: dict[str, Value]) -> None:
+        """Let machines come back whose lease has ended, if they wait for that."""
+        for each in self.machines:
+            found = values.get(PREFIX + each.name)
+            if found is not None and each.waits_for_its_end and facts_in(found).is_ended:
+                each.come_back(self.world.delays.uniform(0.0, ENDED_SECONDS))
 
     # --- what must hold ---
 
@@ -120,7 +112,10 @@ class Machine:
         self.world = machines.world
         self.name = name
         self.process: Process | None = None
-        self.paused_until = 0.0
+        self.waits_for_its_end = False
+        """Whether it comes back as soon as others have ended its lease."""
+        self._away_until = 0.0
+        self._called_back = trio.Event()
         self.lives = 0
         self.crashes = 0
         self._speed = self.world.delays.choice(SPEEDS)
@@ -139,12 +134,13 @@ class Machine:
                 await process.run()
             self.process = None
             if self.world.faults.on:
-                await trio.sleep(self.world.delays.uniform(*DOWN_SECONDS))
+                self._go_away(self.world.delays.uniform(*DOWN_SECONDS))
+                await self._wait_while_away()
 
     def crash(self) -> None:
         if self.process is not None:
             self.crashes += 1
-            self.paused_until = 0.0
+            self.come_back(0.0)
             self.world.record("crash", f"{self.name} crashes")
             self.process.scope.cancel()
 
@@ -153,61 +149,26 @@ class Machine:
         if self.world.faults.strikes("node_paused"):
             seconds = self.world.delays.uniform(*PAUSE_SECONDS)
             self.world.record("fault", f"{self.name} stands still for {seconds:.1f} s")
-            self.paused_until = trio.current_time() + seconds
+            self._go_away(seconds)
         await trio.lowlevel.checkpoint()
-        while True:
-            left = self.paused_until - trio.current_time()
-            if left <= 0:
-                return
-            await trio.sleep(min(0.5, left))  # faults may cease meanwhile
+        await self._wait_while_away()
 
+    def _go_away(self, seconds: float) -> None:
+        """Be away for so long, or only until others have ended the lease."""
+        self._away_until = trio.current_time() + seconds
+        self.waits_for_its_end = self.world.delays.random() < 0.5
 
-class ClusterLink(Link):
-    """A link to the log's nodes, over which values may lag, of a machine that may stand still."""
+    async def _wait_while_away(self) -> None:
+        while (left := self._away_until - trio.current_time()) > 0:
+            with trio.move_on_after(left):
+                await self._called_back.wait()
 
-    def __init__(self, machine: Machine, name: str) -> None:
-        super().__init__(machine.machines.nodes, name)
-        self._machine = machine
-        self.gate = machine.gate
-
-    async def call(
-        self, place: Place, act: Callable[[], Awaitable[T]], *, reads: bool = False
-    ) -> T:
-        await self.gate()
-        return await super().call(place, act, reads=reads)
-
-    async def value(self, key: str) -> Value | None:
-        return (await self.values(key)).get(key)
-
-    async def values(self, prefix: str) -> dict[str, Value]:
-        async def act() -> dict[str, Value]:
-            await trio.lowlevel.checkpoint()
-            found = self._machine.machines.values_found()
-            return {key: found[key] for key in sorted(found) if key.startswith(prefix)}
-
-        return await self.call(self._nodes.place(VALUES), act)
-
-    async def set_value(self, key: str, data: bytes, revision: int) -> int:
-        is_own = key == PREFIX + self._machine.name
-        try:
-            return await super().set_value(key, data, revision)
-        except Unanswered:
-            if is_own:
-                self._world.reach("a renewal had no answer")
-            raise
-        except Refused:
-            if key.startswith(PREFIX) and not is_own:
-                self._note_refused(key, data)
-            raise
-
-    def _note_refused(self, key: str, data: bytes) -> None:
-        """Note why an end was refused."""
-        sent = msgspec.json.decode(data, type=NodeFacts)
-        there = msgspec.json.decode(self._agreed.value_now(key) or b"", type=NodeFacts)
-        if there.is_ended:
-            self._world.reach("two challengers raced")
-        elif there.life != sent.life:
-            self._world.reach("a proof of an end was refused")
+    def come_back(self, seconds: float) -> None:
+        """Be away no longer than this from now on."""
+        self.waits_for_its_end = False
+        self._away_until = min(self._away_until, trio.current_time() + seconds)
+        self._called_back.set()
+        self._called_back = trio.Event()
 
 
 class Process:
@@ -220,11 +181,12 @@ class Process:
         self.scope = trio.CancelScope()
         self.begun = trio.Event()
         self._lives = 0
-        link = ClusterLink(machine, self.name)
+        name = machine.name
+        link = ClusterLink(machine.machines.nodes, machine.machines.values, self.name, name)
+        link.gate = machine.gate
         self.membership = Membership(
             link, lambda: Lease(machine.clock, LEASE_SECONDS), self._new_life, self._report
         )
-        name = machine.name
         self.membership.identity = Identity(name, f"http://{name}", f"{name}:1", f"of {name}")
         self.owners = CallingOwners(self)
         self.node = Node(self.membership, self.owners)

@@ -84,20 +84,10 @@ class ControlPart:
     # --- the part ---
 
     async def run(self) -> NoReturn:
-        while True:
-            term = self._node.term
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._take)
-                await self._node.wait_for_another(term)
-                nursery.cancel_scope.cancel()
+        await self._node.keep_part(self._lead, self._follow, self._report)
 
-    async def _take(self) -> NoReturn:
-        while True:
-            try:
-                await (self._lead() if self._owners.is_leader else self._follow())
-            except* QserverError as errors:
-                self._world.record("recover", f"it waits for its part: {errors.exceptions[0]!r}")
-            await trio.sleep(AGAIN_SECONDS)
+    def _report(self, text: str, error: Exception) -> None:
+        self._world.record("recover", f"{text}: {error!r}")
 
     async def _lead(self) -> None:
         await self._node.join()

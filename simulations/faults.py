@@ -103,6 +103,8 @@ CLUSTER_KINDS: Final = {
     "call_lost": 0.02,  # of a node to another, or the answer
     "values_lag": 0.05,  # the node of the log that is asked has older values
     "family_moved": 0.03,  # by hand
+    "values_late": 0.02,  # the answer of a node of the log that was asked for them, or set them
+    "life_outlived": 0.02,  # by a change of the placement, whose answer comes in the next life
 }
 """The same for nodes that share families, see `nodes`: other runs have one node."""
 

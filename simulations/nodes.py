@@ -25,8 +25,8 @@ from qserver.errors import QserverError
 from qserver.replication.port import Refused, Unanswered
 from simulations.cluster import Machines, Process
 from simulations.faults import Faults
-from simulations.judging import judge
-from simulations.results import Plan, Result, Verdict
+from simulations.judging import conclude
+from simulations.results import Plan, Result
 from simulations.stream import SimulatedNodes
 from simulations.trace import Trace
 from simulations.world import ACTOR, SimulatedWorld
@@ -37,9 +37,13 @@ NODES_SOMETIMES: Final = (
     "two challengers raced",
     "a lease was ended, and its holder came back",
     "a proof of an end was refused",
+    "an end was refused, because the lease was renewed",
+    "a node that had ended served again, and another did not know",
+    "the answer to a change of the placement came in the next life",
     "a renewal had no answer",
     "a read of values lagged behind",
     "who opened a family waited for its release",
+    "a family was given up while requests used it",
     "a family was moved by hand",
     "a node left",
     "a node was admitted after a change",
@@ -61,7 +65,7 @@ class NodesRun:
         self.world = SimulatedWorld(plan.seed, plan.profile, faults, trace)
         self.problems: list[str] = []
         self.stuck = False
-        self.requests = 0
+        self.transactions = 0
         self.crashes = 0
         self._chance = Random(f"nodes {plan.seed}")
         self._most = plan.profile.transactions_per_client * 8
@@ -169,7 +173,7 @@ class NodesRun:
             if process is None:
                 continue
             family = chance.choice((*FAMILIES, CONTROL))
-            self.requests += 1
+            self.transactions += 1
             try:
                 if chance.random() < 0.4:
                     await self._add(process, family)
@@ -220,20 +224,5 @@ def _is_well(process: Process | None) -> bool:
 
 def simulate_nodes(plan: Plan, *, keep_events: bool = False) -> Result:
     """Run a plan. The same plan gives the same trace."""
-    trace = Trace(keep_events=keep_events)
-    run = NodesRun(plan, trace)
-    verdict = judge(plan, run, SECONDS_MAX, STEPS_MAX)
-    problems = list(dict.fromkeys(run.world.unexpected + run.problems))
-    if problems and verdict is Verdict.PASSED:
-        verdict = Verdict.ANOMALY
-    return Result(
-        plan,
-        verdict,
-        problems,
-        trace.digest(),
-        run.world.faults.struck,
-        run.world.reached,
-        run.requests,
-        run.crashes,
-        trace.events,
-    )
+    run = NodesRun(plan, Trace(keep_events=keep_events))
+    return conclude(plan, run, SECONDS_MAX, STEPS_MAX)

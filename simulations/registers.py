@@ -14,6 +14,7 @@ import trio
 
 from qserver.errors import DatabaseMoved, DatabaseUnavailable, LogFailed
 from qserver.replication.port import LogNodes, Message, Refused, Stream, Unanswered
+from simulations.families import SmallFamilies
 from simulations.world import SimulatedWorld
 
 AGAIN_SECONDS: Final = 0.05
@@ -136,8 +137,8 @@ def check_right(may_claim: Callable[[], bool]) -> None:
         raise DatabaseMoved("the claim has come late")
 
 
-class Registers:
-    """The families of a node: it is what a `Handover` has to know of them, and of databases."""
+class Registers(SmallFamilies[Register]):
+    """The families of a node."""
 
     def __init__(
         self,
@@ -147,6 +148,7 @@ class Registers:
         name: str,
         watching: Watching,
     ) -> None:
+        super().__init__()
         self._world = world
         self._nodes = nodes
         self._nursery = nursery
@@ -155,34 +157,15 @@ class Registers:
         self._claims = 0
         self.may_open: Callable[[str], Awaitable[Callable[[], bool]]]
         self.guard_now: Callable[[], Callable[[], bool]]
-        self.open: dict[str, Register] = {}
-        self._opening: dict[str, trio.CancelScope] = {}
-        self._closing: dict[str, Register] = {}
 
     # --- for a handover ---
 
-    def families(self) -> list[str]:
-        return [*self.open, *self._opening, *self._closing]
-
-    def members(self, root: str) -> list[str]:
-        return [root] if root in self.open else []
-
-    def stop_base(self, root: str) -> None:
-        """None is made here."""
-
-    def is_taken(self, root: str) -> bool:
-        """It is closed at once where that is found out."""
-        return False
-
-    def give_up(self, name: str) -> None:
-        if name in self._opening:
-            self._opening[name].cancel()
-        register = self.open.pop(name, None)
-        if register is not None:
-            self._closing[name] = register
-            self._nursery.start_soon(self._close, name, register)
+    def _begin_to_close(self, name: str, register: Register) -> None:
+        self._nursery.start_soon(self._close, name, register)
 
     async def _close(self, name: str, register: Register) -> None:
+        if register.users:
+            self._world.reach("a family was given up while requests used it")
         with trio.move_on_after(CLOSE_SECONDS):
             while True:
                 await trio.sleep(AGAIN_SECONDS)
@@ -190,7 +173,7 @@ class Registers:
                     break
         await trio.sleep(self._world.delays.uniform(0.0, 0.2))
         register.end()
-        del self._closing[name]
+        self._closed(name)
 
     # --- for requests ---
 
@@ -209,20 +192,16 @@ class Registers:
                 await trio.sleep(AGAIN_SECONDS)
 
     async def _open(self, root: str) -> None:
-        scope = self._opening[root] = trio.CancelScope()
-        try:
-            with scope:
-                may_claim = await self.may_open(root)
-                self._claims += 1
-                stream = await self._stream(root)
-                claim = f"{self._name} {self._claims}"
-                register = Register(root, stream, claim, self._watching)
-                await register.claim()
-                check_right(may_claim)
-                register.guard = self.guard_now()
-                self.open[root] = register
-        finally:
-            del self._opening[root]
+        with self._while_opening(root) as scope:
+            may_claim = await self.may_open(root)
+            self._claims += 1
+            stream = await self._stream(root)
+            claim = f"{self._name} {self._claims}"
+            register = Register(root, stream, claim, self._watching)
+            await register.claim()
+            check_right(may_claim)
+            register.guard = self.guard_now()
+            self.open[root] = register
         if scope.cancelled_caught:
             raise DatabaseMoved("it is given up")
 

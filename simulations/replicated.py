@@ -43,8 +43,8 @@ from simulations.branches import CHAOS_SECONDS, CLIENTS, MAIN, Family
 from simulations.disk import Disk
 from simulations.faults import Faults, Profile
 from simulations.hosts import PROCESS, Host, ReplicatedProcess, ReplicatedWorld, lacks_files
-from simulations.judging import judge
-from simulations.results import Plan, Result, Verdict
+from simulations.judging import conclude
+from simulations.results import Plan, Result
 from simulations.stream import ELECTION_SECONDS, LATE_SECONDS, SimulatedNodes, Told
 from simulations.stream_checks import ReadStream
 from simulations.trace import Trace
@@ -96,7 +96,7 @@ class ReplicatedFamily(Family):
         super().__init__(seed, replace(profile, past=0), only, trace)
         self.hosts: list[Host] = []
         self.stuck = False
-        self.steps = 0
+        self.transactions = 0
         self._machine_chance = Random(f"machines {seed}")
         self._used: dict[str, Host] = {}
         """By client: the host that it used last."""
@@ -251,7 +251,7 @@ class ReplicatedFamily(Family):
     async def _step(
         self, chance: Random, number: int, own: list[str], value: int, process: Process
     ) -> None:
-        self.steps += 1
+        self.transactions += 1
         assert isinstance(process, ReplicatedProcess)
         await process.leave_what_is_taken()
         try:
@@ -334,18 +334,4 @@ def simulate_replicated(plan: Plan, *, keep_events: bool = False) -> Result:
     trace = Trace(keep_events=keep_events)
     profile = replace(plan.profile, steps=plan.profile.transactions_per_client)
     family = ReplicatedFamily(plan.seed, profile, plan.only, trace)
-    verdict = judge(plan, family, SECONDS_MAX, STEPS_MAX)
-    problems = list(dict.fromkeys(family.world.unexpected + family.problems))
-    if problems and verdict is Verdict.PASSED:
-        verdict = Verdict.ANOMALY
-    return Result(
-        plan,
-        verdict,
-        problems,
-        trace.digest(),
-        family.world.faults.struck,
-        family.world.reached,
-        family.steps,
-        family.crashes,
-        trace.events,
-    )
+    return conclude(plan, family, SECONDS_MAX, STEPS_MAX)

@@ -14,10 +14,10 @@ import trio
 from simulations.checkers.versions import version_regressions
 from simulations.disk import Disk
 from simulations.faults import PROFILES, Faults, make_profile
-from simulations.judging import judge
+from simulations.judging import conclude
 from simulations.nodes import NODES, simulate_nodes
 from simulations.replicated import REPLICATED, simulate_replicated
-from simulations.results import Plan, Result, Verdict
+from simulations.results import Plan, Result
 from simulations.service import Service
 from simulations.trace import Trace
 from simulations.workloads import WORKLOADS, Workload
@@ -48,34 +48,17 @@ def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
     world = SimulatedWorld(plan.seed, plan.profile, faults, trace)
     workload = WORKLOADS[plan.workload](plan.seed, plan.profile)
     run = _Run(world, workload)
-    verdict = judge(plan, run, CHAOS_SECONDS + 3 * HEALING_SECONDS, STEPS_MAX)
-    problems = world.unexpected + run.problems + workload.problems
-    for problem in problems:
-        trace.record(run.ended, "world", "anomaly", problem)
-    if problems and verdict is Verdict.PASSED:
-        verdict = Verdict.ANOMALY
-    return Result(
-        plan,
-        verdict,
-        problems,
-        trace.digest(),
-        faults.struck,
-        world.reached,
-        run.transactions,
-        run.crashes,
-        trace.events,
-    )
+    return conclude(plan, run, CHAOS_SECONDS + 3 * HEALING_SECONDS, STEPS_MAX)
 
 
 class _Run:
     def __init__(self, world: SimulatedWorld, workload: Workload) -> None:
         self.world = world
         self.workload = workload
-        self.problems: list[str] = []
+        self.problems = workload.problems
         self.stuck = False
         self.transactions = 0
         self.crashes = 0
-        self.ended = 0.0
         self._clients_left = 0
         self._clients_finished = trio.Event()
 
@@ -91,7 +74,6 @@ class _Run:
                 await self._audit(service)
             self.problems += service.problems
             self.transactions = len(service.history.attempts)
-            self.ended = trio.current_time()
             nursery.cancel_scope.cancel()
 
     async def _chaos_and_healing(self, service: Service) -> None:

@@ -236,14 +236,19 @@ class Link:
         self._cut_until = trio.current_time() + seconds
 
     async def call(
-        self, place: Place, act: Callable[[], Awaitable[T]], *, reads: bool = False
+        self,
+        place: Place,
+        act: Callable[[], Awaitable[T]],
+        *,
+        reads: bool = False,
+        patience: tuple[float, float] = PATIENCE_SECONDS,
     ) -> T:
         """Send a request and wait for the answer; raise Unanswered if none comes in time."""
         world, answer = self._world, _Answer()
         if not self.is_cut and world.faults.strikes("nodes_cut_off"):
             self.cut(world.delays.uniform(*CUT_SECONDS))
         self._nodes.nursery.start_soon(self._deliver, place, act, reads, answer)
-        with trio.move_on_after(world.delays.uniform(*PATIENCE_SECONDS)):
+        with trio.move_on_after(world.delays.uniform(*patience)):
             await answer.done.wait()
         has_answer = answer.done.is_set()
         await self.gate()

@@ -62,11 +62,13 @@ class Event:
 class Trace:
     """The record of one run, append-only."""
 
-    __slots__ = ("_count", "_hash", "_messages", "events", "keep_events")
+    __slots__ = ("_count", "_hash", "_messages", "ended", "events", "keep_events")
 
     def __init__(self, *, keep_events: bool = True) -> None:
         self.keep_events = keep_events
         self.events: list[Event] = []
+        self.ended = 0.0
+        """The time of the last event."""
         self._hash = hashlib.sha256()
         self._count = 0
         self._messages = 0
@@ -88,6 +90,7 @@ class Trace:
         if self.keep_events:
             self.events.append(Event(self._count, time, actor, kind, text, message))
         self._count += 1
+        self.ended = time
         if kind == "send":
             self._messages += 1
 

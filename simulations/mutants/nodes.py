@@ -32,6 +32,28 @@ EAGER: Final = (
 """Nodes stand still and lose their leases all the time, and families move."""
 STILL: Final = (("probabilities", {"node_paused": 0.004}),)
 """Nodes only stand still: often for longer than a lease, and come back."""
+LAGGING: Final = (
+    (
+        "probabilities",
+        {"node_leaves": 0.05, "node_crashes": 0.01, "family_moved": 0.2, "values_lag": 0.3},
+    ),
+)
+"""Nodes leave and come back, families move, and who reads values often finds older ones."""
+OUTLIVED: Final = (
+    (
+        "probabilities",
+        {"node_crashes": 0.02, "life_outlived": 0.3, "family_moved": 0.03, "values_lag": 0.2},
+    ),
+)
+"""Lives end before they hear of the placement that they have written."""
+LEAVING: Final = (("probabilities", {"node_leaves": 0.1, "values_late": 0.2}),)
+"""Nodes leave slowly, and come back."""
+
+ENDS: Final = "seen.revision = await self._nodes.set_value(key, data, seen.revision)"
+ENDS_WHATEVER: Final = """try:
+        seen.revision = await self._nodes.set_value(key, data, seen.revision)
+    except Refused as refused:
+        seen.revision = await self._nodes.set_value(key, data, refused.last)"""
 
 
 def _always(original: Any) -> property:
@@ -130,5 +152,71 @@ MUTANTS: Final = (
         SHARED,
         (edited(Registers._open, "check_right(may_claim)", "pass"),),
         EAGER,
+    ),
+    Mutant(
+        "end_a_lease_that_was_renewed",
+        "a lease is ended whatever its revision, so also one that its holder has renewed",
+        SHARED,
+        (edited(Membership._end, ENDS, ENDS_WHATEVER),),
+        EAGER,
+    ),
+    Mutant(
+        "prove_an_end_by_a_read",
+        "a node counts as ended if its value says so where it is read",
+        SHARED,
+        (
+            edited(
+                Membership.has_ended,
+                "await self._end(seen)",
+                "await self.look()\n        return self.seen[number].facts.is_ended",
+            ),
+        ),
+        LAGGING,
+    ),
+    Mutant(
+        "own_by_a_placement_of_another_life",
+        "a placement that an earlier life wrote counts for the one that has begun meanwhile",
+        SHARED,
+        (
+            edited(
+                Membership._change,
+                "if life is not None and life == self._begun:\n"
+                "                self._current = life",
+                "self._current = self._begun",
+            ),
+        ),
+        OUTLIVED,
+    ),
+    Mutant(
+        "take_out_a_node_that_has_come_back",
+        "a node is taken out of the placement though it has begun another life and joined",
+        SHARED,
+        (edited(Membership._take_out, "prove=prove", "prove=trio.lowlevel.checkpoint"),),
+        EAGER,
+    ),
+    Mutant(
+        "say_that_all_is_given_up",
+        "with each renewal a node says that it has nothing of others, whatever it still has",
+        SHARED,
+        (edited(Handover.released, "self._families.families()", "[]"),),
+        EAGER,
+    ),
+    Mutant(
+        "keep_a_proof_for_later_placements",
+        "an end that was proved under one placement counts under the next, too",
+        SHARED,
+        (
+            edited(
+                Handover._is_free, "self._proved.get(node, -1) >= version", "node in self._proved"
+            ),
+        ),
+        LAGGING,
+    ),
+    Mutant(
+        "show_a_copy_while_leaving",
+        "a node that is out of the placement shows its copy of control until its life ends",
+        SHARED,
+        (edited(Admission.holds, " and not self._node.is_leaving", ""),),
+        LEAVING,
     ),
 )

@@ -10,20 +10,23 @@ when the leader has said which version was the newest when it began to count the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
 import trio
 
-from qserver.control.nodes.handover import Handover
+from qserver.control.nodes.handover import AGAIN_SECONDS, Handover
 from qserver.control.nodes.lease import Lease
-from qserver.control.nodes.membership import Membership
+from qserver.control.nodes.membership import Membership, Report
 from qserver.control.owners import Owners
-from qserver.errors import DatabaseUnavailable, LogFailed, QserverError
+from qserver.errors import DatabaseUnavailable, LogFailed, QserverError, first_of
 from qserver.replication.port import Refused, Unanswered
 
 TELL_SECONDS: Final = 1.0
+
+Taking: TypeAlias = Callable[[], Awaitable[None]]
+"""Takes a part in the control plane, and returns when that has ended."""
 
 
 class Node:
@@ -46,6 +49,24 @@ class Node:
     async def wait_for_another(self, term: tuple[str, int]) -> None:
         while self.term == term:
             await self.membership.changed.wait()
+
+    async def keep_part(self, lead: Taking, follow: Taking, report: Report) -> NoReturn:
+        """Lead or follow, as the placement says, and begin anew with each term."""
+        while True:
+            term = self.term
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._take_part, lead, follow, report)
+                await self.wait_for_another(term)
+                nursery.cancel_scope.cancel()
+
+    async def _take_part(self, lead: Taking, follow: Taking, report: Report) -> NoReturn:
+        """Take the part of this term, and try again until that succeeds."""
+        while True:
+            try:
+                await (lead() if self.owners.is_leader else follow())
+            except* QserverError as errors:
+                report("this node waits for its part", first_of(errors))
+            await trio.sleep(AGAIN_SECONDS)
 
     async def join(self) -> None:
         """Be one of those that own databases, unless this node is about to leave."""

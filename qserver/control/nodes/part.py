@@ -12,18 +12,16 @@ not: its lease has ended.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NoReturn
 
 import trio
 
 from qserver.control.databases import Databases, OpenDatabase
-from qserver.control.leading import AGAIN_SECONDS, LeaderSource, follow_leader
+from qserver.control.leading import LeaderSource, follow_leader
 from qserver.control.nodes.node import Admission, Node
 from qserver.control.nodes.placement import CONTROL
 from qserver.control.store import Store
 from qserver.engine.follower import FollowedDatabase
 from qserver.engine.world import World
-from qserver.errors import QserverError, first_of
 from qserver.query.sql_database import SqlDatabase
 
 
@@ -64,26 +62,11 @@ class Part:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as self._copies:
-            self._copies.start_soon(self._keep)
+            self._copies.start_soon(
+                self._node.keep_part, self._lead_here, self._follow, self._world.report
+            )
             await self._begun.wait()
             task_status.started()
-
-    async def _keep(self) -> NoReturn:
-        while True:
-            term = self._node.term
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._take)
-                await self._node.wait_for_another(term)
-                nursery.cancel_scope.cancel()
-
-    async def _take(self) -> NoReturn:
-        """Take the part of this term, and try again until that succeeds."""
-        while True:
-            try:
-                await (self._lead_here() if self._owners.is_leader else self._follow())
-            except* QserverError as errors:
-                self._world.report("this node waits for its part", first_of(errors))
-            await trio.sleep(AGAIN_SECONDS)
 
     async def _lead_here(self) -> None:
         await self._node.join()

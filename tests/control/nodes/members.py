@@ -20,6 +20,7 @@ from qserver.errors import DatabaseUnavailable
 from qserver.limits import CALL_SECONDS_MAX
 from qserver.replication.memory import MemoryNodes
 from qserver.replication.port import Unanswered, Value
+from simulations.families import SmallFamilies
 
 T = TypeVar("T")
 
@@ -94,52 +95,27 @@ async def _at_once(key: str) -> None:
     await trio.lowlevel.checkpoint()
 
 
-class Held:
-    """The families of a node, and its databases: each family is one database."""
+class Held(SmallFamilies[Callable[[], bool]]):
+    """The families of a node; what is open says whether it may be shown."""
 
     def __init__(self) -> None:
-        self.open: dict[str, Callable[[], bool]] = {}
-        """With what says whether it may be shown."""
-        self._opening: dict[str, trio.CancelScope] = {}
-        self._closing: set[str] = set()
+        super().__init__()
         self.close_seconds = 0.0
 
-    def families(self) -> list[str]:
-        return [*self.open, *self._opening, *self._closing]
-
-    def members(self, root: str) -> list[str]:
-        return [root] if root in self.open else []
-
-    def stop_base(self, root: str) -> None:
-        """None is made here."""
-
-    def is_taken(self, root: str) -> bool:
-        """Nobody claims it here."""
-        return False
-
-    def give_up(self, name: str) -> None:
-        if name in self._opening:
-            self._opening[name].cancel()
-        elif name in self.open:
-            del self.open[name]
-            self._closing.add(name)
-            trio.lowlevel.spawn_system_task(self._close, name)
+    def _begin_to_close(self, name: str, opened: Callable[[], bool]) -> None:
+        trio.lowlevel.spawn_system_task(self._close, name)
 
     async def _close(self, name: str) -> None:
         await trio.sleep(self.close_seconds)
-        self._closing.discard(name)
+        self._closed(name)
 
     async def have(self, root: str, member: Member) -> bool:
         """Open a family; return whether it is open then."""
         await in_time(lambda: root not in self._closing)
-        scope = self._opening[root] = trio.CancelScope()
-        try:
-            with scope:
-                await member.handover.may_open(root)
-                self.open[root] = member.membership.lease.holds
-                return True
-        finally:
-            del self._opening[root]
+        with self._while_opening(root):
+            await member.handover.may_open(root)
+            self.open[root] = member.membership.lease.holds
+            return True
         return False
 
     def shows(self, root: str) -> bool:

@@ -324,6 +324,22 @@ async def test_everything_is_closed_before_the_next_life_begins(
         nursery.cancel_scope.cancel()
 
 
+async def test_a_renewal_that_another_node_has_not_seen_keeps_the_lease(
+    autojump_clock: MockClock,
+) -> None:
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster()
+        one, two = await cluster.start(nursery, "one", "two")
+        await trio.sleep(LEASE)
+        await one.way.lag()
+        await trio.sleep(2 * LEASE)
+        assert one.seen(two).is_over(one.clock())
+        assert PREFIX + "two" in one.way.writes, "it tries to end it"
+        assert two.lost == 0 and two.membership.lease.holds()
+        assert (await cluster.placement()).serving == (0, 1)
+        nursery.cancel_scope.cancel()
+
+
 async def test_two_challengers_end_a_node_once_and_for_all(autojump_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         cluster = Cluster()
