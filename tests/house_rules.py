@@ -6,6 +6,7 @@ at the source and import nothing, so a module that does not run is judged all th
 
     cli, benchmarks                      whole tree
     web                                  knows HTTP                  (client: errors, values)
+    pgwire                               knows PostgreSQL's protocol
     http1, cluster                       errors and limits alone
     probes, workloads, control           -+
     query                                 |  clock, chance, files and threads
@@ -42,8 +43,9 @@ _ENGINE: Final = _GROUND | {"values", "storage", "durability"}
 _SQL: Final = _GROUND | {"values", "lexing", "functions"}
 _QUERY: Final = _ENGINE | _SQL | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
-_WEB: Final = _CONTROL | {
-    *("qserver", "config", "replication", "control", "cluster", "http1", "probes", "workloads"),
+_PGWIRE: Final = _CONTROL | {"qserver", "control", "http1"}
+_WEB: Final = _PGWIRE | {
+    *("config", "replication", "cluster", "probes", "workloads", "pgwire"),
 }
 _ALL: Final = _WEB | {"web", "client", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -65,6 +67,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "control": _CONTROL | {"cluster", "replication"},
     "cluster": _GROUND,
     "http1": _GROUND,
+    "pgwire": _PGWIRE,
     "web": _WEB,
     "client": frozenset({"qserver", "errors", "values"}),
     "cli": _ALL,

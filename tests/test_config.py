@@ -51,6 +51,8 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "default_tier": ("pro", "pro", ("gold", "Free")),
     "tls_certificate": ("cert.pem", "cert.pem", ()),
     "tls_key": ("key.pem", "key.pem", ()),
+    "pg_port": ("5432", 5432, ("-1", "65536", "x")),
+    "pg_plaintext": ("1", True, ("perhaps",)),
     "access_log": ("1", True, ("x",)),
     "connections_max": ("5", 5, ("0", "-5", "1000001")),
     "header_timeout_s": ("0.5", 0.5, ("0", "-1", "x", "nan", "inf", "86401")),

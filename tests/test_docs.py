@@ -28,6 +28,7 @@ from qserver.durability.page_cache import PageCache
 from qserver.engine import messages
 from qserver.functions import all_functions
 from qserver.http1 import Counters
+from qserver.pgwire import Statistics
 from qserver.query import system_tables
 from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.description.catalogue import ROUTES
@@ -465,7 +466,9 @@ def metrics() -> dict[str, str]:
     """The metrics of a page for Prometheus, with their kinds."""
     none_open = OpenTransactionsStatistics(0, 0, 0, 0, {}, 0.0)
     pages, space = PageCache().statistics(), SpaceStatistics(0, 0)
-    page = server_text(Metrics(), (), 0.0, Counters(), pages, space, 0, 0, none_open).decode()
+    known = Metrics(), (), 0.0, Counters(), pages, space, 0, 0, none_open
+    sessions = Statistics(**dict.fromkeys(Statistics.__struct_fields__, 0))
+    page = server_text(*known, postgres=sessions).decode()
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
 
 

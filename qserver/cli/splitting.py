@@ -2,9 +2,9 @@
 
     "SELECT ';'; -- a;b" + " c\\n\\\\d users\\nINS" ─► SELECT ';'   \\d users      kept: INS
 
-The regular expression is built from the lexer's parts for strings, comments and quoted names, so
-the command line and the server cannot disagree about the end of a statement. A line that begins
-with a backslash, between two statements, is a command of the shell.
+The regular expression (`lexing.pieces`) is built from the lexer's parts for strings, comments and
+quoted names, so the command line and the server cannot disagree about the end of a statement. A
+line that begins with a backslash, between two statements, is a command of the shell.
 
 Text is not scanned twice: the next search resumes a few words back, far enough that no cut between
 two pieces can hide the start of a token. The splitter keeps at most one statement, and a statement
@@ -13,24 +13,15 @@ has a limit.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from qserver.errors import ProgramLimitExceeded
-from qserver.lexing.lexer import BLOCK_COMMENT, LINE_COMMENT, OPEN, QUOTED, SPACE, STRING, WORD
+from qserver.lexing.pieces import PIECE, after_blanks, first_words
 from qserver.limits import STATEMENT_BYTES_MAX
 
-_BLANK: Final = rf"{SPACE}++|{LINE_COMMENT}|{BLOCK_COMMENT}"
-_PIECE: Final = re.compile(
-    rf"(?P<blank>{_BLANK})|(?P<literal>{STRING}|{QUOTED})|(?P<open>{OPEN})|(?P<end>;)"
-    rf"|(?P<other>{WORD}|[(),=<>+*0-9]++|.)",
-    re.DOTALL,
-)
-_BLANKS: Final = re.compile(rf"(?:{_BLANK})*+", re.DOTALL)
-_WORDS: Final = re.compile(WORD)
 # A cut can split `$` from `tag$`, `U&` from its quote, E'…' from its second line: two tokens.
 _RESUME_PIECES: Final = 3
 
@@ -49,27 +40,18 @@ class Statement:
     @property
     def line(self) -> int:
         """The line of the first word, after any comments."""
-        return self.line_at(_after_blanks(self.text))
+        return self.line_at(after_blanks(self.text))
 
     def line_at(self, offset: int) -> int:
         return self.first_line + self.text.count("\n", 0, offset)
 
     def words(self, count: int) -> tuple[str, ...]:
         """The first few words in lower case, without comments."""
-        found: list[str] = []
-        position = 0
-        while len(found) < count:
-            position = _after_blanks(self.text, position)
-            word = _WORDS.match(self.text, position)
-            if word is None:
-                break
-            found.append(word.group().lower())
-            position = word.end()
-        return tuple(found)
+        return first_words(self.text, count)
 
     def tokens(self) -> list[str]:
         """Words in lower case, and every other character, without blanks and comments."""
-        pieces = (found for found in _PIECE.finditer(self.text) if found.lastgroup != "blank")
+        pieces = (found for found in PIECE.finditer(self.text) if found.lastgroup != "blank")
         return [found.group().lower() for found in pieces]
 
 
@@ -88,7 +70,7 @@ class Splitter:
         self._resume, self._start = self._resume - self._start, 0
         yield from self._cut(is_all=False)
         if len(self._text) - self._start > STATEMENT_BYTES_MAX:
-            first = _after_blanks(self._text, self._start)
+            first = after_blanks(self._text, self._start)
             line = self._line + self._text.count("\n", self._start, first)
             raise ProgramLimitExceeded(
                 f"the statement that begins on line {line} is too long",
@@ -104,13 +86,13 @@ class Splitter:
     @property
     def is_between_statements(self) -> bool:
         """Is the kept text only blanks and finished comments?"""
-        return _after_blanks(self._text, self._start) == len(self._text)
+        return after_blanks(self._text, self._start) == len(self._text)
 
     def _cut(self, is_all: bool) -> Iterator[Statement]:
         solid: deque[int] = deque(maxlen=_RESUME_PIECES)
         position, begun = self._resume, self._resume > self._start
         while position < len(self._text):
-            found = _PIECE.match(self._text, position)
+            found = PIECE.match(self._text, position)
             assert found is not None, "the last alternative takes any character"
             if found.lastgroup == "end":
                 yield from self._take(position, skip=1)
@@ -136,7 +118,7 @@ class Splitter:
         self._start = self._resume = end + skip
         self._line += taken.count("\n")
         text = taken.lstrip()
-        if _after_blanks(text) < len(text):
+        if after_blanks(text) < len(text):
             first_line += taken.count("\n", 0, len(taken) - len(text))
             yield Statement(text.rstrip(), first_line)
 
@@ -153,9 +135,3 @@ def is_whole(text: str) -> bool:
     for _ in splitter.feed(text + "\n"):
         pass
     return splitter.is_between_statements
-
-
-def _after_blanks(text: str, start: int = 0) -> int:
-    found = _BLANKS.match(text, start)
-    assert found is not None, "no blanks are also a match"
-    return found.end()

@@ -58,6 +58,8 @@ class Settings:
     default_tier: str
     tls_certificate: str | None
     tls_key: str | None
+    pg_port: int | None
+    pg_plaintext: bool
     access_log: bool
     connections_max: int
     header_timeout_s: float

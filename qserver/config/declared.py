@@ -21,6 +21,7 @@ from qserver.config.parsing import (
     one_of,
     optional,
     origins,
+    port_or_none,
     seconds_or_never,
     seconds_or_none,
     some_seconds,
@@ -251,6 +252,22 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         optional,
     ),
     Setting("QSERVER_TLS_KEY", "tls_key", "", "File with the certificate's private key.", optional),
+    Setting(
+        "QSERVER_PG_PORT",
+        "pg_port",
+        "",
+        "Port for clients of PostgreSQL, 0 for any free one; without it there is none. Without a"
+        " certificate it is reached from this machine alone.",
+        port_or_none,
+    ),
+    Setting(
+        "QSERVER_PG_PLAINTEXT",
+        "pg_plaintext",
+        "0",
+        "1 lets clients of PostgreSQL come from other machines without TLS: whoever can read"
+        " packets between them reads keys and rows.",
+        switch,
+    ),
     Setting(
         "QSERVER_ACCESS_LOG",
         "access_log",

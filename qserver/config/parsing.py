@@ -133,6 +133,10 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def port_or_none(text: str) -> int | None:
+    return None if text == "" else whole(0, 65_535)(text)
+
+
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

@@ -43,6 +43,7 @@ _FIND_SESSION: Final = f"""select {_KEY_COLUMNS}, s.id, s.scopes, s.database_id,
     s.expires_at, s.bound
     from sessions s join keys k on k.id = s.key_id
     join organizations o on o.id = k.organization_id where s.digest = $1"""
+_FIND_KEY_BY_ID: Final = _FIND_KEY.replace("k.digest = $1", "k.id = $1")
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -83,6 +84,8 @@ class Access:
         self._snapshot: Snapshot | None = None
         """For which the caches are true; without one they are empty."""
         self._grants: dict[str, Grant] = {}
+        self._grants_of_keys: dict[str, Grant] = {}
+        """By the ids of keys, which are no secrets: only for who has proved a key."""
         self._names: dict[tuple[str, str], tuple[str, str, int, bool]] = {}
         """Organization and name, or id, to id, name, the process that owns it, and whether this one
         may follow it."""
@@ -125,6 +128,36 @@ class Access:
                 self._grants.clear()
             self._grants[token] = grant
         return grant
+
+    def grant_of_key_nowait(self, key_id: str) -> Grant | None:
+        """Return what a key allows that its owner has proved, as `grant_nowait` does."""
+        grant = self._grants_of_keys.get(key_id) if self._caches_are_good() else None
+        return grant if grant is not None and grant.expires_at > self._now() else None
+
+    async def authenticate_key(self, key_id: str) -> Grant:
+        """Return what a key allows that its owner has proved; raise Unauthorized for nothing."""
+        grant = self.grant_of_key_nowait(key_id)
+        if grant is not None:
+            return grant
+        result = await self._store.read_here(_FIND_KEY_BY_ID, key_id)
+        if not result.rows:
+            raise _unknown(False)
+        found = _Found(*result.rows[0])
+        self._check_alive(found)
+        grant = await self._grant(found)
+        if result.version == self._store.version() and self._caches_are_good():
+            if len(self._grants_of_keys) >= GRANTS_KEPT_MAX:
+                self._grants_of_keys.clear()
+            self._grants_of_keys[key_id] = grant
+        return grant
+
+    async def verifier_of_key(self, key_id: str) -> bytes | None:
+        """Return what checks a proof of a key (see `scram`): empty if there is no such key.
+
+        None for a key of an earlier release, of which only a digest is stored.
+        """
+        result = await self._store.read_here("select scram from keys where id = $1", key_id)
+        return result.rows[0][0] if result.rows else b""
 
     def _check_alive(self, found: _Found) -> None:
         what = "the key" if found.session_id is None else "the key of this session"
@@ -298,6 +331,7 @@ class Access:
         snapshot = self._store.take_snapshot()
         if snapshot is not self._snapshot:
             self._grants.clear()
+            self._grants_of_keys.clear()
             self._names.clear()
             self._snapshot = snapshot
         return snapshot is not None

@@ -30,6 +30,7 @@ from qserver.control.requests import (
     checked_seconds,
     require,
 )
+from qserver.control.scram import verifier_of
 from qserver.control.statement_texts import (
     Statements,
     check_texts,
@@ -272,6 +273,7 @@ class Keys:
     ) -> tuple[Statement, Key, str]:
         """Return a new key, the statement that stores it, and its secret, new if none is given."""
         secret = secret or self._mint.key()
+        verifier = verifier_of(secret, self._mint.salt())
         now = self._store.now()
         key = Key(
             self._mint.id("key", now.timestamp()),
@@ -287,9 +289,9 @@ class Keys:
             bound,
         )
         statement = Statement(
-            f"insert into keys ({_COLUMNS}, digest)"
-            " values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-            [*msgspec.structs.astuple(key), digest(secret)],
+            f"insert into keys ({_COLUMNS}, digest, scram)"
+            " values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            [*msgspec.structs.astuple(key), digest(secret), verifier.to_bytes()],
         )
         return statement, key, secret
 

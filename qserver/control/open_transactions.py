@@ -64,6 +64,7 @@ class Held:
         "id",
         "idle_seconds",
         "key_id",
+        "notify",
         "opened",
         "organization_id",
         "session_id",
@@ -96,6 +97,8 @@ class Held:
         self.waiting = 0
         self.end: End | None = None
         """How it has to end, or has ended."""
+        self.notify: Callable[[], None] | None = None
+        """Called when it has to end and is in use: its user may keep it for long."""
         self._free = trio.Semaphore(1, max_value=1)  # a lock that another task may release
 
     @property
@@ -237,6 +240,8 @@ class OpenTransactions:
             held.end = end
         if not held.is_used:
             self.forget(held)
+        elif held.notify is not None:
+            held.notify()
 
     def finish_key(self, key_id: str) -> None:
         self._finish_where(lambda held: held.key_id == key_id)

@@ -147,7 +147,7 @@ class ControlPlane:
         tasks = self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
         self.space = Space(store, databases, shares, owners)
-        access = self._access = Access(store, databases, world.now, shares, owners)
+        access = self.access = Access(store, databases, world.now, shares, owners)
         self.grant_nowait = access.grant_nowait  # on every request, as are the three below
         self.authenticate = access.authenticate
         self.database_nowait = access.database_nowait
@@ -284,16 +284,16 @@ class ControlPlane:
 
     def placement_changed(self) -> None:
         """Owners, or the nodes that count, are others now."""
-        self._access.forget_places()
+        self.access.forget_places()
         self._background_tasks.start(self.records.load_histories)
         if self._barrier is not None:
             self._barrier.look_again()
 
     async def _live(self, task_status: trio.TaskStatus[str | None]) -> None:
-        OwnedDatabases(self.owners, self._access, self.databases)
+        OwnedDatabases(self.owners, self.access, self.databases)
         if self.replicas is not None:
-            Followed(self.owners, self._access, self.replicas.own_versions)
-            AskedVersions(self.owners, self._access)
+            Followed(self.owners, self.access, self.replicas.own_versions)
+            AskedVersions(self.owners, self.access)
         async with trio.open_nursery() as nursery:
             self._background_tasks.begin(nursery)
             try:

@@ -10,6 +10,8 @@ family lives in one process, see `owners`.
 `statements` of a key and `bound` of a session are JSON, see `statement_texts`. So are the `limits`
 that an organization has of its own, see `shares`.
 
+`scram` of a key checks a proof of it, see `scram`; keys of earlier releases have none.
+
 Times are `timestamptz`, ids are `text` that sorts by time, secrets are stored as digests only.
 """
 
@@ -85,6 +87,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "alter table databases alter column family set not null",
     ),
     ("alter table databases add column replicas integer",),
+    ("alter table keys add column scram bytea",),
 )
 
 

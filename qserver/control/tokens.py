@@ -4,8 +4,9 @@
     svc_s_ + 32 url-safe characters     a session      the input of SHA-256 cannot be guessed
     org_, db_, key_, ses_ + 22          an id          sorts by the time it was made
 
-Only digests are stored. A secret exists in the answer that shows it, in the requests that bring it
-and, while its meaning is cached, in memory. Chance comes in as an argument, like everywhere.
+Only digests are stored, and what checks a proof of a key (`scram`). A secret exists in the answer
+that shows it, in the requests that bring it and, while its meaning is cached, in memory. Chance
+comes in as an argument, like everywhere.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Final
 
+from qserver.control.scram import SALT_BYTES
 from qserver.errors import InvalidRequest
 from qserver.limits import SECRET_LENGTH_MAX, SECRET_LENGTH_MIN
 
@@ -47,6 +49,10 @@ class Mint:
         """Make an id of a kind; later ones sort behind earlier ones, to the millisecond."""
         chance = int.from_bytes(self._secrets(8), "big")
         return f"{kind}_{_digits(int(now * 1000), _TIME_PAIRS)}{_digits(chance, _CHANCE_PAIRS)}"
+
+    def salt(self) -> bytes:
+        """Make a salt for what is stored of a secret."""
+        return self._secrets(SALT_BYTES)
 
     def _secret(self) -> str:
         return urlsafe_b64encode(self._secrets(_SECRET_BYTES)).decode()

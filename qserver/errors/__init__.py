@@ -133,3 +133,13 @@ from qserver.errors.values import NumericValueOutOfRange as NumericValueOutOfRan
 from qserver.errors.values import StringDataRightTruncation as StringDataRightTruncation
 from qserver.errors.values import SubstringError as SubstringError
 from qserver.errors.values import UntranslatableCharacter as UntranslatableCharacter
+from qserver.errors.wire import BadCopyFileFormat as BadCopyFileFormat
+from qserver.errors.wire import DuplicatePreparedStatement as DuplicatePreparedStatement
+from qserver.errors.wire import IdleInTransaction as IdleInTransaction
+from qserver.errors.wire import InvalidAuthorization as InvalidAuthorization
+from qserver.errors.wire import InvalidBinaryRepresentation as InvalidBinaryRepresentation
+from qserver.errors.wire import InvalidCursorName as InvalidCursorName
+from qserver.errors.wire import InvalidPassword as InvalidPassword
+from qserver.errors.wire import InvalidStatementName as InvalidStatementName
+from qserver.errors.wire import SessionEnded as SessionEnded
+from qserver.errors.wire import UnknownDatabase as UnknownDatabase

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -64,6 +64,7 @@ async def serve(
     listeners: list[socket.socket] | None = None,
     mover: Mover | None = None,
     crowd: Crowd | None = None,
+    beside: Callable[[], Awaitable[None]] | None = None,
     task_status: trio.TaskStatus[Addresses] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `stop` is set, then drain and return.
@@ -72,6 +73,8 @@ async def serve(
     which of several owners' requests is handled next. `listeners` are bound, perhaps
     for other processes, too, that may listen already: `crowd` says which of them has fewer
     connections, and `mover` takes connections to them.
+    for other processes, too, that may listen already. `mover` takes connections to those. `beside`
+    is awaited while the server drains: another server of the same application.
 
     Raises CannotListen if the address cannot be bound, and any error of the application's start.
     """
@@ -89,7 +92,7 @@ async def serve(
                 except CannotListen as error:
                     failure = error
                 else:
-                    acceptor = Acceptor(context, encryption)
+                    acceptor = Acceptor(context, encryption, beside)
                     await acceptor.run(listeners, addresses, stop, task_status)
                 patience.deadline = trio.current_time() + options.shutdown_seconds
         if patience.cancelled_caught:
@@ -103,8 +106,14 @@ async def serve(
 class Acceptor:
     """Accepts connections up to the limit, and drains them at the end."""
 
-    def __init__(self, context: ServerContext, encryption: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        context: ServerContext,
+        encryption: ssl.SSLContext | None,
+        beside: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._context = context
+        self._beside = beside
         self._encryption = encryption
         self._turned_away = 0
         self._nursery: trio.Nursery | None = None
@@ -152,6 +161,8 @@ class Acceptor:
         close_all(listeners)
         with trio.move_on_after(context.options.drain_seconds) as patience:
             await context.drain()
+            if self._beside is not None:
+                await self._beside()
         if patience.cancelled_caught:
             context.report(f"{len(context.connections)} connections cut off while draining")
 

@@ -19,13 +19,13 @@ from qserver.http1.transport import SocketEnd
 SEND_PIECE_BYTES = 64 * 1024
 
 
-def tls_context(options: ServerOptions) -> ssl.SSLContext | None:
-    """The TLS context for the options, or None for plain HTTP."""
+def tls_context(options: ServerOptions, protocol: str = "http/1.1") -> ssl.SSLContext | None:
+    """The TLS context for the options, or None without TLS. Clients know the protocol by a name."""
     if options.certificate is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([protocol])
     try:
         context.load_cert_chain(options.certificate, options.key)
     except (OSError, ssl.SSLError) as error:

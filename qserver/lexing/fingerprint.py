@@ -28,7 +28,7 @@ and even then the parentheses in `kinds` distinguish them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -38,6 +38,7 @@ from qserver.lexing import lexer
 from qserver.lexing.literals import LITERAL_TOKENS, read_literal
 from qserver.lexing.value_rows import ValuesList, find_plain_rows, find_rows
 from qserver.limits import STATEMENT_BYTES_MAX, STATEMENT_TOKENS_MAX
+from qserver.values.types import SqlType
 
 MARK: Final = "\0"
 ROWS_MARK: Final = "\0\0"
@@ -69,6 +70,14 @@ class Parameterized(msgspec.Struct, frozen=True):
     fingerprint: str
     literals: list[Any]
     kinds: str
+    declared: Mapping[int | str, SqlType] | None = None
+    """Types that the client declares for its parameters, if it does; `kinds` names them, too."""
+
+    def with_declared(self, types: Mapping[int | str, SqlType]) -> Parameterized:
+        """Return the same for parameters of declared types: its plan is another."""
+        names = ",".join([f"{number} {types[number]}" for number in sorted(types, key=str)])
+        kinds = f"{self.kinds}|{names}"
+        return Parameterized(self.fingerprint, self.literals, kinds, types)
 
 
 def parameterize(sql: str, *, repeat: bool = True) -> Parameterized:

@@ -197,6 +197,10 @@ class OpenTransaction:
         self.failed = True
         step.whole_catalog_seen = True
 
+    def fail(self) -> None:
+        """Fail because of a statement that no step has run: it could not be planned, or read."""
+        self.failed = self._stepped.whole.whole_catalog_seen = True
+
     def _charge(self) -> None:
         """Charge the memory of the transaction; end the transaction if it holds too much."""
         size = self._stepped.bytes
@@ -275,7 +279,7 @@ class OpenTransaction:
             step.begin_again()
             step.mark()
             again = StatementRun(planner, step, request)
-            return again.start(PreparedStatement(sql, given, None, plan))
+            return again.start(PreparedStatement(sql, given, statement.parameterized, plan))
 
         try:
             return StepStream(self, step, new_cursor, request)
@@ -290,13 +294,14 @@ class OpenTransaction:
         sql, given = statement.sql, statement.parameters
         planner, catalog, snapshot = run.planner, run.transaction.catalog, run.transaction.snapshot
         try:
-            parameterized = planner.parameterize(sql, given)
+            parameterized = statement.parameterized or planner.parameterize(sql, given)
             plan = planner.find(parameterized, catalog, snapshot, given)
             if plan is None:
                 asked = Unplanned(sql, parameterized, catalog, snapshot, given)
                 plan = planner.prepare_nowait(asked).plan
         except NotShort:
-            cursor = yield from start_slowly(run, PreparedStatement(sql, given))
+            asked_slowly = PreparedStatement(sql, given, statement.parameterized)
+            cursor = yield from start_slowly(run, asked_slowly)
             cursor.close()
             plan = cursor.plan
         return None if plan is None or plan.writes else plan
@@ -349,6 +354,13 @@ class StepStream(RowStream):
     async def step(self) -> Rows | None:
         try:
             return await super().step()
+        except Exception:
+            self._transaction.failed = True
+            raise
+
+    def stepping(self) -> Generator[Step, Any, Rows | None]:
+        try:
+            return (yield from super().stepping())
         except Exception:
             self._transaction.failed = True
             raise

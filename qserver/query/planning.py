@@ -195,14 +195,15 @@ class Planner:
             return Prepared(parsed)
         if isinstance(statement, ast.PLANNED):
             literals = Literals(asked.parameterized.literals)
-            plan = make_plan(statement, literals, catalog, snapshot, None, given, rules, budget)
+            stated = asked.parameterized.declared
+            plan = make_plan(statement, literals, catalog, snapshot, stated, given, rules, budget)
             return Prepared(parsed, plan)
         about = statement_inside(statement)
         if about is None:
             return Prepared(parsed)
         fixed = Literals(parsed.literals, fixed=True)
         is_explained = isinstance(statement, ast.Explain)
-        declared: Mapping[int | str, SqlType] | None = None if is_explained else {}
+        declared = asked.parameterized.declared if is_explained else {}
         try:
             plan = make_plan(about, fixed, catalog, snapshot, declared, given, rules, budget)
         except QserverError as error:

@@ -117,6 +117,11 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         """Move the deadline by time that the request did not use."""
         self._deadline = self.deadline + seconds
 
+    def cancel(self) -> None:
+        """Let it end where it would end by its deadline; a commit that was sent goes on."""
+        if self.timeout_ms is not None:
+            self._deadline = self.environment.clock()
+
     def note_committed(self) -> None:
         """Lift the deadline: an answer about committed changes must not say that they failed."""
         self.timeout_ms, self._deadline = None, FOREVER

@@ -7,11 +7,13 @@ asynchronous generator, so that only `aclose` and the last page end it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any
 
 import trio
 
-from qserver.engine.work import before
+from qserver.engine.work import Step, before, run
 from qserver.engine.yielding import yield_to_others
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.request import Request, RequestContext
@@ -64,6 +66,11 @@ class RowStream:
     async def step(self) -> Rows | None:
         """Continue for at most one page; None if there is no page yet, or no more."""
         await before(self._request.deadline, yield_to_others)
+        page: Rows | None = await run(RowStream.stepping(self))
+        return page
+
+    def stepping(self) -> Generator[Step, Any, Rows | None]:
+        """Return the steps of `step`, which let nobody else run: see `pause`."""
         if self.ended:
             return None
         if self._first is not None:
@@ -72,7 +79,7 @@ class RowStream:
         try:
             page = self._cursor.step()
         except NeedsSequenceValues as needs:
-            await self._request.supply(needs)
+            yield partial(self._request.supply, needs)
             self._cursor.context.release()
             self._cursor = self._new_cursor()  # the same rows come again, and are skipped
             self._skip = self._given
@@ -106,9 +113,16 @@ class RowStream:
         """Extend the deadline by the time that the client took to read."""
         self._request.extend(seconds)
 
-    async def aclose(self) -> None:
+    def pause(self) -> Step:
+        """Return what is to be yielded between two pages, so that others can run."""
+        return self._request.pause()
+
+    def close(self) -> None:
         self._cursor.close()
         self._end()
+
+    async def aclose(self) -> None:
+        self.close()
         await trio.lowlevel.checkpoint()
 
 

@@ -198,15 +198,42 @@ class SqlDatabase:
         """
         limits = max_retries, timeout_ms, None, None
         options = RunOptions(*limits, allowed, max_affected, False, as_of, if_version, freshness)
-        request = self._environment.request(timeout_ms, allowed, request_id)
-        asked = (Statement(sql, parameters),)
-        snapshot, found, reads = await run(self._prepare(request, asked, options))
+        request = self.request_of(options, request_id)
+        steps = self.streaming(Statement(sql, parameters), options, request, only_queries)
+        stream: RowStream = await run(steps)
+        return stream
+
+    def request_of(self, options: RunOptions, request_id: str | None = None) -> Request:
+        """Return a request that begins now, and that its owner may cancel."""
+        return self._environment.request(options.timeout_ms, options.allowed, request_id)
+
+    def streaming(
+        self,
+        statement: Statement,
+        options: RunOptions,
+        request: Request,
+        only_queries: bool = False,
+    ) -> Generator[Step, Any, RowStream]:
+        """Return the steps of `stream`. The statement may have been parameterized already."""
+        begun = self._begun(statement)
+        steps = self._prepare(request, (statement,), options, begun)
+        snapshot, found, reads = yield from steps
         if reads:
             return _reading_stream(found[0], snapshot, request)
         if only_queries:
             raise not_a_query()
-        outcome = await run(self._write(request, found, options, snapshot))
+        outcome = yield from self._write(request, found, options, snapshot)
         return stream_of(outcome.results[0], snapshot, request)
+
+    def _begun(self, statement: Statement) -> list[PreparedStatement] | None:
+        """Return a parameterized statement with its plan, if that is kept; None for any other."""
+        parameterized, given = statement.parameterized, statement.parameters
+        if parameterized is None:
+            return None
+        snapshot, plan = self.snapshots.take(), None
+        if snapshot is not None:
+            plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)
+        return [PreparedStatement(statement.sql, given, parameterized, plan)]
 
     async def read(
         self, statement: Statement, options: RunOptions, is_known: Callable[[Basis | None], bool]

@@ -54,6 +54,7 @@ from qserver.sql.optimizer import Rule as Rule
 from qserver.sql.parameter_steps import is_heavy as is_heavy
 from qserver.sql.parameter_steps import slots_in_steps as slots_in_steps
 from qserver.sql.parameters import Given as Given
+from qserver.sql.parameters import PartlyDeclared as PartlyDeclared
 from qserver.sql.parameters import json_of as json_of
 from qserver.sql.parameters import types_of as types_of
 from qserver.sql.parser import Parsed as Parsed

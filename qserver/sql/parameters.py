@@ -52,6 +52,16 @@ Converter = Callable[[Any], Any]
 Given = Sequence[Any] | Mapping[str, Any] | None
 
 
+class PartlyDeclared(dict[int | str, SqlType]):
+    """The types that a client declares for some parameters; the binder infers the others."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: int | str) -> None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class ParameterList:
     """The parameters of a statement, in order: `$1` … `$n` without gaps, or `:name`."""

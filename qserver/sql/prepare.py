@@ -23,7 +23,13 @@ from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Apply, Slot, Slots
 from qserver.sql.folding import folded
 from qserver.sql.optimizer import RULES, Rule, optimize
-from qserver.sql.parameters import Given, ParameterList, parameter_list, type_of_given
+from qserver.sql.parameters import (
+    Given,
+    ParameterList,
+    PartlyDeclared,
+    parameter_list,
+    type_of_given,
+)
 from qserver.sql.plan import Change, Delete, Scan, Select, Values
 from qserver.sql.ports import CatalogPort
 from qserver.sql.step_budget import StepBudget
@@ -96,8 +102,9 @@ def prepare(
 ) -> CompiledPlan:
     """Bind, optimize and compile a statement.
 
-    `declared` has the types of parameters, if they are known; otherwise they are inferred from
-    their places, or from the `given` values.
+    `declared` has the types of parameters, if they are known; otherwise, and for those that it
+    leaves out if it is `PartlyDeclared`, they are inferred from their places, or from the `given`
+    values.
     """
     try:
         bound = _bound(statement, literals, catalog, declared, given, budget)
@@ -173,9 +180,9 @@ def _bound(
     given: Given,
     budget: StepBudget | None,
 ) -> Bound:
-    if declared is not None:
+    if declared is not None and not isinstance(declared, PartlyDeclared):
         return bind(statement, literals, catalog, declared, budget=budget)
-    found = bind(statement, literals, catalog, None, partial(type_of_given, given), budget)
+    found = bind(statement, literals, catalog, declared, partial(type_of_given, given), budget)
     if not found.parameters:
         return found
     again = bind(statement, literals, catalog, found.parameters, budget=budget)

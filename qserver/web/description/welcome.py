@@ -11,10 +11,16 @@ ADDRESS_UNKNOWN: Final = "http://ADDRESS"
 """An ASGI application does not know the address of its server."""
 
 
-def welcome(settings: Settings, first_key: str | None, port: int | None = None) -> str:
+def welcome(
+    settings: Settings,
+    first_key: str | None,
+    port: int | None = None,
+    pg_port: int | None = None,
+) -> str:
     """The first start shows the key. The service does not store it and never shows it again.
 
-    `port` is None under another server, which prints its own address.
+    `port` is None under another server, which prints its own address. `pg_port` is that for clients
+    of PostgreSQL, if they are served.
     """
     url = _url(settings, port)
     place = "" if url == ADDRESS_UNKNOWN else f" at {url}"
@@ -24,8 +30,12 @@ def welcome(settings: Settings, first_key: str | None, port: int | None = None) 
     if first_key is not None:
         lines += ["", f"Your API key, shown only now: {first_key}", "", "Try it:"]
         lines += [f"  {line}" for line in curl_lines(url, first_key)]
+        if pg_port is not None:
+            lines += ["", f"  {psql_line(settings, first_key, pg_port)}"]
     elif settings.api_key is None:
         lines.append("The API key was shown at the first start; QSERVER_API_KEY adds another.")
+    if first_key is None and pg_port is not None:
+        lines.append(f"With psql: {psql_line(settings, 'svc_k_…', pg_port)}")
     return "\n".join([*lines, ""])
 
 
@@ -34,6 +44,12 @@ def curl_lines(url: str, key: str) -> list[str]:
         f"curl {url}/v1/query -H 'Authorization: Bearer {key}' \\",
         "  -H 'Content-Type: application/json' -d '{\"sql\": \"SELECT 1 AS one\"}'",
     ]
+
+
+def psql_line(settings: Settings, key: str, port: int) -> str:
+    host = "localhost" if settings.host in ("0.0.0.0", "::", "") else settings.host
+    encrypted = "" if settings.tls_certificate is None else "?sslmode=require"
+    return f'psql "postgresql://me:{key}@{host}:{port}/main{encrypted}"'
 
 
 def _url(settings: Settings, port: int | None) -> str:

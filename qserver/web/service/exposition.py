@@ -24,6 +24,7 @@ from qserver.control.replicas import ReplicaStatistics
 from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
+from qserver.pgwire import Statistics
 from qserver.replication.replicated_logs import StreamStatistics
 from qserver.web.service.metrics import BUCKETS_SECONDS, Metrics, RouteMetrics
 
@@ -93,10 +94,12 @@ def server_text(
     transactions: OpenTransactionsStatistics,
     replicas: Sequence[ReplicaStatistics] = (),
     streams: Sequence[StreamStatistics] = (),
+    postgres: Statistics | None = None,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
 
-    `counters` is None unless our own server serves.
+    `counters` is None unless our own server serves, `postgres` unless clients of PostgreSQL are
+    served.
     """
 
     def families() -> Iterable[Metric]:
@@ -118,6 +121,8 @@ def server_text(
         yield from stream_families(streams)
         if counters is not None:
             yield from server_families(counters.statistics())
+        if postgres is not None:
+            yield from postgres_families(postgres)
 
     return _text(_Families(families), ProcessCollector(registry=None))
 
@@ -296,6 +301,27 @@ _SERVER: Final = {
     "bytes_in": "Bytes received",
     "bytes_out": "Bytes sent",
     "log_lines_lost": "Lines that the access log could not take",
+}
+
+
+def postgres_families(statistics: Statistics) -> Iterable[Metric]:
+    """The numbers of sessions over PostgreSQL's protocol."""
+    for field, meaning in _POSTGRES.items():
+        kind = GaugeMetricFamily if field == "connections_open" else CounterMetricFamily
+        yield kind(f"qserver_pg_{field}", meaning, value=getattr(statistics, field))
+
+
+_POSTGRES: Final = {
+    "connections_open": "Sessions open now",
+    "connections_accepted": "Connections accepted",
+    "connections_refused": "Connections refused because there were too many",
+    "connections_moved_out": "Connections given to another process",
+    "connections_moved_in": "Connections taken from another process",
+    "authentications_failed": "Clients that were not let in",
+    "cancels": "Requests to cancel a statement",
+    "copied_rows": "Rows that COPY has brought in",
+    "bytes_in": "Bytes received",
+    "bytes_out": "Bytes sent",
 }
 
 Read = Callable[[OpenDatabaseStatistics], float | None]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from itertools import count
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 import msgspec
 import trio
@@ -44,7 +44,8 @@ from qserver.http1 import (
     Parts,
     Response,
 )
-from qserver.limits import PARTS_SECONDS_MAX
+from qserver.limits import CALL_SECONDS_MAX, PARTS_SECONDS_MAX
+from qserver.pgwire import MARK
 
 NOTHING_DONE: Final = (DatabaseMoved, DatabaseUnavailable, TooManyRequests)
 """What a process that does not serve a request answers."""
@@ -63,6 +64,8 @@ class Member(msgspec.Struct, frozen=True):
     connections: SharedConnections
     alive: int
     """Reads as ended when the supervisor has."""
+    pg_sockets: list[socket.socket] = []
+    """Those for clients of PostgreSQL."""
 
     def evidence(self, folder: Path) -> Path:
         """The watchdog's file of this process."""
@@ -71,6 +74,13 @@ class Member(msgspec.Struct, frozen=True):
     def replicas(self, folder: Path) -> Path:
         """The folder of what this process follows; it lasts as long as the process."""
         return folder / f"{REPLICAS}{self.number}"
+
+
+class Postgres(Protocol):
+    """Serves connections of PostgreSQL's protocol."""
+
+    def adopt(self, connected: socket.socket, client: Any, data: bytes) -> None:
+        """Go on with a connection that another process has accepted."""
 
 
 class Mover:
@@ -83,6 +93,8 @@ class Mover:
         self._owners = owners
         self._host: Host | None = None
         self._began = trio.Event()
+        self._postgres: Postgres | None = None
+        self._postgres_began = trio.Event()
         self._ids = count()
         self._parts: dict[int, tuple[Parts, float]] = {}
         """Answers whose body is to be fetched, and until when."""
@@ -137,6 +149,13 @@ class Mover:
 
     async def _welcome(self, client: Any, data: bytes, connected: socket.socket) -> None:
         """Serve a connection that has arrived, as soon as this process serves any."""
+        if data.startswith(MARK):
+            await self._postgres_began.wait()
+            if self._postgres is None:
+                connected.close()
+            else:
+                self._postgres.adopt(connected, _address(client), data)
+            return
         await self._began.wait()
         assert self._host is not None
         self._host.adopt(Moved(connected, _address(client), data, self.marks()))
@@ -144,6 +163,30 @@ class Mover:
     def marks(self) -> Headers | None:
         """What answers say to clients of other processes."""
         return None
+
+    def begin_postgres(self, postgres: Postgres | None) -> None:
+        """Called once: who serves connections of PostgreSQL's protocol here, if anybody does."""
+        self._postgres = postgres
+        self._postgres_began.set()
+
+    def send(
+        self,
+        process: int,
+        client: Any,
+        data: bytes,
+        moved: socket.socket,
+        failed: Callable[[socket.socket], None],
+    ) -> None:
+        """Send a connection of another protocol; `failed` gets it back if that is not possible."""
+        deadline = trio.current_time() + CALL_SECONDS_MAX
+        self._links.send_connection(
+            process,
+            client,
+            data,
+            moved,
+            deadline=deadline,
+            failed=lambda connected, *_: failed(connected),
+        )
 
     # --- requests that are forwarded ---
 

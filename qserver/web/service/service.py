@@ -41,6 +41,7 @@ from qserver.errors import (
 )
 from qserver.http1 import Counters
 from qserver.limits import BODIES_BYTES_MAX
+from qserver.pgwire import Statistics
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.replication.replicated_logs import StreamStatistics
@@ -65,6 +66,9 @@ class ServiceState(Enum):
 
 
 class Service:
+    postgres: Callable[[], Statistics] | None = None
+    """The numbers of sessions over PostgreSQL's protocol, if that is served."""
+
     def __init__(
         self,
         settings: Settings,

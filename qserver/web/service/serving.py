@@ -38,6 +38,7 @@ from qserver.web.description.welcome import welcome
 from qserver.web.service.create import create_application, lock_data
 from qserver.web.service.machine import cores, half_of_memory
 from qserver.web.service.options import server_options
+from qserver.web.service.postgres import bind_postgres, new_postgres
 from qserver.web.service.processes import Member, Mover
 
 logger: Final = logging.getLogger("qserver")
@@ -99,19 +100,22 @@ def _serve_in_processes(settings: Settings, count: int) -> int:
         options = server_options(settings)
         tls_context(options)  # raises if the certificate cannot be used: here, and not in each one
         sockets = bind_now(options)
+        pg_sockets = bind_postgres(settings)
         doors = Doors(count)
         shared = SharedWindows(), SharedVersions(count), SharedConnections(count)
         load_grammar()
         share = share_of_memory(settings, count)
 
         def run(number: int, alive: int) -> int:
-            return _run(share, Member(number, count, sockets, doors, *shared, alive))
+            made = Member(number, count, sockets, doors, *shared, alive, pg_sockets)
+            return _run(share, made)
 
         try:
             return supervise(count, run, logger.warning)
         finally:
             doors.close()
             close_all(sockets)
+            close_all(pg_sockets)
 
 
 def share_of_memory(settings: Settings, count: int) -> Settings:
@@ -141,6 +145,8 @@ async def _serve(settings: Settings, member: Member | None) -> None:
     if app.node is not None:
         mover = app.node.mover
     stop = trio.Event()
+    pg_sockets = bind_postgres(settings) if member is None else member.pg_sockets
+    postgres = new_postgres(app.service, settings, mover) if pg_sockets else None
     waits_for_leader = member is not None and member.number != LEADER
     waits_for_others = waits_for_leader or settings.log is not None
     async with trio.open_nursery() as nursery:
@@ -159,6 +165,7 @@ async def _serve(settings: Settings, member: Member | None) -> None:
                 listeners=None if member is None else member.sockets,
                 mover=mover,
                 crowd=None if member is None else member.connections.of(member.number),
+                beside=None if postgres is None else postgres.wait_drained,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
@@ -180,8 +187,13 @@ async def _serve(settings: Settings, member: Member | None) -> None:
             await nursery.start(mover.run)
         addresses = await nursery.start(run)
         waits_for_others = False
+        pg_port = None
+        if postgres is not None:
+            pg_port = (await nursery.start(postgres.run, pg_sockets, stop))[0][1]
+        if mover is not None:
+            mover.begin_postgres(postgres)
         if member is None or member.number == LEADER:
-            sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1]))
+            sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1], pg_port))
             sys.stderr.flush()
 
 

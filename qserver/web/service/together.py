@@ -61,6 +61,7 @@ class Together:
             service.plane.open_transactions.statistics(),
             () if service.replicas is None else service.replicas.replica_statistics(),
             service.streams(),
+            None if service.postgres is None else service.postgres(),
         )
 
     async def checks(self) -> dict[str, str]:

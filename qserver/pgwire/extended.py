@@ -1,0 +1,145 @@
+"""The extended protocol: Parse, Bind, Describe, Execute, Close, Flush, Sync.
+
+Messages up to Sync are one transaction. Execute runs when the message behind it is known: if that
+is Sync, and nothing ran before, it is a statement alone, which the server repeats after a conflict.
+Otherwise a transaction is opened for all of them, and Sync commits it. No client can wait for an
+answer in between, because it has to send Sync or Flush for one.
+
+An error is sent at once, and all messages up to Sync are passed over.
+"""
+
+from __future__ import annotations
+
+from qserver.pgwire import messages
+from qserver.pgwire.controlling import control, open_block
+from qserver.pgwire.copying import copy
+from qserver.pgwire.discarding import discard
+from qserver.pgwire.executing import Executing
+from qserver.pgwire.messages import complete
+from qserver.pgwire.prepared import Portal
+from qserver.pgwire.running import start
+from qserver.pgwire.tags import Sort, control_of, finished
+from qserver.pgwire.types import oid_of
+from qserver.pgwire.waits import Waits
+from qserver.query.open_transaction import in_failed
+
+
+class Extended:
+    def __init__(self, executing: Executing) -> None:
+        self._executing = executing
+        self._state = executing.state
+        self._waiting: tuple[Portal, int] | None = None
+        """What is executed when the next message is known, and how many rows of it."""
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._waiting is not None
+
+    def parse(self, body: bytes) -> Waits[None]:
+        asked = messages.read_parse(body)
+        yield from self._executing.prepare(asked.name, asked.text, asked.oids)
+        self._state.out += messages.PARSED
+
+    def bind(self, body: bytes) -> None:
+        asked = messages.read_bind(body)
+        prepared = self._executing.statement(asked.statement)
+        transaction = self._state.block.transaction
+        if transaction is not None and transaction.failed:
+            kind = prepared.kind
+            if kind is not None and kind.sort is not Sort.CONTROL:
+                raise in_failed()
+        self._executing.open_portal(asked.portal, Portal(prepared, asked))
+        self._state.out += messages.BOUND
+
+    def describe(self, body: bytes) -> None:
+        asked, out = messages.read_named(body), self._state.out
+        if asked.is_portal:
+            portal = self._executing.portal(asked.name)
+            prepared, formats = portal.prepared, portal.formats
+        else:
+            prepared, formats = self._executing.statement(asked.name), ()
+            out += messages.parameters([oid_of(each) for each in prepared.parameters])
+        no_rows = prepared.columns is None
+        out += messages.NO_DATA if no_rows else prepared.writer(formats).description
+
+    def execute(self, body: bytes) -> Waits[None]:
+        name, most = messages.read_execute(body)
+        portal = self._executing.portal(name)
+        kind = portal.prepared.kind
+        if kind is not None and kind.sort is Sort.COPY:
+            yield from self._run(portal, most, alone=False)  # a Sync behind it is part of the COPY
+        else:
+            self._waiting = portal, most
+
+    def close(self, body: bytes) -> None:
+        asked = messages.read_named(body)
+        if asked.is_portal:
+            self._executing.close_portal(asked.name)
+        else:
+            self._executing.close_statement(asked.name)
+        self._state.out += messages.CLOSED
+
+    def run_waiting(self, *, alone: bool) -> Waits[None]:
+        """Execute what waits. If it is not alone, it is part of a transaction."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            yield from self._run(*waiting, alone=alone)
+
+    def forget_waiting(self) -> None:
+        self._waiting = None
+
+    def sync(self) -> Waits[None]:
+        """Run what waits, and end the transaction of the messages before."""
+        block = self._state.block
+        yield from self.run_waiting(alone=block.transaction is None)
+        if block.transaction is not None and block.is_implicit:
+            yield from self._executing.commit()
+        if block.transaction is None:
+            self._executing.close_portals()
+
+    def _run(self, portal: Portal, most: int, *, alone: bool) -> Waits[None]:
+        state, executing, prepared = self._state, self._executing, portal.prepared
+        kind, block = prepared.kind, state.block
+        if kind is None:
+            state.out += messages.NO_QUERY
+            return
+        yield from state.admit()
+        text = prepared.text.sql
+        node = control_of(text) if kind.sort is Sort.CONTROL else None
+        if node is not None:
+            executing.close_portals(unless=node.kind in ("begin", "start", "savepoint", "release"))
+            state.out += complete((yield from control(state, node, text)))
+            return
+        stands_alone = alone or kind.sort is Sort.DISCARD or portal.running is not None
+        if block.transaction is None and not stands_alone:
+            yield from open_block(state, read_only=state.settings.read_only, implicit=True)
+        if block.transaction is not None and block.transaction.failed:
+            raise in_failed()
+        if kind.sort is Sort.DISCARD:
+            state.out += complete(discard(executing, text))
+            return
+        if kind.sort is Sort.COPY:
+            yield from executing.make_way()
+            yield from copy(state, text)
+            return
+        if portal.running is None and not portal.has_ended:
+            yield from executing.make_way(portal)
+            portal.running = yield from start(state, portal.statement)
+        yield from self._send(portal, most)
+
+    def _send(self, portal: Portal, most: int) -> Waits[None]:
+        state, prepared, running = self._state, portal.prepared, portal.running
+        if running is None:  # it has ended before
+            rows, affected = 0, 0
+        else:
+            if prepared.columns is None:
+                rows = yield from running.skip()
+            else:
+                rows = yield from running.send(state, portal.writer(running), most)
+                if most and rows == most:
+                    state.out += messages.SUSPENDED
+                    return
+            affected = running.stream.affected_rows
+            portal.close()
+            portal.has_ended = True
+        state.out += complete(finished(prepared.tag, rows, affected))

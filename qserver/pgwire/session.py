@@ -1,0 +1,181 @@
+"""A session, from the first byte of its client to the last: one generator, without I/O.
+
+    startup ─► ready ─┬─ Query ───────────────────► ReadyForQuery
+      │         ▲     └─ Parse, Bind, … Sync ─────► ReadyForQuery
+      │         │            └─ an error: passes over all up to Sync
+      ▼         └──────────────────────────────────────┘
+     end
+
+It reads messages from `frames`, writes answers to `out`, and yields where it has to wait (`waits`).
+Who drives it does what it waits for, and nothing else; so tests drive it byte by byte.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from qserver.errors import (
+    FeatureNotSupported,
+    IdleInTransaction,
+    ProtocolViolation,
+    QserverError,
+    QueryCanceled,
+    SessionEnded,
+)
+from qserver.pgwire import messages
+from qserver.pgwire.executing import Executing
+from qserver.pgwire.extended import Extended
+from qserver.pgwire.messages import BrokenFrames, MessageTooLong
+from qserver.pgwire.problems import problem
+from qserver.pgwire.simple import query
+from qserver.pgwire.startup import Arrival, enter
+from qserver.pgwire.state import State
+from qserver.pgwire.waits import INPUT, Fatal, Waits
+
+_EXTENDED = frozenset(
+    {messages.PARSE, messages.BIND, messages.DESCRIBE, messages.EXECUTE, messages.CLOSE,
+     messages.FLUSH, messages.SYNC}
+)  # fmt: skip
+
+_RUNS = frozenset({messages.QUERY, messages.EXECUTE})
+STATEMENTS_AT_ONCE = 16
+"""Statements that have arrived together and run before others have a turn."""
+
+
+class Session:
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._executing = Executing(state)
+        self._extended = Extended(self._executing)
+        self._skips = False
+        """Whether messages are passed over until Sync."""
+        self.is_idle = False
+        """Whether it waits for the first byte of a message, outside of everything."""
+
+    def run(self, arrival: Arrival | None = None) -> Waits[None]:
+        """Serve the client to its end. `arrival`: it has entered in another process."""
+        state = self.state
+        try:
+            if (yield from enter(state, arrival)):
+                yield from self._serve()
+        except Fatal as fatal:
+            self._write_fatal(fatal.error)
+        except QserverError as error:
+            self._write_fatal(error)
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            self._write_fatal(state.host.known(error))
+        finally:
+            self._executing.close()
+            state.close()
+
+    def _write_fatal(self, error: QserverError) -> None:
+        self.state.out += problem(self.state.host.known(error), "FATAL")
+
+    def _serve(self) -> Waits[None]:
+        state, extended, frames = self.state, self._extended, self.state.frames
+        state.out += state.block.ready()
+        burst = 0
+        while True:
+            frame = frames.next()
+            if frame is None:
+                self._check_ending()
+                self.is_idle, burst = True, 0
+                yield INPUT
+                self.is_idle = False
+                continue
+            kind, body = frame
+            if kind in _RUNS:
+                burst += 1
+                if burst % STATEMENTS_AT_ONCE == 0:
+                    yield None
+            if kind == messages.TERMINATE:
+                return
+            if self._skips and kind != messages.SYNC:
+                continue
+            try:
+                if extended.is_waiting and kind != messages.SYNC:
+                    began = perf_counter()
+                    yield from extended.run_waiting(alone=False)
+                    state.host.count(None, perf_counter() - began)
+                yield from self._handle(kind, body)
+            except (Fatal, BrokenFrames, MessageTooLong):
+                raise
+            except GeneratorExit:
+                raise
+            except Exception as error:
+                self._failed(error, kind)
+
+    def _check_ending(self) -> None:
+        """End the session if it has to, and nothing would be lost by that."""
+        state = self.state
+        if state.ending is not None:
+            raise Fatal(state.ending)
+        if state.block.must_end:
+            raise Fatal(
+                SessionEnded("the transaction was ended by the server", hint="Connect again.")
+            )
+        if state.host.is_draining and state.block.transaction is None:
+            raise Fatal(state.host.stopping())
+
+    def _handle(self, kind: int, body: bytes) -> Waits[None]:
+        state, extended = self.state, self._extended
+        if kind == messages.QUERY:
+            began = perf_counter()
+            yield from query(self._executing, messages.read_query(body))
+            state.host.count(None, perf_counter() - began)
+            self._ready()
+        elif kind == messages.BIND:
+            extended.bind(body)
+        elif kind == messages.EXECUTE:
+            yield from extended.execute(body)
+        elif kind == messages.SYNC:
+            began, runs = perf_counter(), extended.is_waiting
+            yield from extended.sync()
+            self._skips = False
+            if runs:
+                state.host.count(None, perf_counter() - began)
+            self._ready()
+        elif kind == messages.PARSE:
+            yield from extended.parse(body)
+        elif kind == messages.DESCRIBE:
+            extended.describe(body)
+        elif kind == messages.CLOSE:
+            extended.close(body)
+        elif kind == messages.FUNCTION_CALL:
+            raise FeatureNotSupported("function calls are not supported: write SELECT f(…)")
+        elif kind == messages.PASSWORD:
+            raise Fatal(ProtocolViolation("a password was not asked for"))
+        # COPY messages behind a COPY that has failed, and Flush: everything is sent anyway.
+
+    def _ready(self) -> None:
+        state = self.state
+        state.request, state.was_canceled = None, False
+        state.out += state.block.ready()
+
+    def _failed(self, error: Exception, kind: int) -> None:
+        """Tell the client of an error, and undo what it undoes."""
+        state, block = self.state, self.state.block
+        known = state.host.known(error)
+        if isinstance(known, QueryCanceled) and state.was_canceled:
+            known = QueryCanceled("canceling statement due to user request")
+        state.host.count(known, 0.0)
+        state.out += problem(known, where=getattr(error, "where", None))
+        self._extended.forget_waiting()
+        if block.transaction is None or block.is_implicit:
+            self._executing.close_portals()
+            block.roll_back()
+        else:
+            block.fail()
+        if kind in (messages.QUERY, messages.SYNC):
+            self._skips = False
+            self._ready()
+        else:
+            self._skips = kind in _EXTENDED
+            if kind == messages.FUNCTION_CALL:
+                self._ready()
+
+
+def idle_in_transaction() -> IdleInTransaction:
+    return IdleInTransaction("terminating connection due to idle-in-transaction timeout")

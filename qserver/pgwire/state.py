@@ -1,0 +1,211 @@
+"""The state of a session, and what all of its messages need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from qserver.control.databases import OpenDatabase
+from qserver.control.owners import OwnedElsewhere
+from qserver.control.records import Grant
+from qserver.engine.turns import OWNER
+from qserver.errors import (
+    Forbidden,
+    InvalidAuthorization,
+    NotFound,
+    QserverError,
+    SessionEnded,
+    Unauthorized,
+)
+from qserver.limits import RETRIES_DEFAULT
+from qserver.pgwire.host import Host
+from qserver.pgwire.limits import OUTPUT_BYTES_MAX
+from qserver.pgwire.messages import Frame, Frames
+from qserver.pgwire.settings import SessionSettings
+from qserver.pgwire.transactions import Block
+from qserver.pgwire.waits import INPUT, OUTPUT, Fatal, Waits
+from qserver.query.permissions import Allowed
+from qserver.query.request import Request
+from qserver.query.results import RunOptions
+
+INPUT_HELD_MIN: Final = 64 * 1024
+"""Shorter messages are not counted as memory."""
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """By what a session was let in: a key that was sent, or one that was proved."""
+
+    token: str | None = None
+    key_id: str | None = None
+
+
+class State:
+    """One for each session."""
+
+    def __init__(
+        self, host: Host, number: int, secret: int, client: str, ended: Callable[[], None]
+    ) -> None:
+        """`client` is the address; `ended` wakes the session, so that it ends."""
+        self.host = host
+        self.number = number
+        """By which a client names the session when it cancels a statement."""
+        self.secret = secret
+        self.client = client
+        self.is_private = False
+        """Whether nobody can read along: over TLS, or on this machine."""
+        self.is_tls = False
+        self.frames = Frames()
+        self.out = bytearray()
+        self.settings = SessionSettings()
+        self.user = ""
+        self.startup: dict[str, str] = {}
+        self.credentials = Credentials()
+        self.grant: Grant | None = None
+        self.database = ""
+        """The id of the database."""
+        self.block = Block(host.plane.open_transactions, ended)
+        self.request: Request | None = None
+        """The statement that runs, and can be cancelled."""
+        self.was_canceled = False
+        self.ending: QserverError | None = None
+        """Why the session ends, as soon as it can."""
+        self._options: tuple[Grant, RunOptions] | None = None
+        self._input_held = 0
+        self._entered = ""
+
+    # --- bytes ---
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes of the client; long messages count as memory of its organization."""
+        frames = self.frames
+        frames.feed(data)
+        if self._input_held or len(frames) > INPUT_HELD_MIN:
+            self.hold_input()
+
+    def hold_input(self) -> None:
+        size = len(self.frames)
+        size = size if size > INPUT_HELD_MIN else 0
+        if self.grant is not None and size != self._input_held:
+            pool = self.grant.share.bodies
+            pool.give_back(self._input_held)
+            self._input_held = 0
+            pool.take(size)
+            self._input_held = size
+
+    def frame(self) -> Waits[Frame]:
+        """Wait for the next message."""
+        while (frame := self.frames.next()) is None:
+            yield INPUT
+        if self._input_held:
+            self.hold_input()
+        return frame
+
+    def flushed(self) -> Waits[float]:
+        """Wait until the client has read, if there is much for it; return for how long."""
+        if len(self.out) <= OUTPUT_BYTES_MAX:
+            return 0.0
+        began = monotonic()
+        yield OUTPUT
+        return monotonic() - began
+
+    # --- who the client is, and what it may do ---
+
+    def enter(self, grant: Grant) -> None:
+        """Count the session as one of its organization."""
+        self.grant, self._entered = grant, grant.organization_id
+        self.host.connections[self._entered] += 1
+        self.frames.is_known = True
+
+    def admit(self) -> Waits[Grant]:
+        """Look whether the client may still do anything, and count a request."""
+        plane, before, credentials = self.host.plane, self.grant, self.credentials
+        assert before is not None, "it has entered"
+        if credentials.token is not None:
+            grant = plane.grant_nowait(credentials.token)
+        else:
+            grant = plane.access.grant_of_key_nowait(credentials.key_id or "")
+        if grant is not before:
+            if grant is None:
+                grant = yield from self.authenticated()
+            if grant.organization_id != before.organization_id or grant.statements is not None:
+                raise Fatal(InvalidAuthorization("the key has no SQL any more"))
+            self.grant = grant
+        share = grant.share
+        if OWNER.get() is not share.turns:
+            OWNER.set(share.turns)
+        if share.connections >= share.limits.connections:
+            share.check_connections()
+        if not grant.is_unlimited:
+            plane.take_request(grant)
+        return grant
+
+    def authenticated(self) -> Waits[Grant]:
+        """Look up what the client may do; it ends if that is nothing any more."""
+        plane, credentials = self.host.plane, self.credentials
+        try:
+            if credentials.token is not None:
+                grant: Grant = yield partial(plane.authenticate, credentials.token)
+            else:
+                grant = yield partial(plane.access.authenticate_key, credentials.key_id or "")
+        except Unauthorized as error:
+            raise Fatal(InvalidAuthorization(error.message, hint=error.hint)) from error
+        return grant
+
+    def find_database(self) -> Waits[OpenDatabase]:
+        """Find the database; its caller releases it."""
+        plane, grant = self.host.plane, self.grant
+        assert grant is not None
+        try:
+            opened = plane.database_nowait(grant, self.database)
+            if opened is None:
+                opened = yield partial(plane.database, grant, self.database)
+        except OwnedElsewhere as elsewhere:
+            raise Fatal(
+                SessionEnded("another process serves the database now", hint="Connect again.")
+            ) from elsewhere
+        except (NotFound, Forbidden) as error:
+            raise Fatal(error) from error
+        return opened
+
+    def options(self) -> RunOptions:
+        """Return how statements run: by what the key and the session's settings say now."""
+        grant = self.grant
+        assert grant is not None
+        known = self._options
+        if known is not None and known[0] is grant:
+            return known[1]
+        limits, asked = grant.limits, self.settings.statement_timeout_ms
+        timeout = limits.statement_timeout_ms if asked is None else asked
+        timeout = min(timeout, limits.statement_timeout_max_ms)
+        allowed = Allowed(grant.may_read, grant.may_write, grant.may_define)
+        options = RunOptions(RETRIES_DEFAULT, timeout, None, None, allowed)
+        self._options = grant, options
+        return options
+
+    def options_inside(self) -> RunOptions:
+        """Return the same for a statement of the session's transaction."""
+        options, transaction = self.options(), self.block.transaction
+        if transaction is None or not transaction.read_only:
+            return options
+        allowed = msgspec.structs.replace(options.allowed, read_only=True)
+        return msgspec.structs.replace(options, allowed=allowed)
+
+    def cancel(self) -> None:
+        """Cancel the statement that runs, if one does."""
+        if self.request is not None:
+            self.was_canceled = True
+            self.request.cancel()
+
+    def close(self) -> None:
+        """Release what the session holds."""
+        self.block.roll_back()
+        if self._entered:
+            self.host.connections[self._entered] -= 1
+            self._entered = ""
+        if self.grant is not None:
+            self.grant.share.bodies.give_back(self._input_held)
+            self._input_held = 0

@@ -1,0 +1,100 @@
+"""What kind of statement a text is, and the tag that says so when it has run.
+
+The first words tell. Only a statement that begins with WITH has to be planned for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from qserver.lexing.pieces import first_words
+from qserver.query.plan_cache import CachedPlan
+from qserver.sql import ast, parse
+
+WORDS_MAX: Final = 6
+
+
+class Sort(Enum):
+    """Who runs a statement."""
+
+    SQL = "the engine"
+    CONTROL = "the transaction of the session"
+    COPY = "COPY"
+    DISCARD = "the session itself"
+
+
+class Kind(msgspec.Struct, frozen=True):
+    sort: Sort
+    tag: str
+    """The words of the tag; empty if only a plan tells."""
+
+
+_CONTROL: Final = frozenset({"begin", "start", "commit", "end", "rollback", "abort"})
+_CHANGES: Final = frozenset({"insert", "update", "delete", "merge"})
+_QUERIES: Final = frozenset({"select", "values", "table"})
+_PASSED_OVER: Final = frozenset(
+    {"or", "replace", "unique", "temp", "temporary", "global", "local", "unlogged", "recursive"}
+)
+_KNOWN: Final[Mapping[str, Kind]] = {
+    **{word: Kind(Sort.CONTROL, "") for word in _CONTROL},
+    **{word: Kind(Sort.SQL, word.upper()) for word in _CHANGES},
+    **{word: Kind(Sort.SQL, "SELECT") for word in _QUERIES},
+    "copy": Kind(Sort.COPY, "COPY"),
+    "deallocate": Kind(Sort.DISCARD, "DEALLOCATE"),
+    "discard": Kind(Sort.DISCARD, "DISCARD"),
+    "truncate": Kind(Sort.SQL, "TRUNCATE TABLE"),
+    "with": Kind(Sort.SQL, ""),
+}
+_OF_CHANGE: Final = {"Insert": "INSERT", "Update": "UPDATE", "Delete": "DELETE", "Merge": "MERGE"}
+
+
+@lru_cache(maxsize=1024)
+def kind_of_words(words: tuple[str, ...]) -> Kind:
+    """Return the kind of a statement with these first words, in lower case."""
+    if not words:
+        return Kind(Sort.SQL, "SELECT")  # (SELECT …), or an error
+    first, *rest = words
+    known = _KNOWN.get(first)
+    if first in ("begin", "start") or known is None:
+        if first == "savepoint" or first == "release":
+            return Kind(Sort.CONTROL, first.upper())
+        if rest[:1] == ["transaction"] and first in ("prepare", "set"):
+            return Kind(Sort.CONTROL, "")
+        if words[:3] == ("set", "session", "characteristics"):
+            return Kind(Sort.CONTROL, "")
+    if known is not None:
+        return known
+    if first in ("create", "alter", "drop"):
+        named = [each for each in rest if each not in _PASSED_OVER]
+        return Kind(Sort.SQL, " ".join([first, *named[:1]]).upper())
+    return Kind(Sort.SQL, first.upper())
+
+
+def kind_of(text: str) -> Kind:
+    return kind_of_words(first_words(text, WORDS_MAX))
+
+
+def tag_of_plan(plan: CachedPlan) -> str:
+    """Return the word of the tag of a planned statement."""
+    return _OF_CHANGE.get(type(plan.statement).__name__, "SELECT")
+
+
+def finished(tag: str, rows: int, affected: int) -> str:
+    """Return the whole tag of a statement that has given so many rows, or changed so many."""
+    if tag == "SELECT":
+        return f"SELECT {rows}"
+    if tag == "INSERT":
+        return f"INSERT 0 {affected}"
+    return f"{tag} {affected}" if tag in ("UPDATE", "DELETE", "MERGE", "COPY") else tag
+
+
+@lru_cache(maxsize=256)
+def control_of(text: str) -> ast.TransactionControl | None:
+    """Return a statement that controls transactions; None if it is another after all."""
+    statement = parse(text).statement
+    return statement if isinstance(statement, ast.TransactionControl) else None

@@ -1,0 +1,39 @@
+"""Values as texts: out as `values.text_output` prints them, in as a literal is read.
+
+A parameter in text format stays a text, which the plan reads as the type that it has there. Only
+bytea is read here: the plan's own reader expects base64, as in JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from qserver.pgwire.messages import text_of
+from qserver.values.binary_text import bytes_from_text
+from qserver.values.text_output import shown_function
+from qserver.values.types import INTEGER_KINDS, Kind, SqlType
+
+Writer = Callable[[Any], bytes]
+Reader = Callable[[bytes], Any]
+
+
+@lru_cache(maxsize=4096)
+def text_writer(sql_type: SqlType) -> Writer:
+    """Return the function that writes values of a type, except NULL."""
+    kind = sql_type.kind
+    if kind in INTEGER_KINDS:
+        return b"%d".__mod__
+    if kind in (Kind.TEXT, Kind.VARCHAR):
+        return str.encode
+    shown = shown_function(sql_type)
+    return lambda value: shown(value).encode()
+
+
+@lru_cache(maxsize=4096)
+def text_reader(sql_type: SqlType) -> Reader:
+    """Return the function that reads a parameter of a type."""
+    if sql_type.kind is Kind.BYTEA:
+        return lambda data: bytes_from_text(text_of(data))
+    return text_of

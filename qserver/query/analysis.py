@@ -1,0 +1,50 @@
+"""Analyses a statement without running it: its parameters, its columns, what it is.
+
+    text, declared types ─► plan ─┬─ the types of parameters
+                                  └─ names and types of columns
+
+The plan is kept like any other, so what is analysed now runs with that plan later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+from qserver.engine.freshness import STRONG
+from qserver.engine.work import Step, before
+from qserver.query.open_transaction import OpenTransaction
+from qserver.query.plan_cache import CachedPlan
+from qserver.query.planning import Prepared, Unplanned
+from qserver.query.results import Statement
+from qserver.query.sql_database import SqlDatabase
+from qserver.sql import NotShort
+
+
+def analysing(
+    sql: SqlDatabase, statement: Statement, inside: OpenTransaction | None, deadline: float
+) -> Generator[Step, Any, CachedPlan | Prepared]:
+    """Return the steps that plan a statement; they return its plan.
+
+    If its kind has none, they return what was parsed. Inside an open transaction it is planned by
+    what that has defined.
+    """
+    if inside is not None:
+        catalog, snapshot = inside.transaction.catalog, inside.transaction.snapshot
+    else:
+        newest = sql.snapshots.take()
+        if newest is None:
+            newest = yield partial(sql.wait_fresh, STRONG, deadline)
+        catalog, snapshot = newest.catalog, newest
+    planner, parameterized = sql.planner, statement.parameterized
+    assert parameterized is not None, "its caller has read the text"
+    plan = planner.find(parameterized, catalog, snapshot)
+    if plan is not None:
+        return plan
+    asked = Unplanned(statement.sql, parameterized, catalog, snapshot)
+    try:
+        made = planner.prepare_nowait(asked)
+    except NotShort:
+        made = yield partial(before, deadline, planner.prepare, asked)
+    return made if made.plan is None else made.plan

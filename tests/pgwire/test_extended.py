@@ -1,0 +1,166 @@
+"""The extended protocol, message by message."""
+
+from __future__ import annotations
+
+import struct
+
+from tests.pgwire.serving import serving
+from tests.pgwire.wire import (
+    FLUSH,
+    SYNC,
+    Wire,
+    bind,
+    close,
+    code,
+    describe,
+    execute,
+    kinds,
+    parse,
+    query,
+    rows,
+    tags,
+)
+
+TABLE = "create table t (id int primary key, n text)"
+
+
+async def test_a_statement_is_described_before_it_runs() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE)
+        got = await wire.ask(
+            parse("select id, n from t where id = $1", "s") + describe("S", "s") + SYNC
+        )
+        assert kinds(got) == "1tTZ"
+        assert got[1].body == struct.pack("!HI", 1, 23)
+        assert got[2].body.startswith(struct.pack("!h", 2) + b"id\0")
+        got = await wire.ask(parse("insert into t values ($1, $2)") + describe("S") + SYNC)
+        assert kinds(got) == "1tnZ"
+        assert got[1].body == struct.pack("!HII", 2, 23, 25)
+
+
+async def test_declared_types_decide() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        for oids, binary, shown in (
+            ((23,), struct.pack("!i", 7), b"7"),
+            ((20,), struct.pack("!q", 2**40), b"1099511627776"),
+            ((701,), struct.pack("!d", 1.5), b"1.5"),
+            ((25,), b"x", b"x"),
+            ((0,), b"x", b"x"),
+        ):
+            got = await wire.ask(
+                parse("select $1 as it", oids=oids) + bind([binary], formats=[1]) + execute() + SYNC
+            )
+            assert rows(got) == [(shown,)], got
+
+
+async def test_a_bigint_is_compared_with_an_integer_column_as_it_is() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE + "; insert into t values (1, 'a')")
+        for value in (1, 2**40):
+            got = await wire.ask(
+                parse("select n from t where id = $1", oids=[20])
+                + bind([str(value).encode()])
+                + execute()
+                + SYNC
+            )
+            assert rows(got) == ([(b"a",)] if value == 1 else []), got
+
+
+async def test_a_pipeline_is_one_transaction() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE)
+        insert = parse("insert into t values ($1, 'a')")
+        first, second = (bind([number]) + execute() for number in (b"1", b"2"))
+        got = await wire.ask(insert + first + second + SYNC)
+        assert kinds(got) == "12C2CZ" and tags(got) == ["INSERT 0 1"] * 2
+        third, again = (bind([number]) + execute() for number in (b"3", b"1"))
+        got = await wire.ask(insert + third + again + first + SYNC)
+        assert kinds(got) == "12C2EZ" and code(got) == "23505"
+        assert rows(await wire.run("select count(*) from t")) == [(b"2",)]
+
+
+async def test_after_an_error_everything_up_to_sync_is_passed_over() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        wrong = parse("selec 1") + parse("select 2", "s") + bind(name="s") + execute()
+        got = await wire.ask(wrong + query("select 3") + SYNC)
+        assert kinds(got) == "EZ"
+        got = await wire.ask(bind(name="s") + SYNC)
+        assert code(got) == "26000"
+
+
+async def test_an_error_is_sent_at_flush() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.send(parse("selec 1") + FLUSH)
+        got = await wire.message()
+        assert got is not None and got.kind == "E"
+        assert kinds(await wire.ask(SYNC)) == "Z"
+
+
+async def test_a_portal_gives_rows_bit_by_bit() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        select = parse("select * from generate_series(1, 5)") + bind(portal="p")
+        two = execute("p", 2)
+        got = await wire.ask(select + two + two + two + two + SYNC)
+        assert kinds(got) == "12DDsDDsDCCZ"
+        assert tags(got) == ["SELECT 1", "SELECT 0"]
+        got = await wire.ask(two + SYNC)
+        assert code(got) == "34000", "it ended with its transaction"
+
+
+async def test_a_portal_stays_while_others_write_in_its_transaction() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE + "; insert into t select i, 'a' from generate_series(1, 4) i")
+        await wire.run("begin")
+        select = parse("select id from t order by id", "s") + bind(name="s", portal="p")
+        got = await wire.ask(select + execute("p", 1) + SYNC)
+        assert rows(got) == [(b"1",)] and kinds(got)[-2:] == "sZ"
+        await wire.run("delete from t where id > 2; insert into t values (9, 'z')")
+        got = await wire.ask(execute("p", 0) + SYNC)
+        assert rows(got) == [(b"2",), (b"3",), (b"4",)]
+        assert tags(await wire.run("commit")) == ["COMMIT"]
+        assert rows(await wire.run("select id from t order by id")) == [(b"1",), (b"2",), (b"9",)]
+
+
+async def test_statements_and_portals_are_closed() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.ask(parse("select 1", "s") + SYNC)
+        assert code(await wire.ask(parse("select 2", "s") + SYNC)) == "42P05"
+        assert kinds(await wire.ask(close("S", "s") + close("S", "never") + SYNC)) == "33Z"
+        assert code(await wire.ask(describe("S", "s") + SYNC)) == "26000"
+        assert code(await wire.ask(describe("P", "p") + SYNC)) == "34000"
+
+
+async def test_wrong_numbers_of_values_and_formats() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        statement = parse("select $1::int + $2::int")
+        for wrong in (bind([b"1"]), bind([b"1"] * 3), bind([b"1"] * 2, formats=[0, 0, 0])):
+            assert code(await wire.ask(statement + wrong + SYNC)) == "08P01"
+        wrong = bind([b"1", b"2"], formats=[1])
+        assert code(await wire.ask(statement + wrong + SYNC)) == "22P03"
+        wrong = bind([b"x", b"2"])
+        assert code(await wire.ask(statement + wrong + execute() + SYNC)) == "22P02"
+        wrong = bind([b"1", b"2"], results=[1, 1])
+        assert code(await wire.ask(statement + wrong + SYNC)) == "08P01"
+        right = bind([b"1", None], results=[1])
+        assert rows(await wire.ask(statement + right + execute() + SYNC)) == [(None,)]
+
+
+async def test_an_empty_text() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        assert kinds(await wire.run(" ; -- nothing\n ;")) == "IZ"
+        got = await wire.ask(parse("") + bind() + describe() + execute() + SYNC)
+        assert kinds(got) == "12nIZ"
+
+
+async def test_a_text_of_several_statements_cannot_be_prepared() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        assert code(await wire.ask(parse("select 1; select 2") + SYNC)) == "42601"
+
+
+async def test_a_changed_table_changes_no_described_result() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE)
+        await wire.ask(parse("select * from t", "s") + SYNC)
+        await wire.run("alter table t add column more int")
+        got = await wire.ask(bind(name="s") + execute() + SYNC)
+        assert code(got) == "0A000" and "cached plan" in got[1].fields()["M"]
