@@ -110,7 +110,7 @@ class Extended:
             executing.close_portals(unless=node.kind in ("begin", "start", "savepoint", "release"))
             state.out += complete((yield from control(state, node, text)))
             return
-        stands_alone = alone or kind.sort is Sort.DISCARD or portal.running is not None
+        stands_alone = alone or kind.sort is not Sort.SQL or portal.running is not None
         if block.transaction is None and not stands_alone:
             yield from open_block(state, read_only=state.settings.read_only, implicit=True)
         if block.transaction is not None and block.transaction.failed:
@@ -120,7 +120,7 @@ class Extended:
             return
         if kind.sort is Sort.COPY:
             yield from executing.make_way()
-            yield from copy(state, text)
+            yield from copy(state, text, commits=False)
             return
         if portal.running is None and not portal.has_ended:
             yield from executing.make_way(portal)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
@@ -40,7 +39,7 @@ class RowWriter:
             for sql_type, form in zip(types, each, strict=True)
         ]
 
-    def write(self, rows: Sequence[Any], out: bytearray) -> None:
+    def write(self, rows: list[Any], out: bytearray) -> None:
         """Append a DataRow for each row."""
         count, writers, head = self._count, self._writers, _ROW.pack
         for row in rows:

@@ -7,17 +7,22 @@ are a stream, of which one page is in memory; a client that does not read stops 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from qserver.control.databases import OpenDatabase
 from qserver.functions.context import row_bytes
-from qserver.pgwire.rows import RowWriter
 from qserver.pgwire.state import State
 from qserver.pgwire.waits import Waits
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.results import Statement
 from qserver.query.row_stream import RowStream
 from qserver.values.sizes import size_of_rows
+
+
+class Writes(Protocol):
+    """Writes rows as messages."""
+
+    def write(self, rows: list[Any], out: bytearray) -> None: ...
 
 
 class Running:
@@ -38,7 +43,7 @@ class Running:
     def has_ended(self) -> bool:
         return self.stream.ended and not self._left
 
-    def send(self, state: State, writer: RowWriter, most: int) -> Waits[int]:
+    def send(self, state: State, writer: Writes, most: int) -> Waits[int]:
         """Send rows, all or so many at most; return how many there were."""
         stream, out, sent, steps = self.stream, state.out, 0, 0
         while True:

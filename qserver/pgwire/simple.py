@@ -60,7 +60,7 @@ def _run(executing: Executing, text: str, *, alone: bool) -> Waits[None]:
         state.out += complete(discard(executing, text))
         return
     if kind.sort is Sort.COPY:
-        yield from copy(state, text)
+        yield from copy(state, text, commits=alone)
         return
     tag = kind.tag or (yield from executing.tag_of(text))
     running = yield from start(state, Statement(text))

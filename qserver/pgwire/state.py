@@ -120,8 +120,19 @@ class State:
         self.host.connections[self._entered] += 1
         self.frames.is_known = True
 
-    def admit(self) -> Waits[Grant]:
+    def admit(self) -> Waits[None]:
         """Look whether the client may still do anything, and count a request."""
+        grant = yield from self.check()
+        share = grant.share
+        if OWNER.get() is not share.turns:
+            OWNER.set(share.turns)
+        if share.connections >= share.limits.connections:
+            share.check_connections()
+        if not grant.is_unlimited:
+            self.host.plane.take_request(grant)
+
+    def check(self) -> Waits[Grant]:
+        """Look whether the client may still do anything; the session ends if it may not."""
         plane, before, credentials = self.host.plane, self.grant, self.credentials
         assert before is not None, "it has entered"
         if credentials.token is not None:
@@ -134,13 +145,6 @@ class State:
             if grant.organization_id != before.organization_id or grant.statements is not None:
                 raise Fatal(InvalidAuthorization("the key has no SQL any more"))
             self.grant = grant
-        share = grant.share
-        if OWNER.get() is not share.turns:
-            OWNER.set(share.turns)
-        if share.connections >= share.limits.connections:
-            share.check_connections()
-        if not grant.is_unlimited:
-            plane.take_request(grant)
         return grant
 
     def authenticated(self) -> Waits[Grant]:

@@ -1,0 +1,292 @@
+"""COPY in text and CSV: rows to lines, and pieces that are cut anywhere to rows.
+
+    text    tabs between values, a backslash before what is special, \\N is NULL
+    csv     quotes around what needs them, nothing is NULL
+
+A row of what is read has texts and NULLs, which the table's types read. A row that is too short or
+too long is refused with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from qserver.errors import BadCopyFileFormat, CharacterNotInRepertoire, ProgramLimitExceeded
+from qserver.limits import BULK_ROW_BYTES_MAX
+from qserver.pgwire.copy_statement import ALL, CopyFormat
+from qserver.values.text_output import shown_function
+from qserver.values.types import SqlType
+
+Row = tuple[str | None, ...]
+
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPED: Final = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.?))", re.DOTALL)
+_END: Final = "\\."
+_UNREADABLE: Final = 'invalid byte sequence for encoding "UTF8"'
+
+
+# --- out ------------------------------------------------------------------------------------------
+
+
+class TextWriter:
+    """Writes rows as lines."""
+
+    def __init__(
+        self, form: CopyFormat, columns: tuple[str, ...], types: tuple[SqlType, ...]
+    ) -> None:
+        self._form = form
+        self._delimiter = form.delimiter
+        forced = columns if form.force_quote == ALL else form.force_quote
+        self._cells = [
+            _cell(form, shown_function(sql_type), name in forced)
+            for name, sql_type in zip(columns, types, strict=True)
+        ]
+        plain = _quoting(form) if form.name == "csv" else _escaping(form)
+        self.header = form.delimiter.join(map(plain, columns)).encode() + b"\n"
+
+    def line(self, row: Sequence[Any]) -> bytes:
+        null = self._form.null
+        cells = [
+            null if value is None else cell(value)
+            for value, cell in zip(row, self._cells, strict=True)
+        ]
+        line = self._delimiter.join(cells)
+        if line == _END and self._form.name == "csv":
+            line = f"{self._form.quote}{line}{self._form.quote}"
+        return line.encode() + b"\n"
+
+
+def _cell(form: CopyFormat, shown: Callable[[Any], str], forced: bool) -> Callable[[Any], str]:
+    if form.name == "text":
+        escaped = _escaping(form)
+        return lambda value: escaped(shown(value))
+    quoted = _quoting(form, forced)
+    return lambda value: quoted(shown(value))
+
+
+@lru_cache(maxsize=64)
+def _escaping(form: CopyFormat) -> Callable[[str], str]:
+    table = {ord(real): f"\\{letter}" for letter, real in _ESCAPES.items()}
+    table[ord("\\")] = "\\\\"
+    table.setdefault(ord(form.delimiter), f"\\{form.delimiter}")
+    special = re.compile("[" + re.escape("".join(map(chr, table))) + "]")
+    return lambda text: text.translate(table) if special.search(text) else text
+
+
+@lru_cache(maxsize=64)
+def _quoting(form: CopyFormat, forced: bool = False) -> Callable[[str], str]:
+    quote, escape, null = form.quote, form.escape, form.null
+    special = re.compile("[" + re.escape(form.delimiter + quote + "\r\n") + "]")
+
+    def quoted(text: str) -> str:
+        if not (forced or text == null or special.search(text)):
+            return text
+        if escape != quote:
+            text = text.replace(escape, escape * 2)
+        return quote + text.replace(quote, escape + quote) + quote
+
+    return quoted
+
+
+# --- in -------------------------------------------------------------------------------------------
+
+
+class Lines:
+    """Decodes pieces, and cuts them into records; `line` counts those that were given out."""
+
+    def __init__(self, form: CopyFormat, columns: tuple[str, ...], table: str) -> None:
+        self._form = form
+        self._columns = columns
+        self._table = table
+        self._rest = b""
+        self.line = 0
+        self._is_header = form.header
+        self._has_ended = False
+        is_csv = form.name == "csv"
+        self._fields = self._csv if is_csv else self._text
+        self._special = form.quote.encode() if is_csv else b"\\"
+        if is_csv:
+            self._field = _csv_field(form)
+            self._not_null = _positions(form.force_not_null, columns)
+            self._null = _positions(form.force_null, columns)
+
+    def feed(self, piece: bytes, *, last: bool = False) -> Iterator[Row]:
+        """Yield the rows that are whole by now."""
+        data = self._rest + piece
+        if last:
+            self._rest = b""
+            if data and not data.endswith(b"\n"):
+                data += b"\n"
+        else:
+            end = self._whole(data)
+            data, self._rest = data[:end], data[end:]
+            if len(self._rest) > BULK_ROW_BYTES_MAX:
+                raise ProgramLimitExceeded(f"a row has more than {BULK_ROW_BYTES_MAX} bytes")
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise CharacterNotInRepertoire(_UNREADABLE) from None
+        if "\0" in text:
+            raise CharacterNotInRepertoire(f"{_UNREADABLE}: 0x00")
+        for record in self._records(text):
+            self.line += 1
+            if self._has_ended:
+                continue
+            if record == _END:
+                self._has_ended = True
+            elif self._is_header:
+                self._check_header(record)
+            else:
+                yield self._row(record)
+
+    def _whole(self, data: bytes) -> int:
+        """Return where the last whole record of some bytes ends."""
+        end = data.rfind(b"\n") + 1
+        while end and self._is_open(data[:end]):
+            end = data.rfind(b"\n", 0, end - 1) + 1
+        return end
+
+    def _is_open(self, data: bytes) -> bool:
+        """Return whether the end of a line belongs to a value: behind a backslash, in quotes."""
+        if self._form.name == "csv":
+            quotes = data.count(self._special)
+            if self._form.escape != self._form.quote:
+                return _open_quotes(data, self._form)
+            return quotes % 2 == 1
+        before = data[:-1].removesuffix(b"\r")
+        return (len(before) - len(before.rstrip(b"\\"))) % 2 == 1 and before != _END.encode()
+
+    def _records(self, text: str) -> Iterator[str]:
+        if not text:
+            return
+        lines = text[:-1].split("\n")
+        kept = ""
+        for line in lines:
+            whole = kept + line
+            if self._is_open(f"{whole}\n".encode()):
+                kept = whole + "\n"
+                continue
+            kept = ""
+            yield whole.removesuffix("\r")
+        if kept:
+            what = "CSV quoted field" if self._form.name == "csv" else "line"
+            raise BadCopyFileFormat(f"unterminated {what}")
+
+    def _row(self, record: str) -> Row:
+        fields = self._fields(record)
+        expected = len(self._columns)
+        if len(fields) < expected:
+            if not record and expected == 0:
+                return ()
+            raise BadCopyFileFormat(f'missing data for column "{self._columns[len(fields)]}"')
+        if len(fields) > expected:
+            raise BadCopyFileFormat("extra data after last expected column")
+        return tuple(fields)
+
+    def _check_header(self, record: str) -> None:
+        self._is_header = False
+        if self._form.matches:
+            named = [each or "" for each in self._fields(record)]
+            if named != list(self._columns):
+                raise BadCopyFileFormat(
+                    "column names of the header line do not match those of the statement"
+                )
+
+    def where(self) -> str:
+        return f"COPY {self._table}, line {self.line}"
+
+    # --- fields ---
+
+    def _text(self, record: str) -> list[str | None]:
+        form = self._form
+        if "\\" not in record:
+            return [None if each == form.null else each for each in record.split(form.delimiter)]
+        cut = _split_text(record, form.delimiter)
+        return [None if each == form.null else _ESCAPED.sub(_unescaped, each) for each in cut]
+
+    def _csv(self, record: str) -> list[str | None]:
+        form = self._form
+        if form.quote not in record and not (self._not_null or self._null):
+            return [None if each == form.null else each for each in record.split(form.delimiter)]
+        fields: list[str | None] = []
+        at = 0
+        while True:
+            found = self._field.match(record, at)
+            assert found is not None, "a field may be empty"
+            fields.append(self._value(found.group(), len(fields)))
+            at = found.end()
+            if at >= len(record):
+                return fields
+            at += 1  # the delimiter
+            if at == len(record):
+                fields.append(self._value("", len(fields)))
+                return fields
+
+    def _value(self, raw: str, at: int) -> str | None:
+        form = self._form
+        quote = form.quote
+        if quote not in raw:
+            return None if raw == form.null and at not in self._not_null else raw
+        value = _unquoted(raw, quote, form.escape)
+        return None if value == form.null and at in self._null else value
+
+
+def _positions(names: tuple[str, ...], columns: tuple[str, ...]) -> frozenset[int]:
+    return frozenset(at for at, name in enumerate(columns) if names == ALL or name in names)
+
+
+@lru_cache(maxsize=64)
+def _csv_field(form: CopyFormat) -> re.Pattern[str]:
+    """The expression of a field: texts in quotes and texts without, one behind the other."""
+    quote, escape = re.escape(form.quote), re.escape(form.escape)
+    delimiter = re.escape(form.delimiter)
+    if form.quote == form.escape:
+        inside = rf"{quote}(?:[^{quote}]|{quote}{quote})*+{quote}"
+    else:
+        inside = rf"{quote}(?:[^{quote}{escape}]|{escape}.)*+{quote}"
+    return re.compile(rf"(?:{inside}|[^{quote}{delimiter}])*+", re.DOTALL)
+
+
+def _unquoted(raw: str, quote: str, escape: str) -> str:
+    if escape == quote:
+        if raw.startswith(quote) and raw.endswith(quote) and raw.count(quote) == 2:
+            return raw[1:-1]
+        return raw.replace(quote * 2, "\0").replace(quote, "").replace("\0", quote)
+    pattern = re.compile(rf"{re.escape(escape)}([{re.escape(quote + escape)}])|{re.escape(quote)}")
+    return pattern.sub(lambda found: found[1] or "", raw)
+
+
+def _open_quotes(data: bytes, form: CopyFormat) -> bool:
+    quote, escape, inside, at = form.quote.encode(), form.escape.encode(), False, 0
+    while at < len(data):
+        each = data[at : at + 1]
+        if inside and each == escape and data[at + 1 : at + 2] in (quote, escape):
+            at += 1
+        elif each == quote:
+            inside = not inside
+        at += 1
+    return inside
+
+
+def _split_text(record: str, delimiter: str) -> list[str]:
+    """Cut at delimiters that no backslash precedes."""
+    fields: list[str] = []
+    for part in record.split(delimiter):
+        if fields and (len(fields[-1]) - len(fields[-1].rstrip("\\"))) % 2:
+            fields[-1] += delimiter + part
+        else:
+            fields.append(part)
+    return fields
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    octal, hexadecimal, other = found.groups()
+    if octal is None and hexadecimal is None:
+        return _ESCAPES.get(other, other)
+    code = int(octal, 8) & 0xFF if octal is not None else int(hexadecimal, 16)
+    if not 0 < code < 0x80:
+        raise CharacterNotInRepertoire(f"{_UNREADABLE}: 0x{code:02x}")
+    return chr(code)
