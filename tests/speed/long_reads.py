@@ -3,8 +3,8 @@
     python -m tests.speed.long_reads                    two processes, three rounds
     python -m tests.speed.long_reads --rows 1000000
 
-Writers commit one after the other, over some connections. Then readers join them that work through all
-rows, again and again, over connections that the owner has accepted. What counts is how long a
+Writers commit one after the other, over some connections. Then readers join them that work through
+all rows, again and again, over connections that the owner has accepted. What counts is how long a
 commit takes, as a ratio to the same without readers, in one run: the machine has one core for the
 owner, and one for the follower and all clients.
 """
