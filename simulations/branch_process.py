@@ -11,6 +11,7 @@ import trio
 from qserver.durability.handing_over import Handover
 from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log
+from qserver.durability.recovery import Recovered
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.mailbox import Mailbox
@@ -90,14 +91,8 @@ class Process:
         return self.databases[name]
 
     async def _host(self, name: str, opened: trio.Event, handover: Handover | None) -> None:
-        profile, world = self._profile, self._world
+        world = self._world
         scope, ended = self.endings[name] = (trio.CancelScope(), trio.Event())
-        policy = CheckpointPolicy(
-            profile.checkpoint_log_bytes,
-            profile.checkpoint_seconds,
-            profile.checkpoint_pages_at_once,
-            history=0.0 if self._members[name].state == "deleted" else profile.history,
-        )
         try:
             with scope:
                 async with self.logs.open(name) as log:
@@ -106,9 +101,10 @@ class Process:
                         world,
                         name=name,
                         shards=2,
-                        policy=policy,
+                        policy=self.policy_of(name),
                         cache=world.cache,
                         handover=handover,
+                        followed=self._followed(name),
                     )
                     handover = None
                     opened.set()
@@ -120,6 +116,19 @@ class Process:
             del self.opening[name]
             opened.set()
             ended.set()
+
+    def policy_of(self, name: str) -> CheckpointPolicy:
+        profile = self._profile
+        return CheckpointPolicy(
+            profile.checkpoint_log_bytes,
+            profile.checkpoint_seconds,
+            profile.checkpoint_pages_at_once,
+            history=0.0 if self._members[name].state == "deleted" else profile.history,
+        )
+
+    def _followed(self, name: str) -> Recovered | None:
+        """Return what this process has followed of a database, if it did."""
+        return None
 
     async def close(self, name: str) -> None:
         if name in self.opening:

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextvars import ContextVar
+from functools import partial
+from random import Random
 from typing import Any, Final, Protocol
 
 import trio
 
 from qserver.durability.handing_over import Handover
 from qserver.durability.port import Log
+from qserver.durability.recovery import Recovered
 from qserver.engine.database import Database, DatabaseState
-from qserver.errors import DataCorrupted, LogTaken
+from qserver.errors import DataCorrupted, LogFailed, LogTaken
 from qserver.replication.replicated_logs import ReplicatedLogs
+from qserver.storage.snapshot import Snapshot
 from simulations.branch_members import Member
 from simulations.branch_process import FamilyWorld, Process
 from simulations.copy_disk import CopyDisk
@@ -27,6 +31,7 @@ from simulations.disk import DiskHandle
 from simulations.faults import Profile
 from simulations.pages import FickleCache
 from simulations.stream import SimulatedNodes
+from simulations.warm_hosts import Followers, hint
 from simulations.whole_files import WholeFiles
 
 ROOT: Final = "main"
@@ -46,6 +51,12 @@ class Machines(Protocol):
 
     def written(self, database: str, records: list[tuple[int, bytes]]) -> None:
         """Look at what is being written to a file."""
+
+    def followed(self, database: str, snapshot: Snapshot) -> None:
+        """Look at what a follower shows."""
+
+    def others(self, host: Host) -> list[ReplicatedLogs]:
+        """Return the logs of the processes of all other hosts."""
 
 
 class ReplicatedWorld(FamilyWorld):
@@ -101,6 +112,7 @@ class Host(WholeFiles):
         self.nodes = nodes
         self.process: ReplicatedProcess | None = None
         self.started = trio.Event()
+        self.following = Random(f"{name} {world.following.random()}")
         self.lives = 0
         self.crashes = 0
         self.append_seconds = world.delays.choice(APPEND_SECONDS)
@@ -118,7 +130,7 @@ class Host(WholeFiles):
                     await process.nursery.start(process.replicated.run)
                     await process.replicated.copies.remove_gone(process.gone)
                     self.started.set()
-                    await trio.sleep_forever()
+                    await process.followers.run()
             await trio.sleep(self.world.delays.uniform(0.0, 0.05))
 
     async def _crash_when_wanted(self, process: ReplicatedProcess) -> None:
@@ -162,6 +174,8 @@ class Host(WholeFiles):
         process = PROCESS.get()
         assert process is not None and process.host is self
         await trio.lowlevel.checkpoint()
+        if process.scope.cancel_called:  # what a crashed one would tidy up stays as it is
+            raise LogFailed("the process is gone")
         if name not in self.disks:
             if not may_make:
                 raise DataCorrupted(f"the file of {name} is missing")
@@ -228,8 +242,31 @@ class ReplicatedProcess(Process):
         )
         self.replicated.root_of = self._root_of
         self.logs = self.replicated
+        self.followers = Followers(
+            self.replicated,
+            host.world,
+            host.following,
+            self._ready,
+            host.world.machines.followed,
+        )
+        self.followers.policy_of = self.policy_of
+        self.followers.cache = self.cache
+        self.followers.reach = host.world.reach
+        self.replicated.appended = self._appended
         self._claims = 0
         self._changing = trio.Lock()
+
+    def _ready(self) -> list[str]:
+        return [name for name, each in self._members.items() if each.state == "ready"]
+
+    def _followed(self, name: str) -> Recovered | None:
+        return self.followers.take(name)
+
+    def _appended(self, root: str, sequence: int) -> None:
+        host = self.host
+        if self.nursery is not None and not self.scope.cancel_called:
+            others = partial(host.world.machines.others, host)
+            self.nursery.start_soon(hint, others, host.following, root, sequence)
 
     def _new_claim(self) -> str:
         self._claims += 1

@@ -35,6 +35,7 @@ from qserver.errors import (
     ReaderTooSlow,
 )
 from qserver.replication.messages import Claim, decode
+from qserver.replication.replicated_logs import ReplicatedLogs
 from qserver.storage.snapshot import Snapshot
 from simulations.base_checks import BaseChecks
 from simulations.branch_members import entries
@@ -72,6 +73,10 @@ REPLICATED_SOMETIMES: Final = (
     "a base was loaded",
     "a base was made while a branch was made",
     "a part of a base was not there yet",
+    "a follower showed what another host has written",
+    "a process took over with what it had in memory",
+    "a follower had to begin anew",
+    "a follower lacked the file of a branch",
 )
 """What campaigns of these runs must reach, see `observations.SOMETIMES`."""
 SECONDS_MAX: Final = 3000.0
@@ -247,6 +252,20 @@ class ReplicatedFamily(Family):
 
     def written(self, database: str, records: list[tuple[int, bytes]]) -> None:
         self.problems += self._stream_now().foreign(database, records)
+
+    def followed(self, database: str, snapshot: Snapshot) -> None:
+        self.world.reach("a follower showed what another host has written")
+        if database in self.members and snapshot.catalog.tables:
+            self._compare(database, snapshot.version, entries(snapshot))
+        newest = self._stream_now().last_version(database)
+        if snapshot.version > newest:
+            self.problems.append(
+                f"a follower shows version {snapshot.version} of {database}, and {newest} is there"
+            )
+
+    def others(self, host: Host) -> list[ReplicatedLogs]:
+        processes = [each.process for each in self.hosts if each is not host]
+        return [each.replicated for each in processes if each is not None]
 
     async def _step(
         self, chance: Random, number: int, own: list[str], value: int, process: Process

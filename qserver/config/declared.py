@@ -98,8 +98,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "QSERVER_REPLICAS",
         "replicas",
         "0",
-        "Other processes that follow each database and answer reads of it; a database may say"
-        " otherwise. With one process there are none.",
+        "Other processes or nodes that follow each database and answer reads of it; a database may"
+        " say otherwise. With one process, and no other node, there are none.",
         whole(0, limits.PROCESSES_MAX - 1),
     ),
     Setting(

@@ -31,6 +31,7 @@ from qserver.control.shares import Share
 from qserver.durability.handing_over import Handover
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
+from qserver.durability.recovery import Recovered
 from qserver.engine.answer_sweeper import sweep_answers
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics
@@ -89,6 +90,7 @@ class OpenDatabase:
         "held",
         "id",
         "is_closing",
+        "is_given_up",
         "long_reads",
         "name",
         "owner",
@@ -120,7 +122,7 @@ class OpenDatabase:
         self.quota = quota or StorageQuota()
         """Whether it may store more."""
         self.users = 0
-        self.is_closing = False
+        self.is_closing = self.is_given_up = False
         self._clock = trio.lowlevel.current_clock()  # the same for as long as Trio runs
         self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
@@ -210,6 +212,8 @@ class Databases:
         """Why databases could not be opened; a later success removes the entry."""
         self.announcer_of: Callable[[str], Callable[[int], None] | None] = _followed_by_nobody
         """Finds what tells other processes the versions of a database that they follow."""
+        self.take_followed: Callable[[str], Recovered | None] = _followed_nowhere
+        """Takes what this process has in memory of a database that it has followed."""
         self.guard_now: Callable[[], Guard | None] = _no_guard
         """Returns what says whether a database that is opened now may still be shown."""
 
@@ -266,9 +270,14 @@ class Databases:
             await host.closed.wait()
 
     def give_up(self, database_id: str) -> None:
-        """Begin to close a database that another node will open; its users have a moment to end."""
+        """Begin to close a database that another node will open; its users have a moment to end.
+
+        Whoever opens it waits for that, so there is no last checkpoint: the log has everything.
+        """
         host = self._hosts.get(database_id)
         if host is not None:
+            if host.opened is not None and host.opened.owner is None:
+                host.opened.is_given_up = True
             self._begin_close(host)
 
     async def remove(self, database_id: str) -> None:
@@ -387,6 +396,7 @@ class Databases:
             policy=CheckpointPolicy(history=self.history_of(host.id)),
             cache=self.cache,
             handover=host.handover,
+            followed=self.take_followed(host.id),
         )
         host.handover = None
         database.snapshots.guard_by(self.guard_now())
@@ -426,8 +436,23 @@ class Databases:
         self.troubles.pop(host.id, None)
         host.ready.set()
         await host.close_wanted.wait()
-        await _settle(opened)
+        await self._settle(opened)
         sql.planner.cache.close()
+
+    async def _settle(self, opened: OpenDatabase) -> None:
+        """Wait for users and commits to end, then take the last checkpoint, in bounded time."""
+        with trio.move_on_after(DATABASE_CLOSE_SECONDS_MAX):
+            if opened.users:
+                opened.unused = trio.Event()
+                await opened.unused.wait()
+            if opened.owner is not None:
+                return  # it is only read
+            try:
+                await opened.database.transact(_nothing)
+                if not opened.is_given_up:
+                    await opened.database.close()
+            except QserverError:
+                pass  # a database that is not open has nothing to settle
 
     def _forget(self, host: Host) -> None:
         if self._hosts.get(host.id) is host:  # it ended by itself
@@ -468,27 +493,16 @@ async def _until_open(database: Database) -> None:
                 raise database.trouble from None
 
 
-async def _settle(opened: OpenDatabase) -> None:
-    """Wait for users and commits to end, then take the last checkpoint, in bounded time."""
-    with trio.move_on_after(DATABASE_CLOSE_SECONDS_MAX):
-        if opened.users:
-            opened.unused = trio.Event()
-            await opened.unused.wait()
-        if opened.owner is not None:
-            return  # it is only read
-        try:
-            await opened.database.transact(_nothing)
-            await opened.database.close()
-        except QserverError:
-            pass  # a database that is not open has nothing to settle
-
-
 def _no_guard() -> None:
     """It is shown as long as it is open."""
 
 
 def _followed_by_nobody(database_id: str) -> None:
     """No process follows it."""
+
+
+def _followed_nowhere(database_id: str) -> None:
+    """It was opened by this process alone."""
 
 
 async def _shared_by_all(database_id: str) -> None:

@@ -36,10 +36,12 @@ from qserver.control.database_records import DatabaseRecords
 from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.keys import Keys
 from qserver.control.leading import AGAIN_SECONDS, Leader, LeaderSource, follow_leader
+from qserver.control.nodes.hints import Hints
 from qserver.control.nodes.node import Node
+from qserver.control.nodes.owners import NodeOwners
 from qserver.control.nodes.part import Part
 from qserver.control.nodes.placement import CONTROL as CONTROL
-from qserver.control.nodes.replicas import AskedVersions
+from qserver.control.nodes.replicas import AskedVersions, NodeReplicas
 from qserver.control.open_transactions import OpenTransactions, database_of, not_found
 from qserver.control.organizations import Organizations
 from qserver.control.owned import OwnedDatabases
@@ -156,7 +158,7 @@ class ControlPlane:
         if replicas is not None:
             replicas.share_of = self._share_of
             replicas.has_room = lambda: not self.space.is_disk_full
-            databases.announcer_of = replicas.join(owners, store).find
+            replicas.attend(databases, owners, store)
         self.records = DatabaseRecords(
             store, access, databases, owners, tasks, mint, world.report, self.space
         )
@@ -286,14 +288,17 @@ class ControlPlane:
         """Owners, or the nodes that count, are others now."""
         self.access.forget_places()
         self._background_tasks.start(self.records.load_histories)
+        if isinstance(self.replicas, NodeReplicas):
+            self.replicas.look_soon()
         if self._barrier is not None:
             self._barrier.look_again()
 
     async def _live(self, task_status: trio.TaskStatus[str | None]) -> None:
         OwnedDatabases(self.owners, self.access, self.databases)
-        if self.replicas is not None:
-            Followed(self.owners, self.access, self.replicas.own_versions)
+        if isinstance(self.replicas, NodeReplicas):
             AskedVersions(self.owners, self.access)
+        elif self.replicas is not None:
+            Followed(self.owners, self.access, self.replicas.own_versions)
         async with trio.open_nursery() as nursery:
             self._background_tasks.begin(nursery)
             try:
@@ -301,10 +306,19 @@ class ControlPlane:
                 nursery.start_soon(self.open_transactions.run)
                 if self.replicas is not None:
                     nursery.start_soon(self.replicas.keep_wanted)
+                if isinstance(self.replicas, NodeReplicas):
+                    nursery.start_soon(self._hints(self.replicas).run)
                 nursery.start_soon(self._measure_for_ever)
                 await self._sweep_for_ever()
             finally:
                 self._background_tasks.end()
+
+    def _hints(self, replicas: NodeReplicas) -> Hints:
+        assert isinstance(self.owners, NodeOwners)
+        logs = replicas.logs.logs
+        hints = Hints(self.owners, self._store, self.databases, logs.families)
+        logs.appended = hints.appended
+        return hints
 
     async def _prepared(self) -> str | None:
         """Prepare; while other nodes come and go, again and again until nobody is in the way."""

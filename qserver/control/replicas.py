@@ -134,6 +134,7 @@ class Replicas(Databases):
     owners: Owners
     own_versions: Versions
     _store: Store
+    _replica_type = Replica
 
     def __init__(self, versions: SharedVersions | None, *arguments: Any, **options: Any) -> None:
         """`versions` are those of all databases that are followed, in memory that all see.
@@ -155,6 +156,10 @@ class Replicas(Databases):
         self.owners, self._store = owners, store
         self.own_versions = self._versions.of_owner(owners.process)
         return self.own_versions
+
+    def attend(self, databases: Databases, owners: Owners, store: Store) -> None:
+        """Let the databases of this process be followed by others."""
+        databases.announcer_of = self.join(owners, store).find
 
     # --- reading ---
 
@@ -226,7 +231,7 @@ class Replicas(Databases):
 
     def _used(self, opened: OpenDatabase, elsewhere: OwnedElsewhere) -> OpenDatabase:
         opened.users += 1
-        opened.name = elsewhere.name
+        opened.name, opened.owner = elsewhere.name, elsewhere.process
         self._reads[opened.id] += 1
         return opened
 
@@ -244,9 +249,12 @@ class Replicas(Databases):
     # --- following ---
 
     def _begin(self, elsewhere: OwnedElsewhere) -> None:
-        database_id = elsewhere.followed
-        if database_id is not None and database_id not in self._hosts and self.has_room():
-            self._owner_of[database_id] = elsewhere.process
+        if elsewhere.followed is not None:
+            self._begin_following(elsewhere.followed, elsewhere.process)
+
+    def _begin_following(self, database_id: str, owner: int) -> None:
+        if database_id not in self._hosts and self.has_room():
+            self._owner_of[database_id] = owner
             with suppress(QserverError):  # too many are open, or all end
                 self._begin_open(database_id, None)
 
@@ -262,7 +270,7 @@ class Replicas(Databases):
         found = await self._store.read_here(_WANTED, [host.id])
         if not found.rows:
             return
-        replica = Replica(
+        replica = self._replica_type(
             log,
             self._world,
             name=host.id,
@@ -279,14 +287,22 @@ class Replicas(Databases):
             nursery.start_soon(_expire, replica)
             await replica.wait_durable_snapshot()
             await self._serve(host, replica, share, owner)
+            self._end_replica(host, replica)
             nursery.cancel_scope.cancel()
+        self._replica_ended(host, replica)
+
+    def _end_replica(self, host: Host, replica: Replica) -> None:
+        """A replica is about to end."""
+
+    def _replica_ended(self, host: Host, replica: Replica) -> None:
+        """A replica has ended."""
 
     async def _follow(self, replica: Replica, owner: int) -> None:
         """Follow the owner, also through its ends; end if the replica has to begin anew."""
         links = self.owners.links
         while True:
             try:
-                wanted = [replica.name, replica.version, self._takes_long_reads()]
+                wanted = [replica.name, replica.version, self.owners.process]
                 async with links.follow(owner, "replica", wanted) as sent:
                     slot = await anext(sent)
                     self._slots[replica.name] = slot, digest_of(replica.name)
@@ -301,10 +317,6 @@ class Replicas(Databases):
             except QserverError:
                 pass  # the owner is away
             await trio.sleep(AGAIN_SECONDS)
-
-    def _takes_long_reads(self) -> int | None:
-        """The number of this process, for owners that give it long reads."""
-        return self.owners.process
 
     @asynccontextmanager
     async def _log_of(self, host: Host) -> AsyncIterator[Log]:
@@ -326,7 +338,7 @@ class Replicas(Databases):
         """End replicas that are no longer wanted, for ever."""
         store, seen = self._store, (self._store.version(), self.owners.version)
         while True:
-            await trio.sleep(LOOK_SECONDS)
+            await self._pause()
             if not self.has_room():
                 for database_id in list(self._hosts):
                     self._end(database_id)
@@ -336,10 +348,17 @@ class Replicas(Databases):
                     seen = now
                     await self._look()
 
+    async def _pause(self) -> None:
+        await trio.sleep(LOOK_SECONDS)
+
+    async def _wanted(self, followed: list[str]) -> dict[str, list[Any]]:
+        """Return the families, replicas and history of databases that are there."""
+        found = await self._store.read_here(_WANTED, followed)
+        return {database_id: rest for database_id, *rest in found.rows}
+
     async def _look(self) -> None:
         followed = list(self._hosts)
-        found = await self._store.read_here(_WANTED, followed)
-        wanted = {database_id: rest for database_id, *rest in found.rows}
+        wanted = await self._wanted(followed)
         for database_id in followed:
             family, replicas, history = wanted.get(database_id, ("", 0, None))
             is_moved = self._owner_of[database_id] != self.owners.owner_of(family)

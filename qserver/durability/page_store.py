@@ -177,6 +177,11 @@ class LoggedPages:
         """Return where the latest lease begins that is alive; 0 without one."""
         return self._leases.newest()
 
+    def move_to(self, log: PageSource, report: Callable[[str, Exception], None]) -> LoggedPages:
+        """From now on load pages from another log, which has the same ones; return this."""
+        self._log, self._report = log, report
+        return self
+
     def close(self) -> None:
         """Drop all pages from the cache, and release the database and its log.
 

@@ -28,6 +28,7 @@ from typing import Final, TypeAlias
 import msgspec
 import trio
 
+from qserver.durability.kept import decode_outline, with_empty
 from qserver.durability.loading import load_newest
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pauses import in_steps
@@ -113,6 +114,15 @@ async def recover_from(known: Recovered, log: Log, *, may_save: bool = False) ->
             raise _withheld(before)
     snapshot = await recovery.apply()
     return Recovered(snapshot, known.saved, recovery.log_bytes, recovery.ahead_bytes)
+
+
+async def has_checkpoints_of(log: Log, saved: SavedPages) -> bool:
+    """Return whether a log has exactly the checkpoints, with their pins, that are known."""
+    outlines = await log.load_outlines()
+    if saved.doubt is not None or not all(outline for _, outline in outlines):
+        return False
+    found = [decode_outline(version, outline) for version, outline in outlines]
+    return with_empty(found) == with_empty(saved.kept)
 
 
 async def _fence_end(log: Log, after: int, saved: SavedPages) -> None:

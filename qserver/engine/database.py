@@ -35,7 +35,13 @@ from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log, StoredRecord
-from qserver.durability.recovery import CheckpointOvertaken, Recovered, recover, recover_from
+from qserver.durability.recovery import (
+    CheckpointOvertaken,
+    Recovered,
+    has_checkpoints_of,
+    recover,
+    recover_from,
+)
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.catch_up import LogCatchUp
 from qserver.engine.checkpointer import Checkpointer, CheckpointPolicy
@@ -119,8 +125,9 @@ class Database(FreshSnapshots, Deletable):
         cache: PageCache | None = None,
         after_recovery: Callable[[], object] = lambda: None,
         handover: Handover | None = None,
+        followed: Recovered | None = None,
     ) -> None:
-        """`handover`: what a new branch begins with, see `durability.handing_over`."""
+        """`handover`: what a new branch begins with; `followed`: what a `warm_replica` has left."""
         if not 1 <= shards <= SHARDS_MAX:
             raise ValueError(f"a database has 1 to {SHARDS_MAX} shards, not {shards}")
         self.name = name
@@ -131,10 +138,12 @@ class Database(FreshSnapshots, Deletable):
         self._world = world
         self._shards = shards
         self._policy = policy or CheckpointPolicy()
-        self.pages = LoggedPages(log, cache, world.report)
+        store = LoggedPages(log, cache) if followed is None else followed.saved.store
+        self.pages = store.move_to(log, world.report)
         self._after_recovery = after_recovery
         self._life = trio.CancelScope()
         self._handover = handover
+        self._followed = followed
         self._known: Recovered | None = None
         """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
@@ -197,9 +206,12 @@ class Database(FreshSnapshots, Deletable):
         if handover is not None and handover.snapshot.shards == self._shards:
             with suppress(CheckpointOvertaken):
                 return await take_over(handover, self._log, self.pages)
-        if self._known is not None:
+        known, self._followed = self._followed or self._known, None
+        if known is not None and (
+            known is self._known or await has_checkpoints_of(self._log, known.saved)
+        ):
             with suppress(CheckpointOvertaken):
-                return await recover_from(self._known, self._log, may_save=True)
+                return await recover_from(known, self._log, may_save=True)
         return await recover(self._log, self._shards, self.pages, may_save=True)
 
     async def _recover(self) -> Generation | None:

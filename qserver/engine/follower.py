@@ -26,7 +26,7 @@ from qserver.durability.page_cache import PageCache
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.pauses import in_steps
 from qserver.durability.port import Log, StoredRecord
-from qserver.durability.recovery import RECORD_BYTES_LONG, recover
+from qserver.durability.recovery import RECORD_BYTES_LONG, Recovered, recover
 from qserver.engine.catch_up import append_of
 from qserver.engine.checkpointer import Checkpointer, CheckpointPolicy
 from qserver.engine.following import Message
@@ -114,7 +114,7 @@ class FollowedDatabase(FreshSnapshots):
         self.snapshots.shut()
         if self._checkpointer is not None:
             self._let_go(self._checkpointer)
-            self._checkpointer.saved.store.close()
+            self._close_pages(self._checkpointer.saved.store)
         self._tell()
         for observer in self._observers:
             observer.changed()
@@ -172,19 +172,22 @@ class FollowedDatabase(FreshSnapshots):
         """Begin anew with a base; `pages`: the last one that came."""
         if self.version is not None and version < self.version:
             raise DoesNotFollow(f"version {version} is older than {self.version}")
-        report = self._world.report
         recovered = await recover(log, self._shards, self._pages_of(log))
         if recovered.saved.count != pages:
             self.page_cache.close(recovered.saved.store)
             raise DoesNotFollow(f"a base has {recovered.saved.count} pages, and {pages} came")
+        self._begin_with(log, recovered)
+        self._bases += 1
+
+    def _begin_with(self, log: Log, recovered: Recovered) -> None:
         versions = Versions(recovered.snapshot, self._world.now)
         self._check_open()
         if self._checkpointer is not None:
             for observer in self._observers:
                 observer.restarting(self._checkpointer.versions.durable)
             self._let_go(self._checkpointer)
+        report = self._world.report
         self._checkpointer = Checkpointer(log, versions, recovered, self._policy, report)
-        self._bases += 1
         self.snapshots.follow(versions)
         self._tell()
 
@@ -214,7 +217,13 @@ class FollowedDatabase(FreshSnapshots):
         """Save nothing more; readers of earlier snapshots can still load their pages."""
         self._checkpoints.cancel()
         checkpointer.end(EngineRestarted())
-        self.page_cache.close(checkpointer.saved.store)
+        self._drop_pages(checkpointer.saved.store)
+
+    def _drop_pages(self, store: LoggedPages) -> None:
+        self.page_cache.close(store)
+
+    def _close_pages(self, store: LoggedPages) -> None:
+        store.close()
 
     def _tell(self) -> None:
         self._changed.set()

@@ -83,7 +83,7 @@ class Replica(FollowedDatabase, Deletable):
     ) -> None:
         """`log` is empty, and nobody else's."""
         super().__init__(world, name=name, shards=shards, policy=policy, cache=cache)
-        self._log = log = LateLog(log)
+        self._log = log = self._log_over(log)
         self._has_begun = False
         self._kept_until = 0
         self.feed = Feed(self.snapshots)
@@ -104,7 +104,7 @@ class Replica(FollowedDatabase, Deletable):
     def close(self) -> None:
         super().close()
         self.history.close()
-        self.pages.close()
+        self._close_pages(self.pages)
 
     def keep_history(self, seconds: float) -> None:
         """Keep older versions for so many seconds, from now on."""
@@ -114,6 +114,9 @@ class Replica(FollowedDatabase, Deletable):
             self._checkpointer.save_soon()
 
     # --- its log ---
+
+    def _log_over(self, log: Log) -> Log:
+        return LateLog(log)
 
     def _new_log(self) -> Log:
         if self._has_begun:

@@ -15,11 +15,12 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Container,
     Iterable,
+    Mapping,
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 import trio
@@ -83,6 +84,19 @@ class LocalFiles(Protocol):
         """Remove what was staged, or a part of it, if there is anything."""
 
 
+class Running(Protocol):
+    """A database that shows what its file has, while another node owns it."""
+
+    async def apply(self, records: list[StoredRecord]) -> None:
+        """Show records that the file has got."""
+
+    async def pin(self, name: str, version: int) -> KeptCheckpoint | None:
+        """Keep the checkpoint from which a version can be rebuilt; None if there is none."""
+
+    async def unpin(self, name: str) -> None:
+        """Keep nothing for a name any more."""
+
+
 class Copies:
     def __init__(self, files: LocalFiles) -> None:
         self.files = files
@@ -96,6 +110,19 @@ class Copies:
         """Hold the file of a database, which others may hold, too."""
         async with self._open.hold(name, may_make=may_make) as (own, _):
             yield own
+
+    @asynccontextmanager
+    async def hold_whole(self, name: str, *, may_make: bool) -> AsyncIterator[Log]:
+        """Hold the file of a database, with those of its ancestors."""
+        async with self._open.hold(name, may_make=may_make) as (_, log):
+            yield log
+
+    async def sync_open(self, names: Iterable[str]) -> None:
+        """Return when all that was written to those of these files that are open is durable."""
+        for name in names:
+            own = self._open.own(name)
+            if own is not None:
+                await own.sync_pages()
 
     async def copy(
         self, name: str, use: Callable[[FileCopy], Awaitable[None]], *, is_branch: bool
@@ -141,12 +168,13 @@ class Copies:
                 await self.remove_file(name)
                 await self.files.discard(name)
 
-    async def branch(self, message: Branch) -> bool:
+    async def branch(self, message: Branch, parent_runs: Running | None) -> bool:
         """Make the file of a branch; False if the parent's history is too short for that."""
         if not await self.files.has_file(message.parent):
             return False
         async with self._open.hold(message.parent) as (_, parent):
-            kept = await pin_in_log(parent, message.database, message.version)
+            pin = partial(pin_in_log, parent) if parent_runs is None else parent_runs.pin
+            kept = await pin(message.database, message.version)
             if kept is None:
                 return False
             await self.begin(message, parent, kept)
@@ -193,7 +221,7 @@ class CatchUp:
         self,
         copies: Copies,
         versions: dict[str, int],
-        is_open: Container[str],
+        is_open: Collection[str],
         missing: set[str],
     ) -> None:
         """`is_open`: databases that run on their files, and change their own pins."""
@@ -204,6 +232,10 @@ class CatchUp:
         self._ends: dict[str, int] = {}
         """Where their files end."""
         self.missing = missing
+        self.running: Mapping[str, Running] = {}
+        """Databases that show what their files get, and change their own pins."""
+        self.end_use: Callable[[str], Awaitable[None]] = _used_by_nobody
+        """Returns when nobody uses the file of a database that is removed."""
 
     async def apply(self, wholes: Sequence[Whole]) -> None:
         gathered: dict[str, list[StoredRecord]] = {}
@@ -221,18 +253,24 @@ class CatchUp:
                     self.versions.pop(database, None)
                     self._ends.pop(database, None)
                     self.missing.discard(database)
-                    closed = [name for name in self.versions if name not in self._is_open]
-                    await self._copies.remove(database, closed)
+                    await self._remove(database)
                 case Claim():
                     pass
         await self._write(gathered)
+
+    async def _remove(self, database: str) -> None:
+        await self.end_use(database)
+        for running in list(self.running.values()):
+            await running.unpin(database)
+        is_open = {*self.running, *self._is_open}
+        await self._copies.remove(database, [name for name in self.versions if name not in is_open])
 
     async def _branch(self, branch: Branch) -> None:
         name = branch.database
         self.versions[name] = branch.version
         if await self._copies.is_whole(name):
             return
-        if not await self._copies.branch(branch):
+        if not await self._copies.branch(branch, self.running.get(branch.parent)):
             self.missing.add(name)
 
     async def _write(self, gathered: dict[str, list[StoredRecord]]) -> None:
@@ -270,6 +308,12 @@ class CatchUp:
                 )
             await own.append(new)
             self._ends[name] = new[-1][0]
+            if name in self.running:
+                await self.running[name].apply(new)
+
+
+async def _used_by_nobody(name: str) -> None:
+    """Databases that are removed are closed first."""
 
 
 async def end_of(own: Log, known: int) -> int:

@@ -130,6 +130,8 @@ class Family:
         """About how many bytes of messages there are since the last base."""
         self.saved: Callable[[], None] = lambda: None
         """Called when the position was written because of many new messages."""
+        self.appended: Callable[[int], None] = lambda sequence: None
+        """Called with the sequence of a message that the stream and the files have."""
         self._taken: LogTaken | None = None
         self.may_claim: Callable[[], bool] = lambda: True
         """Whether this process may still have the family; once it may not, it never may again."""
@@ -251,6 +253,7 @@ class Family:
                 case Removed(database):
                     self.versions.pop(database, None)
         self._done = Position(self._sequence, self._checksum, self._claim)
+        self.appended(self._sequence)
 
     # --- taking it over ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from qserver.durability.data_folder import DataFolder
@@ -9,6 +10,7 @@ from qserver.durability.files import Disk
 from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.port import Log
 from qserver.durability.sqlite import SqliteLog
+from qserver.replication.following import FollowedFamily
 from qserver.replication.replicated_logs import ReplicatedLogs
 
 
@@ -20,6 +22,12 @@ class ReplicatedFolder:
 
     def open(self, name: str) -> AbstractAsyncContextManager[Log]:
         return self.logs.open(name)
+
+    def follow(
+        self, name: str, end: Callable[[], None]
+    ) -> AbstractAsyncContextManager[tuple[FollowedFamily, Log]]:
+        """Have the file of a database that another node owns, see `FollowedFamilies.follow`."""
+        return self.logs.follow(name, end)
 
     async def branch(
         self, name: str, parent: str, parent_log: Log, kept: KeptCheckpoint, version: int

@@ -2,6 +2,7 @@
 
     open ─► the family joins: position, base, what is new in the stream, claim ─► the file
     close ─► the file ─► the last member of a family writes its position
+    follow ─► the same without a claim, while another process owns the family
 
 A family is joined as a whole, and left when none of its databases is open. Then another process may
 claim it.
@@ -22,6 +23,8 @@ from qserver.errors import DataCorrupted, LogFailed, QserverError
 from qserver.replication.bases import Bases
 from qserver.replication.copies import Copies, LocalFiles, end_of
 from qserver.replication.family import APPEND_SECONDS, Family, State
+from qserver.replication.followed_families import FollowedFamilies
+from qserver.replication.following import FollowedFamily
 from qserver.replication.messages import Branch, Removed
 from qserver.replication.patience import Result, patiently
 from qserver.replication.port import LogNodes, Stream
@@ -72,6 +75,17 @@ class ReplicatedLogs:
         """The families of which bases are made, or wait for that."""
         self._one_base = trio.Lock()
         """Held while a base is made: one at a time."""
+        self.followed = FollowedFamilies(
+            self.copies,
+            self._begin_following,
+            self._families.__contains__,
+            self._start_soon,
+            report,
+        )
+        self.replaced: Callable[[str], None] = _ignored
+        """Called when the files of a family were replaced by a base."""
+        self.appended: Callable[[str, int], None] = _ignored
+        """Called when stream and files of a family that is owned here have a message."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -98,6 +112,7 @@ class ReplicatedLogs:
         """Remove a log that is not open; with the root of a family, all that there is of it."""
         assert not self._logs.is_open(name), f"the log {name} is open"
         root = await self.root_of(name)
+        await self.followed.end(root)
         if name != root:
             async with self._joined(root) as family:
                 await family.publish(Removed(name))
@@ -138,6 +153,34 @@ class ReplicatedLogs:
         """Give up the base of a family that is being made: another node will make one."""
         if root in self._making:
             self._making[root].scope.cancel()
+
+    @asynccontextmanager
+    async def follow(
+        self, name: str, end: Callable[[], None]
+    ) -> AsyncIterator[tuple[FollowedFamily, Log]]:
+        """Have the file of a database that another process owns, see `FollowedFamilies.follow`."""
+        async with self.followed.follow(await self.root_of(name), name, end) as found:
+            yield found
+
+    async def _begin_following(self, root: str) -> FollowedFamily:
+        position = await self._position(root)
+        stream = await self._ask(lambda: self._nodes.find_stream(root), root)
+        if stream is None:
+            raise LogFailed(f"the log has no stream of {root}")
+        found = await self._load_if_needed(root, stream, position)
+        family = FollowedFamily(root, stream, self.copies, found, self._append_seconds)
+        await family.check()
+        try:
+            await family.read_on()
+        except DataCorrupted:
+            if not family.missing:
+                raise
+            based = await self._bases.load_missing(root, stream, family.position, family.missing)
+            if based is None:
+                raise
+            family = FollowedFamily(root, stream, self.copies, based, self._append_seconds)
+            await family.read_on()
+        return family
 
     # --- bases ---
 
@@ -235,6 +278,7 @@ class ReplicatedLogs:
 
     async def _join(self, root: str) -> Family:
         may_claim = await self.check_owner(root)
+        await self.followed.end(root)
         position = await self._position(root)
         stream = await self._ask(lambda: self._nodes.find_stream(root), root)
         if stream is None:
@@ -245,8 +289,14 @@ class ReplicatedLogs:
                 )
             stream = await self._ask(lambda: self._nodes.open_stream(root), root)
         else:
-            position = await self._bases.load_if_needed(root, stream, position)
+            position = await self._load_if_needed(root, stream, position)
         return self._family(root, stream, position, may_claim)
+
+    async def _load_if_needed(self, root: str, stream: Stream, local: Position) -> Position:
+        position = await self._bases.load_if_needed(root, stream, local)
+        if position is not local:
+            self.replaced(root)
+        return position
 
     async def _join_by_base(self, failed: Family) -> Family | None:
         """Join anew if a base has the files that cannot be made here; None if there is none."""
@@ -256,6 +306,7 @@ class ReplicatedLogs:
         position = await self._bases.load_missing(root, stream, failed.position, failed.missing)
         if position is None:
             return None
+        self.replaced(root)
         return self._family(root, stream, position, failed.may_claim)
 
     def _family(
@@ -272,6 +323,7 @@ class ReplicatedLogs:
         )
         family.may_claim = may_claim
         family.saved = lambda: self._consider_base(family)
+        family.appended = lambda sequence: self.appended(root, sequence)
         return family
 
     async def _ask(self, call: Callable[[], Awaitable[Result]], root: str) -> Result:
@@ -290,6 +342,10 @@ class ReplicatedLogs:
 
     def __repr__(self) -> str:
         return f"{len(self._families)} families on a replicated log; {self._logs!r}"
+
+
+def _ignored(*_: object) -> None:
+    """Nobody wants to know."""
 
 
 async def _owned(root: str) -> Callable[[], bool]:

@@ -40,6 +40,7 @@ from simulations.mutants import (
     steps,
     tokens,
     trees,
+    warm,
 )
 from simulations.mutants.mutant import (
     Catch,
@@ -95,5 +96,6 @@ MUTANTS: Final = (
     *tokens.MUTANTS,
     *replicated.MUTANTS,
     *bases.MUTANTS,
+    *warm.MUTANTS,
     *nodes.MUTANTS,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qserver.control.nodes.membership import Membership
-from qserver.control.nodes.placement import ranked
 from qserver.control.owners import OwnedElsewhere, Owners
 
 STAYS = 1 << 30
@@ -53,10 +52,12 @@ class NodeOwners(Owners):
         return self._membership.placement.version
 
     def follows(self, family: str, replicas: int | None) -> bool:
+        return self.process in self.followers_of(family, replicas)
+
+    def followers_of(self, family: str, replicas: int | None) -> list[int]:
+        """Return the nodes that follow a database which has so many replicas."""
         wanted = self._replicas if replicas is None else replicas
-        owner = self.owner_of(family)
-        others = [each for each in ranked(family, self.everyone) if each != owner]
-        return wanted > 0 and self.process in others[-wanted:]
+        return self._membership.placement.followers_of(family, wanted) if wanted else []
 
     def elsewhere(
         self, process: int, followed: str | None = None, name: str = ""

@@ -3,8 +3,10 @@
     family ─► moved by hand? ─► that node, while it owns any
             └► no ───────────► rendezvous hash over the nodes that own any
 
-When a node goes, its families spread over the others, and no other family moves. When it comes back
-they return. `control` belongs to the leader: whoever had it, or else the first that owns any.
+When a node goes, its families spread over the others, and no other family moves: each to the node
+that comes next in the order of the hash, which is the one that follows it, if any does. When it
+comes back they return. `control` belongs to the leader: whoever had it, or else the first that owns
+any.
 
 A node that is drained serves on: it answers clients with what the owners say, and the leader counts
 it, because otherwise it would accept keys that were revoked. But it owns nothing, so nothing has to
@@ -52,6 +54,19 @@ class Placement(msgspec.Struct, frozen=True):
         by_hand = self.moved.get(family)
         owning = self.owning
         return by_hand if by_hand in owning else chosen(family, owning)
+
+    def followers_of(self, family: str, count: int) -> list[int]:
+        """The nodes that follow a family: those that would own it next, the first one first.
+
+        So whoever owns it after its owner has gone, or is drained, has followed it.
+        """
+        found: list[int] = []
+        placement, owner = self, self.owner_of(family)
+        while len(found) < min(count, len(self.serving) - 1):
+            placement = placement.left_by(owner, owner)
+            owner = placement.owner_of(family)
+            found.append(owner)
+        return found
 
     def joined_by(self, node: int) -> Placement:
         """The next one, in which a node serves; also if it did before."""

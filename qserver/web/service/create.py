@@ -70,7 +70,7 @@ def create_application(
     node = None if replicated is None else replicated.node
     if node is not None and announce is None:
         raise needs_own_server()
-    copies = _copies(folder, member, is_node=node is not None)
+    copies = None if member is None else new_folder(member.replicas(folder))
     service = Service(
         *(settings, world, logs, secrets.token_bytes, counters, member, copies),
         None if node is None else node.node,
@@ -124,13 +124,6 @@ def lock_data(folder: Path) -> FolderLock:
     for left in folder.glob(f"{REPLICAS}*"):
         rmtree(left, ignore_errors=True)
     return lock
-
-
-def _copies(folder: Path, member: Member | None, *, is_node: bool) -> DataFolder | None:
-    """The folder of replicas. That of a node is emptied when it is locked."""
-    if is_node:
-        return DataFolder(folder / f"{REPLICAS}node", syncs_appends=False)
-    return None if member is None else new_folder(member.replicas(folder))
 
 
 def new_folder(path: Path) -> DataFolder:

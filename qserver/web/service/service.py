@@ -44,6 +44,7 @@ from qserver.limits import BODIES_BYTES_MAX
 from qserver.pgwire import Statistics
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.replication.replicated_folder import ReplicatedFolder
 from qserver.replication.replicated_logs import StreamStatistics
 from qserver.web.service.machine import half_of_memory
 from qserver.web.service.metrics import Metrics
@@ -107,8 +108,8 @@ class Service:
         self.replicas: Replicas | None = None
         if replica_logs is not None and member is not None:
             self.replicas = Replicas(member.versions, replica_logs, world, **options)
-        elif replica_logs is not None:
-            self.replicas = NodeReplicas(replica_logs, world, **options)
+        elif isinstance(logs, ReplicatedFolder) and node is not None:
+            self.replicas = NodeReplicas(logs, world, **options)
         self.shares = Shares(
             self.memory,
             self.bodies,

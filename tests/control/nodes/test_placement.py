@@ -110,3 +110,18 @@ def test_families_are_spread_evenly() -> None:
     counts = Counter(chosen(f"db {number}", (0, 1, 2)) for number in range(3000))
     assert min(counts.values()) > 900
     assert ranked("db 1", (2, 0, 1)) == ranked("db 1", (0, 1, 2))
+
+
+@given(placements(), st.integers(1, 3), st.data())
+def test_whoever_owns_a_family_next_has_followed_it(
+    placement: Placement, count: int, data: st.DataObject
+) -> None:
+    for drained in data.draw(st.sets(st.sampled_from(placement.serving), max_size=3)):
+        placement = placement.with_drained(drained)
+    for family in FAMILIES:
+        owner, followers = placement.owner_of(family), placement.followers_of(family, count)
+        assert owner not in followers
+        assert len(set(followers)) == len(followers) == min(count, len(placement.serving) - 1)
+        for after in (placement.left_by(owner, owner), placement.with_drained(owner)):
+            if after.owner_of(family) != owner:  # there was another one
+                assert after.owner_of(family) == followers[0]
