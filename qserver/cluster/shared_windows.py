@@ -123,6 +123,9 @@ class SharedWindows:
                 total += count
             return wait, total, window.seconds_until_gone(1)
 
+    async def wait(self, name: str, limit: int, count: int = 1) -> None:
+        """All is known to all processes."""
+
     def seconds_until_room(self, name: str, limit: int, count: int = 1) -> int:
         """Return the seconds until `count` more fit under the limit: 0 if they do now."""
         with self._window(name) as window:

@@ -41,6 +41,7 @@ from qserver.control.nodes.node import Node
 from qserver.control.nodes.owners import NodeOwners
 from qserver.control.nodes.part import Part
 from qserver.control.nodes.placement import CONTROL as CONTROL
+from qserver.control.nodes.rates import NodeWindows
 from qserver.control.nodes.replicas import AskedVersions, NodeReplicas
 from qserver.control.open_transactions import OpenTransactions, database_of, not_found
 from qserver.control.organizations import Organizations
@@ -113,6 +114,7 @@ class ControlPlane:
     """Start `run` in a nursery; it runs `databases` too."""
 
     _barrier: Barrier | None = None  # of the leader
+    _node_windows: NodeWindows | None = None
 
     def __init__(
         self,
@@ -140,9 +142,7 @@ class ControlPlane:
         self.owners = owners = owners or Owners()
         self._shares = shares = shares or Shares()
         store = self._store = Store(world.now)
-        if windows is None:
-            windows = SlidingLogs(trio.current_time, RATE_WINDOW_SECONDS)
-        self._rates = Rates(windows)
+        self._rates = Rates(windows or self._windows(node))
         self._signup_rates = SignupRates(
             trio.current_time, options.signups_per_address, options.signups_per_hour
         )
@@ -175,6 +175,14 @@ class ControlPlane:
         self.remove_gone: Callable[[Gone], Awaitable[None]] = _keep_all
         """Removes the files of databases that are gone, where others may have removed these."""
 
+    def _windows(self, node: Node | None) -> Windows:
+        """Those that count requests: with the other nodes, or in this process alone."""
+        if node is None:
+            return SlidingLogs(trio.current_time, RATE_WINDOW_SECONDS)
+        assert isinstance(self.owners, NodeOwners)
+        self._node_windows = NodeWindows(trio.current_time, self.owners)
+        return self._node_windows
+
     def version(self) -> int | None:
         """Return the version of the control records; None while they are not available."""
         return self._store.version()
@@ -182,6 +190,10 @@ class ControlPlane:
     def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
         """Count a request of the grant's organization; raise RateLimited if it is one too many."""
         return self._rates.take(grant.organization_id, *_counted(grant, cost))
+
+    async def wait_counted(self, grant: Grant, cost: int) -> None:
+        """Return when a request that was Uncounted can be counted, see `nodes.rates`."""
+        await self._rates.wait(grant.organization_id, *_counted(grant, cost))
 
     async def find_elsewhere(self, grant: Grant, transaction: str) -> NoReturn:
         """Raise OwnedElsewhere if another process may have an open transaction.
@@ -308,6 +320,8 @@ class ControlPlane:
                     nursery.start_soon(self.replicas.keep_wanted)
                 if isinstance(self.replicas, NodeReplicas):
                     nursery.start_soon(self._hints(self.replicas).run)
+                if self._node_windows is not None:
+                    nursery.start_soon(self._node_windows.run)
                 nursery.start_soon(self._measure_for_ever)
                 await self._sweep_for_ever()
             finally:

@@ -9,8 +9,8 @@ begins, ever holds more requests than the limit. Counters by the minute, which a
 twice as many through around the turn of a minute; a token bucket lets a burst through on top of the
 steady flow. A refused request does not count, so a caller who waits gets through.
 
-Several processes count together in `SharedWindows`, a quarter of a second stricter. `Rates` takes
-either: to look whether there is room and to count is one step of theirs.
+Several processes count together in `SharedWindows`, a quarter of a second stricter, and nodes in
+`NodeWindows`. `Rates` takes any: to look whether there is room and to count is one step of theirs.
 
 The log of an organization has at most as many times as its limit, and is dropped when all of them
 are old. An organization without a limit has no log. Times are whole microseconds, so that "60
@@ -51,10 +51,17 @@ class Allowance(msgspec.Struct, frozen=True):
 UNLIMITED: Final = Allowance("unlimited", None, None, 0)
 
 
+class Uncounted(Exception):  # for whoever can wait, not for users
+    """Another process has to be asked before a request can be counted: `wait`, and take again."""
+
+
 class Windows(Protocol):
     """Requests of the last window, by name, with which others may count too."""
 
     def take(self, name: str, limit: int, count: int = 1) -> tuple[int, int, int]: ...
+
+    async def wait(self, name: str, limit: int, count: int = 1) -> None:
+        """Return when `take` can tell what it could not; it raised Uncounted."""
 
     def give_back(self, name: str, count: int = 1) -> None: ...
 
@@ -83,6 +90,9 @@ class SlidingLogs:
         if not wait:
             self.add(name, count)
         return wait, self.count(name), self.seconds_until_first_ends(name)
+
+    async def wait(self, name: str, limit: int, count: int = 1) -> None:
+        """All is known here."""
 
     def give_back(self, name: str, count: int = 1) -> None:
         """Count requests no longer that were counted within the last second.
@@ -161,6 +171,11 @@ class Rates:
                 retry_after_seconds=wait,
             )
         return Allowance(tier.name, limit, limit - count, reset)
+
+    async def wait(self, organization_id: str, tier: Tier, cost: int = 1) -> None:
+        """Return when a request that was Uncounted can be counted, or is known to be too many."""
+        if tier.requests_per_minute is not None:
+            await self._windows.wait(organization_id, tier.requests_per_minute, cost)
 
     def give_back(self, organization_id: str, tier: Tier, cost: int = 1) -> None:
         """Count a request no longer, of the last second, that another process takes and counts."""

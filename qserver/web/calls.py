@@ -20,11 +20,18 @@ from typing import Any, Final, TypeAlias
 
 from qserver.control.long_reads import GivenAway
 from qserver.control.owners import OwnedElsewhere
+from qserver.control.rates import Uncounted
 from qserver.control.records import Grant
 from qserver.control.shares import Share
 from qserver.engine.turns import OWNER
 from qserver.engine.work import Rest, Step, finish, when_replied
-from qserver.errors import DatabaseMoved, Forbidden, QserverError, RequestTooLarge
+from qserver.errors import (
+    DatabaseMoved,
+    DatabaseUnavailable,
+    Forbidden,
+    QserverError,
+    RequestTooLarge,
+)
 from qserver.http1 import (
     PENDING,
     Answer,
@@ -106,6 +113,9 @@ class Endpoint:
 
 Serving: TypeAlias = Generator[Step, Any, Response]
 
+COUNTED_AGAIN: Final = 5
+"""So often a request waits for other nodes to count it: who counts may change meanwhile."""
+
 NOTHING_TO_WAIT_FOR: Final[tuple[Step, ...]] = ()
 """For a `yield from`, in requests that are generators like all others and never wait."""
 
@@ -138,6 +148,8 @@ class Call(ABC):
         try:
             steps = self.serve()
             step = next(steps, END)  # most end here, and catching a StopIteration takes long
+        except Uncounted:
+            return self._finish(Rest(self.counted_later(), None))
         except Exception as error:
             return self.failed(error)
         if step is END:
@@ -330,6 +342,11 @@ class Call(ABC):
         """Called when another process takes the request over, and counts it."""
         return
 
+    def counted_later(self) -> Serving:
+        """Serve a request that other nodes have to count first."""
+        raise AssertionError("only what has a key is counted")
+        yield
+
 
 class KeyedCall(Call):
     """A request that needs a key."""
@@ -361,11 +378,11 @@ class KeyedCall(Call):
         endpoint, body = self.endpoint, self.body
         if grant is None:
             self.grant = yield partial(endpoint.service.authenticate, endpoint.headers)
-            self.admit()
+            yield from self.admitting()
             self.enter(self.grant.share)
         else:
             self.grant = grant
-            self.admit()
+            yield from self.admitting()
         if not isinstance(body, bytes):
             body = (yield from self.read(body)) if self.reads_body else b""
         return (yield from self.run(body))
@@ -402,6 +419,19 @@ class KeyedCall(Call):
             endpoint.service.count_request(grant, limits, endpoint.cost)
         if grant.statements is not None:
             self.limit(grant)
+
+    def admitting(self) -> Generator[Step, Any, None]:
+        """Admit the request, and wait if it cannot be counted at once."""
+        service, cost = self.endpoint.service, self.endpoint.cost
+        for _ in range(COUNTED_AGAIN):
+            try:
+                return self.admit()
+            except Uncounted:
+                yield partial(service.plane.wait_counted, self.grant, cost)
+        raise DatabaseUnavailable("requests cannot be counted now", hint="Try again.")
+
+    def counted_later(self) -> Serving:
+        return self.until_left(self._wait_and_run(self.grant))
 
     def uncount(self) -> None:
         if self._limits:

@@ -41,6 +41,11 @@ class NodeOwners(Owners):
         return self._membership.placement.serving
 
     @property
+    def living(self) -> Sequence[int]:
+        """All nodes whose lease was not ended: one of them may be about to leave."""
+        return self._membership.living()
+
+    @property
     def owning(self) -> Sequence[int]:
         return self._membership.placement.owning
 
