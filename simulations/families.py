@@ -37,7 +37,7 @@ class SmallFamilies(ABC, Generic[T]):
         """It is closed at once where that is found out."""
         return False
 
-    def give_up(self, name: str) -> None:
+    def give_up(self, name: str, seconds: float = 0.0) -> None:
         if name in self._opening:
             self._opening[name].cancel()
         opened = self.open.pop(name, None)

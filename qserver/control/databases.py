@@ -96,6 +96,7 @@ class OpenDatabase:
         "owner",
         "quota",
         "readable",
+        "settling",
         "sql",
         "unused",
         "used_at",
@@ -127,6 +128,8 @@ class OpenDatabase:
         self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
         """Set when the last user goes, if a task waits for that."""
+        self.settling = trio.CancelScope()
+        """Of the wait for its users to end, when it is to be closed."""
         self.held: set[Endable] = set()
         """Users that hold it between requests: they end when it is to be closed."""
 
@@ -269,15 +272,19 @@ class Databases:
         if host is not None:
             await host.closed.wait()
 
-    def give_up(self, database_id: str) -> None:
-        """Begin to close a database that another node will open; its users have a moment to end.
+    def give_up(self, database_id: str, seconds: float = DATABASE_CLOSE_SECONDS_MAX) -> None:
+        """Begin to close a database that another node will open; its users have so long to end.
 
         Whoever opens it waits for that, so there is no last checkpoint: the log has everything.
         """
-        host = self._hosts.get(database_id)
-        if host is not None:
-            if host.opened is not None and host.opened.owner is None:
-                host.opened.is_given_up = True
+        host = self._hosts.get(database_id) or self._closing.get(database_id)
+        if host is None:
+            return
+        if host.opened is not None:
+            host.opened.is_given_up = True
+            settling = host.opened.settling
+            settling.deadline = min(settling.deadline, trio.current_time() + seconds)
+        if self._hosts.get(database_id) is host:
             self._begin_close(host)
 
     async def remove(self, database_id: str) -> None:
@@ -441,7 +448,10 @@ class Databases:
 
     async def _settle(self, opened: OpenDatabase) -> None:
         """Wait for users and commits to end, then take the last checkpoint, in bounded time."""
-        with trio.move_on_after(DATABASE_CLOSE_SECONDS_MAX):
+        settling = opened.settling
+        latest = trio.current_time() + DATABASE_CLOSE_SECONDS_MAX
+        settling.deadline = min(settling.deadline, latest)
+        with settling:
             if opened.users:
                 opened.unused = trio.Event()
                 await opened.unused.wait()

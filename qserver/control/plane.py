@@ -47,7 +47,7 @@ from qserver.control.open_transactions import OpenTransactions, database_of, not
 from qserver.control.organizations import Organizations
 from qserver.control.owned import OwnedDatabases
 from qserver.control.owners import OwnedElsewhere, Owners
-from qserver.control.rates import Allowance, Rates, SignupRates, SlidingLogs, Windows
+from qserver.control.rates import Allowance, Rates, Uncounted, SignupRates, SlidingLogs, Windows
 from qserver.control.records import Grant
 from qserver.control.replicas import Followed, Replicas
 from qserver.control.reset import Reset
@@ -62,6 +62,7 @@ from qserver.engine.freshness import Freshness
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseMoved,
+    DatabaseUnavailable,
     Forbidden,
     InvalidRequest,
     NotFound,
@@ -77,6 +78,9 @@ from qserver.limits import (
     SWEEP_SECONDS,
 )
 from qserver.query.sql_database import SqlDatabase
+
+COUNTED_AGAIN: Final = 5
+"""So often a request waits for other nodes to count it: who counts may change meanwhile."""
 
 _ANY_ORGANIZATION: Final = "select 1 from organizations limit 1"
 _FAMILY: Final = "select family from databases where id = $1"
@@ -194,6 +198,14 @@ class ControlPlane:
     async def wait_counted(self, grant: Grant, cost: int) -> None:
         """Return when a request that was Uncounted can be counted, see `nodes.rates`."""
         await self._rates.wait(grant.organization_id, *_counted(grant, cost))
+
+    async def take_request_later(self, grant: Grant, cost: int = 1) -> Allowance:
+        """Count a request that was Uncounted, as `take_request` does."""
+        for _ in range(COUNTED_AGAIN):
+            await self.wait_counted(grant, cost)
+            with suppress(Uncounted):
+                return self.take_request(grant, cost)
+        raise DatabaseUnavailable("requests cannot be counted now", hint="Try again.")
 
     async def find_elsewhere(self, grant: Grant, transaction: str) -> NoReturn:
         """Raise OwnedElsewhere if another process may have an open transaction.

@@ -11,6 +11,7 @@ import msgspec
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.owners import OwnedElsewhere
+from qserver.control.rates import Uncounted
 from qserver.control.records import Grant
 from qserver.engine.turns import OWNER
 from qserver.errors import (
@@ -129,7 +130,10 @@ class State:
         if share.connections >= share.limits.connections:
             share.check_connections()
         if not grant.is_unlimited:
-            self.host.plane.take_request(grant)
+            try:
+                self.host.plane.take_request(grant)
+            except Uncounted:
+                yield partial(self.host.plane.take_request_later, grant)
 
     def check(self) -> Waits[Grant]:
         """Look whether the client may still do anything; the session ends if it may not."""

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from qserver.control.long_reads import GivenAway
 from qserver.control.owners import OwnedElsewhere
+from qserver.control.plane import COUNTED_AGAIN
 from qserver.control.rates import Uncounted
 from qserver.control.records import Grant
 from qserver.control.shares import Share
@@ -112,9 +113,6 @@ class Endpoint:
 
 
 Serving: TypeAlias = Generator[Step, Any, Response]
-
-COUNTED_AGAIN: Final = 5
-"""So often a request waits for other nodes to count it: who counts may change meanwhile."""
 
 NOTHING_TO_WAIT_FOR: Final[tuple[Step, ...]] = ()
 """For a `yield from`, in requests that are generators like all others and never wait."""
@@ -422,12 +420,12 @@ class KeyedCall(Call):
 
     def admitting(self) -> Generator[Step, Any, None]:
         """Admit the request, and wait if it cannot be counted at once."""
-        service, cost = self.endpoint.service, self.endpoint.cost
+        plane, cost = self.endpoint.service.plane, self.endpoint.cost
         for _ in range(COUNTED_AGAIN):
             try:
                 return self.admit()
             except Uncounted:
-                yield partial(service.plane.wait_counted, self.grant, cost)
+                yield partial(plane.wait_counted, self.grant, cost)
         raise DatabaseUnavailable("requests cannot be counted now", hint="Try again.")
 
     def counted_later(self) -> Serving:

@@ -308,6 +308,31 @@ async def test_a_commit_under_way_ends_before_the_database_does(autojump_clock: 
         assert log.versions == 2
 
 
+@pytest.mark.parametrize("is_closing", [False, True])
+async def test_a_database_that_is_given_up_waits_no_longer_than_it_may(
+    is_closing: bool, autojump_clock: object
+) -> None:
+    """For a commit that cannot end, and for a user that does not."""
+    log = HeldLog()
+    async with opened(OneLog(log)) as databases, trio.open_nursery() as nursery:
+        with await databases.use("one") as database:
+            await database.sql.execute("create table t (id integer primary key)")
+        log.hold()
+        user = await databases.use("one")
+        nursery.start_soon(outcome_of, user.sql.execute("insert into t values (1)"))
+        await until(lambda: len(log.groups) == 2)
+        began = trio.current_time()
+        if is_closing:
+            databases.give_up("one")
+            await trio.sleep(0.1)
+        databases.give_up("one", 0.5)
+        (host,) = databases._closing.values()
+        await host.closed.wait()
+        assert 0.5 <= trio.current_time() - began < 0.7
+        log.release()
+        nursery.cancel_scope.cancel()
+
+
 async def _after(seconds: float, call: Callable[[], None]) -> None:
     await trio.sleep(seconds)
     call()

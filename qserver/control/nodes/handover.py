@@ -22,9 +22,11 @@ from typing import Final, NoReturn, Protocol
 import trio
 
 from qserver.control.databases import Databases
+from qserver.control.nodes.lease import MARGIN
 from qserver.control.nodes.membership import Membership
 from qserver.control.owners import Owners
 from qserver.errors import DatabaseMoved, QserverError
+from qserver.limits import DATABASE_CLOSE_SECONDS_MAX
 from qserver.replication.port import Unanswered
 
 TAKEN_SECONDS: Final = 0.5
@@ -153,16 +155,21 @@ class Handover:
                     self._give_up(root)
 
     async def give_up_all(self) -> None:
-        """Close everything: the lease is lost, so nothing of it is shown any more."""
+        """Close everything: the lease is lost, so nothing of it is shown any more.
+
+        Users and commits cannot end well, so they have no longer than others wait for this node.
+        """
+        lease = self._membership.lease
+        seconds = lease.seconds * (MARGIN - 1)
         while self._families.families():
             for root in self._families.families():
-                self._give_up(root)
+                self._give_up(root, seconds)
             await trio.sleep(AGAIN_SECONDS)
 
-    def _give_up(self, root: str) -> None:
+    def _give_up(self, root: str, seconds: float = DATABASE_CLOSE_SECONDS_MAX) -> None:
         self._families.stop_base(root)
         for name in self._families.members(root) or [root]:
-            self._databases.give_up(name)
+            self._databases.give_up(name, seconds)
 
     def __repr__(self) -> str:
         return f"the handover of {len(self._families.families())} families"

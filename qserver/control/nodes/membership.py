@@ -54,6 +54,9 @@ class Identity(msgspec.Struct, frozen=True):
     url: str
     link: str
     folder: str
+    """The name that its data folder keeps; a copy of the folder has the same."""
+    is_moved: bool = False
+    """Whether the folder lies elsewhere than when it was served last: it may be a copy."""
 
 
 class Membership:
@@ -85,6 +88,8 @@ class Membership:
         """This life, once its value is written."""
         self._current: str | None = None
         """The last life that has written the placement after that."""
+        self._lives: set[str] = set()
+        """All that this process has begun."""
         self._is_over = False
         """Whether this node ends, and begins no other life."""
         self.seen: dict[int, Seen] = {}
@@ -138,6 +143,7 @@ class Membership:
         self.facts = NodeFacts(
             me.name, number, me.url, me.link, me.folder, self._new_life(), self.lease.seconds
         )
+        self._lives.add(self.facts.life)
         sent = None
         while True:
             found = await self._value(key)
@@ -154,9 +160,15 @@ class Membership:
         await self._values.ask(self.look)
 
     def _may_replace(self, found: Value) -> bool:
-        """The process that has locked a folder is the only one that serves it."""
+        """Return whether a life has surely ended: the folder is locked by this process.
+
+        Unless there is a copy of the folder, and a node that serves that.
+        """
         facts = facts_in(found)
-        return facts.is_ended or facts.folder == self.identity.folder
+        if facts.is_ended or facts.life in self._lives:
+            return True
+        is_first = len(self._lives) == 1 and not self.identity.is_moved
+        return is_first and facts.folder == self.identity.folder
 
     async def _wait_for_end(self, found: Value) -> None:
         """Wait until another node of the same name has ended; raise LogTaken if it lives."""
@@ -168,13 +180,22 @@ class Membership:
             now = await self._value(PREFIX + facts.name)
             if now is None or now.revision != found.revision:
                 if now is not None and not self._may_replace(now):
-                    raise LogTaken(
-                        f"another node has the name {facts.name}, at {facts.url}",
-                        hint="Give this one another name: QSERVER_NODE.",
-                    )
+                    raise self._name_taken(facts)
                 return
         with suppress(Refused, Unanswered):
             await self._end(seen)
+
+    def _name_taken(self, facts: NodeFacts) -> LogTaken:
+        if facts.folder != self.identity.folder:
+            return LogTaken(
+                f"another node has the name {facts.name}, at {facts.url}",
+                hint="Give this one another name: QSERVER_NODE.",
+            )
+        return LogTaken(
+            f"another node has the name {facts.name} and a copy of this folder, at {facts.url}",
+            hint="Remove the file node.id of one of the two folders, and give that node another"
+            " name: QSERVER_NODE.",
+        )
 
     async def _number(self) -> int:
         while True:

@@ -87,10 +87,11 @@ class ClusterNode:
         """Be a node during the block: it has a number and a lease, and links to the others."""
         link = str(self._settings.link)
         membership = self.membership
-        identity = await trio.to_thread.run_sync(identity_of, self._folder)
-        membership.identity = Identity(self._name, self.url(), link, identity)
+        identity, is_moved = await trio.to_thread.run_sync(identity_of, self._folder)
+        membership.identity = Identity(self._name, self.url(), link, identity, is_moved)
         with self._listener(link) as listener:
             await membership.begin()
+            await trio.to_thread.run_sync(keep_identity, self._folder, identity)
             ways = RemoteDoors(
                 membership.number,
                 listener,
@@ -258,17 +259,38 @@ def needs_own_server() -> InvalidSetting:
     )
 
 
-def identity_of(folder: Path) -> str:
-    """The name of a data folder, which it keeps. The folder is locked by this process."""
+def identity_of(folder: Path) -> tuple[str, bool]:
+    """The name that a data folder keeps, and whether the folder was copied or moved since then.
+
+    The folder is locked by this process. A new one gets a name.
+    """
     path = folder / NODE_FILE
     try:
-        found = path.read_text().strip()
+        found = path.read_text().split("\n")
     except FileNotFoundError:
-        found = ""
-    if not found:
-        found = secrets.token_hex(16)
-        path.write_text(f"{found}\n")
-    return found
+        found = []
+    if not found or not found[0]:
+        name = secrets.token_hex(16)
+        keep_identity(folder, name)
+        return name, False
+    name, place = found[0].strip(), "".join(found[1:2]).strip()
+    return name, bool(place) and place != _place_of(path)
+
+
+def keep_identity(folder: Path, name: str) -> None:
+    """Write down the name of a folder, and where it is: a copy of that lies elsewhere."""
+    path = folder / NODE_FILE
+    path.touch()
+    path.write_text(f"{name}\n{_place_of(path)}\n")
+
+
+def _place_of(path: Path) -> str:
+    """Where a file lies: another machine has another id, and a second file another number."""
+    try:
+        machine = Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        machine = ""
+    return f"{machine or socket.gethostname()} {path.stat().st_ino}"
 
 
 def _clock() -> float:

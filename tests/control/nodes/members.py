@@ -101,6 +101,12 @@ class Held(SmallFamilies[Callable[[], bool]]):
     def __init__(self) -> None:
         super().__init__()
         self.close_seconds = 0.0
+        self.given: list[float] = []
+        """How long users of what was given up have to end."""
+
+    def give_up(self, name: str, seconds: float = 0.0) -> None:
+        self.given.append(seconds)
+        super().give_up(name, seconds)
 
     def _begin_to_close(self, name: str, opened: Callable[[], bool]) -> None:
         trio.lowlevel.spawn_system_task(self._close, name)

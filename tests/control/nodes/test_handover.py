@@ -244,3 +244,15 @@ async def test_what_the_placement_gives_to_others_is_closed(autojump_clock: Mock
         await trio.sleep(0.5)
         assert one.held.families() == []
         nursery.cancel_scope.cancel()
+
+
+async def test_who_has_lost_its_lease_closes_within_its_margin(autojump_clock: MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        one, _ = owner(await Cluster().start(nursery, "one", "two"))
+        await one.held.have(FAMILY, one)
+        one.way.is_cut = True
+        await trio.sleep(3 * LEASE)
+        one.way.is_cut = False
+        await in_time(lambda: one.lost == 1 and not one.held.families())
+        assert one.held.given and max(one.held.given) <= LEASE * 0.101
+        nursery.cancel_scope.cancel()
