@@ -47,7 +47,7 @@ from qserver.control.open_transactions import OpenTransactions, database_of, not
 from qserver.control.organizations import Organizations
 from qserver.control.owned import OwnedDatabases
 from qserver.control.owners import OwnedElsewhere, Owners
-from qserver.control.rates import Allowance, Rates, Uncounted, SignupRates, SlidingLogs, Windows
+from qserver.control.rates import Allowance, Rates, SignupRates, SlidingLogs, Uncounted, Windows
 from qserver.control.records import Grant
 from qserver.control.replicas import Followed, Replicas
 from qserver.control.reset import Reset

@@ -29,7 +29,7 @@ from qserver.replication.port import Stream
 from qserver.replication.position import Position, save_position
 from qserver.replication.reader import Reader
 
-LOOK_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 15.0
 """Without a hint the stream is looked at so often: the owner may not reach this node."""
 LAG_SECONDS: Final = 0.02
 """Before a node of the log is asked again that does not have what the owner has appended."""

@@ -76,14 +76,16 @@ class Stock(msgspec.Struct):
         most = max(1, self.limit // 4, count)
         return max(0, min(most, max(PERMITS_MIN, 2 * self.used, count)) - self.left)
 
-    def get(
-        self, more: int, total: int, reset: int, *, reported: int, sent: float, now: float
-    ) -> None:
+    def get(self, given: list[int], asked: list[int], sent: float, now: float) -> None:
+        """Have what a home has given for what was asked then."""
+        more, total, reset = given
+        _, reported, _, wanted, _ = asked
         self.used -= reported
         self.left += more
         self.total, self.reset = total, reset
         self.until, self.cut_until = sent + PERMIT_SECONDS, 0.0
-        self.refused_until = 0.0 if self.left else now + REPORT_SECONDS / 4
+        is_refused = wanted and not more
+        self.refused_until = now + REPORT_SECONDS / 4 if is_refused else 0.0
 
 
 class NodeWindows:
@@ -234,7 +236,7 @@ class NodeWindows:
         else:
             for name, stock in stocks.items():
                 if name in found:
-                    stock.get(*found[name], reported=asked[name][1], sent=sent, now=self._clock())
+                    stock.get(found[name], asked[name], sent, self._clock())
                 elif self._stocks.get(name) is stock:  # another node is its home by now
                     del self._stocks[name]
         finally:

@@ -135,8 +135,8 @@ class NodeReplicas(Replicas):
                 opened = self._open.get(database_id)
                 if opened is not None:
                     opened.used_at = max(opened.used_at, now)
-                elif now >= self._again.get(database_id, 0.0):
-                    self._begin_following(database_id, owner)
+                elif len(self._hosts) < self._open_max and now >= self._again.get(database_id, 0.0):
+                    self._begin_following(database_id, owner)  # none ends for another one
 
     @asynccontextmanager
     async def _log_of(self, host: Host) -> AsyncIterator[Log]:
