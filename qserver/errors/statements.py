@@ -267,6 +267,39 @@ class NotInPrerequisiteState(StatementError):
     name = "object_not_in_prerequisite_state"
 
 
+class CannotChangeSetting(StatementError):
+    """The caller's fault: the setting cannot be changed by a statement. Retrying cannot help."""
+
+    code = "55P02"
+    name = "cant_change_runtime_param"
+
+
+class InvalidCursorName(StatementError):
+    """The caller's fault: there is no cursor of that name. Do not retry."""
+
+    code = "34000"
+
+
+class DuplicateCursor(StatementError):
+    """The caller's fault: a cursor of that name is open. Do not retry."""
+
+    code = "42P03"
+
+
+class InvalidStatementName(StatementError):
+    """The caller's fault: no statement of that name is prepared. Do not retry."""
+
+    code = "26000"
+    name = "invalid_sql_statement_name"
+
+
+class DuplicatePreparedStatement(StatementError):
+    """The caller's fault: a statement of that name is prepared. Do not retry."""
+
+    code = "42P05"
+    name = "duplicate_prepared_statement"
+
+
 class SequenceLimitExceeded(DataError):
     """The caller's fault: a sequence has come to its end. Retrying cannot help."""
 

@@ -16,6 +16,7 @@ from qserver.functions import (
     operators,
     sequences,
     series,
+    settings,
     typed_comparisons,
 )
 from qserver.functions.aggregates import basic as aggregates
@@ -68,6 +69,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     datetime_functions,
     clock,
     general,
+    settings,
     ordered_aggregates,
     sequences,
     statistics,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from qserver.errors import OutOfMemory
+from qserver.errors import OutOfMemory, UndefinedObject
 from qserver.functions.costs import BYTES_SMALL, Cost, refuse_size, refuse_steps
 from qserver.limits import (
     STEPS_AT_ONCE_MAX,
@@ -100,6 +100,20 @@ class Context:
         self.next_row_id = next_row_id
         self.user = user
         self.sequences = sequences
+
+    def setting(self, name: str, missing_ok: bool = False) -> str | None:
+        """Return a setting as SHOW prints it; None if it may be missing, and is."""
+        if missing_ok:
+            return None
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+
+    def set_setting(self, name: str, value: str | None, is_local: bool) -> str | None:
+        """Change a setting, or with None reset it; return what SHOW prints then."""
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+
+    def schemas(self) -> tuple[str, ...]:
+        """Return the schemas of search_path that exist."""
+        return ("public",)
 
     def charge_memory(self, rows: int, width: int, holder: Any = None) -> None:
         """Charge rows of `width` columns that are held at once; refuse too many.

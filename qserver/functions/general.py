@@ -82,7 +82,6 @@ FUNCTIONS: Final = (
         for name in ("current_user", "session_user", "current_role", "user")
     ),
     _constant("version", VERSION),
-    _constant("current_schema", "public"),
     _constant("current_database", "qserver"),
     _constant("current_catalog", "qserver"),
 )

@@ -321,7 +321,7 @@ class LiveQuery:
         return f"a live query at version {self.version}, which {how}"
 
 
-def _redefined(names: dict[str, Definition], catalog: Catalog) -> str | None:
+def _redefined(names: dict[str, Definition | None], catalog: Catalog) -> str | None:
     """Return the name of a changed definition; indexes may come and go."""
     for name, before in names.items():
         now = catalog.find(name)

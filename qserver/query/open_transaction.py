@@ -47,6 +47,7 @@ from qserver.query.results import Diff, Result, RunOptions, Statement, Transacti
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import ListedSavepoints, check_room
 from qserver.query.sequence_values import NeedsSequenceValues
+from qserver.query.session import Session, in_session
 from qserver.query.sql_port import WritableDatabase
 from qserver.query.statements import Controls, StatementRun
 from qserver.query.transaction_control import command_of
@@ -54,6 +55,7 @@ from qserver.sql import NotShort, Rows, ast, parse
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction
+from qserver.values.zones import in_session_zone
 
 Status: TypeAlias = Literal["active", "failed"]
 
@@ -74,7 +76,10 @@ class OpenTransaction:
         read_only: bool,
         pool: MemoryPool | None = None,
         bytes_most: int | None = None,
+        session: Session | None = None,
     ) -> None:
+        self.session = Session() if session is None else session
+        self.session.begin()
         self.bytes_most = OPEN_TRANSACTION_BYTES_MAX if bytes_most is None else bytes_most
         self.version = snapshot.version
         self.read_only = read_only
@@ -114,20 +119,34 @@ class OpenTransaction:
         options: RunOptions,
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements as one step: keep all their writes, or none."""
+        request.session = self.session
+        return in_session(self.session, self._perform(planner, request, statements, options))
+
+    def _perform(
+        self,
+        planner: Planner,
+        request: Request,
+        statements: Sequence[Statement],
+        options: RunOptions,
+    ) -> Generator[Step, Any, TransactionResult]:
         self._check_ready(statements)
         step = self._step()
         self.statements += len(statements)
+        before = self.session.moment()
         try:
             while True:
                 try:
                     return (yield from self._attempt(planner, request, statements, options, step))
                 except NeedsSequenceValues as needs:
+                    self.session.go_back_to(before)
                     yield partial(request.supply, needs)
                     dispose(step.writes.values())
                     step.begin_again()
         except _NO_FAULT_OF_A_STEP:
+            self.session.go_back_to(before)
             raise
         except BaseException:  # also if the client has left: it cannot know how far this came
+            self.session.go_back_to(before)
             self._fail(step)
             raise
         finally:
@@ -148,7 +167,8 @@ class OpenTransaction:
             PreparedStatement(each.sql, each.parameters, each.parameterized) for each in statements
         ]
         results: list[Result] = []
-        listed = ListedSavepoints(self._stepped, step, results)
+        before = self.session.moment()
+        listed = ListedSavepoints(self._stepped, step, results, self.session)
         controls: Controls = partial(self._control, not options.dry_run)
         if len(statements) > 1 and not options.dry_run:
             controls = listed.perform
@@ -162,6 +182,7 @@ class OpenTransaction:
             if kept:
                 yield from listed.end()
             elif options.dry_run:
+                self.session.go_back_to(before)
                 diff = yield from self._diff(request, step, options)
         except BaseException:
             listed.undo()
@@ -223,6 +244,7 @@ class OpenTransaction:
         if self._pool is not None:
             self._pool.give_back(self._pooled)
             self._pooled = 0
+        self.session.roll_back()
         del self._stepped
 
     # --- statements that control it ---
@@ -244,10 +266,13 @@ class OpenTransaction:
         elif kind == "savepoint":
             check_room(self._stepped)
             self._stepped.set_savepoint(name)
+            self.session.set_savepoint(name)
         elif kind == "release":
             yield from self._stepped.release(name)
+            self.session.release(name)
         else:
             yield from self._stepped.roll_back_to(name)
+            self.session.roll_back_to(name)
             self.failed = False
         return 0
 
@@ -257,6 +282,12 @@ class OpenTransaction:
         self, planner: Planner, request: Request, statement: Statement, options: RunOptions
     ) -> Generator[Step, Any, RowStream]:
         """Begin a statement; stream its rows as they come if it only reads."""
+        request.session = self.session
+        return in_session(self.session, self._stream(planner, request, statement, options))
+
+    def _stream(
+        self, planner: Planner, request: Request, statement: Statement, options: RunOptions
+    ) -> Generator[Step, Any, RowStream]:
         self._check_ready([statement])
         step = self._step()
         run = StatementRun(planner, step, request, partial(self._control, True))
@@ -295,9 +326,10 @@ class OpenTransaction:
         planner, catalog, snapshot = run.planner, run.transaction.catalog, run.transaction.snapshot
         try:
             parameterized = statement.parameterized or planner.parameterize(sql, given)
-            plan = planner.find(parameterized, catalog, snapshot, given)
+            plan = planner.find(parameterized, catalog, snapshot, given, run.scope)
             if plan is None:
-                asked = Unplanned(sql, parameterized, catalog, snapshot, given)
+                about = sql, parameterized, catalog, snapshot, given
+                asked = Unplanned(*about, scope=run.scope)
                 plan = planner.prepare_nowait(asked).plan
         except NotShort:
             asked_slowly = PreparedStatement(sql, given, statement.parameterized)
@@ -334,7 +366,12 @@ class OpenTransaction:
             request.allowed.check_define()
         if answer is not None:
             store_answer(transaction, *answer)
-        return writer.committing(transaction, request.deadline, request.id)
+        return self._committing(writer.committing(transaction, request.deadline, request.id))
+
+    def _committing(self, steps: Generator[Step, Any, Outcome]) -> Generator[Step, Any, Outcome]:
+        outcome = yield from steps
+        self.session.commit()
+        return outcome
 
 
 class StepStream(RowStream):
@@ -353,7 +390,8 @@ class StepStream(RowStream):
 
     async def step(self) -> Rows | None:
         try:
-            return await super().step()
+            with in_session_zone(self._transaction.session.settings.zone):
+                return await super().step()
         except Exception:
             self._transaction.failed = True
             raise

@@ -87,7 +87,7 @@ class CachedPlan:
         self,
         made: CompiledPlan,
         catalog: Catalog,
-        names: dict[str, Definition],
+        names: dict[str, Definition | None],
         sizes: dict[int, int],
         *,
         system_tables: bool = False,

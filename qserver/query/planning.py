@@ -25,6 +25,7 @@ from qserver.lexing.fingerprint import Parameterized, parameterize, parameterize
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCache
+from qserver.query.settings.values import Scope
 from qserver.sql import (
     RULES,
     Described,
@@ -46,6 +47,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
+from qserver.values.zones import in_session_zone
 
 TEXT_REMEMBERED_LENGTH_MAX = 1024
 """Longer texts are not worth their memory."""
@@ -70,6 +72,8 @@ class Unplanned(msgspec.Struct, frozen=True):
     given: Given = None
     to_read: bool = False
     """Plan it only if it can run on a snapshot, otherwise just parse it."""
+    scope: Scope | None = None
+    """What a session has set that the plan depends on."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -135,9 +139,10 @@ class Planner:
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given = None,
+        scope: Scope | None = None,
     ) -> CachedPlan | None:
         return self.cache.find(
-            (parameterized.fingerprint, parameterized.kinds),
+            name_of_plans(parameterized, scope),
             parameterized.literals,
             catalog,
             snapshot,
@@ -181,6 +186,12 @@ class Planner:
         """Parse a statement if necessary, and plan it. Changes nothing: may run in a thread."""
         if parsed is None:
             parsed = parse(asked.sql, runs=True, budget=budget)
+        if asked.scope is not None:
+            with in_session_zone(None):  # literals of definitions are read in UTC
+                return self._planned_or_again(asked, parsed, budget)
+        return self._planned_or_again(asked, parsed, budget)
+
+    def _planned_or_again(self, asked: Unplanned, parsed: Parsed, budget: StepBudget) -> Prepared:
         if not parsed.runs:
             return self._planned(asked, parsed, budget)
         try:
@@ -191,12 +202,13 @@ class Planner:
     def _planned(self, asked: Unplanned, parsed: Parsed, budget: StepBudget) -> Prepared:
         statement, rules = parsed.statement, self.rules
         catalog, snapshot, given = asked.catalog, asked.snapshot, asked.given
+        options = rules, budget, asked.scope
         if asked.to_read and not only_reads(statement):
             return Prepared(parsed)
         if isinstance(statement, ast.PLANNED):
             literals = Literals(asked.parameterized.literals)
             stated = asked.parameterized.declared
-            plan = make_plan(statement, literals, catalog, snapshot, stated, given, rules, budget)
+            plan = make_plan(statement, literals, catalog, snapshot, stated, given, *options)
             return Prepared(parsed, plan)
         about = statement_inside(statement)
         if about is None:
@@ -205,7 +217,7 @@ class Planner:
         is_explained = isinstance(statement, ast.Explain)
         declared = asked.parameterized.declared if is_explained else {}
         try:
-            plan = make_plan(about, fixed, catalog, snapshot, declared, given, rules, budget)
+            plan = make_plan(about, fixed, catalog, snapshot, declared, given, *options)
         except QserverError as error:
             return Prepared(parsed, None, error)
         return Prepared(parsed, None, plan)
@@ -215,7 +227,7 @@ class Planner:
         if made.plan is not None:
             self._parsed = None  # the plan will be found
             parameterized = asked.parameterized
-            name = parameterized.fingerprint, parameterized.kinds
+            name = name_of_plans(parameterized, asked.scope)
             self.cache.keep(name, parameterized.literals, made.plan, asked.given)
         return made
 
@@ -227,10 +239,12 @@ class Planner:
         snapshot: Snapshot,
         declared: Mapping[int | str, SqlType] | None,
         given: Given,
+        scope: Scope | None = None,
     ) -> CachedPlan:
         """Make a plan for part of a definition that takes long to plan; do not keep it."""
         about = statement, literals, catalog, snapshot, declared, given, self.rules
-        plan: CachedPlan = await self.elsewhere(partial(make_plan, *about))
+        work = partial(make_plan, *about, scope=scope)
+        plan: CachedPlan = await self.elsewhere(lambda budget: work(budget=budget))
         return plan
 
     def plan_of(
@@ -248,6 +262,13 @@ class Planner:
             plan = make_plan(statement, Literals(()), catalog, snapshot, declared, rules=self.rules)
             self.cache.keep(name, (), plan)
         return plan
+
+
+def name_of_plans(parameterized: Parameterized, scope: Scope | None) -> tuple[Any, ...]:
+    """Return the name under which plans are kept: what a session has set is part of it."""
+    if scope is None:
+        return parameterized.fingerprint, parameterized.kinds
+    return parameterized.fingerprint, parameterized.kinds, scope
 
 
 def slots_of(plan: CachedPlan, literals: Sequence[Any], given: Given) -> Any:
@@ -268,9 +289,10 @@ def make_plan(
     given: Given = None,
     rules: tuple[Rule, ...] = RULES,
     budget: StepBudget | None = None,
+    scope: Scope | None = None,
 ) -> CachedPlan:
     """Compile a statement, and note what the plan depends on; see `prepare` of `sql`."""
-    names = CatalogNames(catalog, snapshot)
+    names = CatalogNames(catalog, snapshot, scope)
     made = prepare(statement, literals, names, declared, given, rules, budget)
     if made.writes and names.system_tables:
         _refuse_system_tables(made.changed)

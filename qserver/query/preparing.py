@@ -14,16 +14,20 @@ from qserver.engine.work import Step, before
 from qserver.errors import QserverError
 from qserver.lexing.fingerprint import Parameterized
 from qserver.query.plan_cache import CachedPlan
-from qserver.query.planning import Planner, Prepared, Unplanned
+from qserver.query.planning import Planner, Prepared, Unplanned, name_of_plans
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Statement
+from qserver.query.settings.values import Scope
 from qserver.sql import Given, NotShort
 from qserver.storage.snapshot import Snapshot
 
 
 def find_plans(
-    planner: Planner, statements: Sequence[Statement], snapshot: Snapshot
+    planner: Planner,
+    statements: Sequence[Statement],
+    snapshot: Snapshot,
+    scope: Scope | None = None,
 ) -> list[PreparedStatement]:
     """Find the plans that are kept, up to the first statement that has none."""
     catalog, find = snapshot.catalog, planner.cache.find
@@ -34,7 +38,9 @@ def find_plans(
             parameterized = planner.parameterize(sql, given)
         except (NotShort, QserverError):
             break
-        name = parameterized.fingerprint, parameterized.kinds
+        name: Any = parameterized.fingerprint, parameterized.kinds
+        if scope is not None:
+            name = name_of_plans(parameterized, scope)
         plan = find(name, parameterized.literals, catalog, snapshot, given)
         found.append(PreparedStatement(sql, given, parameterized, plan))
         if plan is None:
@@ -55,7 +61,7 @@ def make_plans(
     Later statements may depend on what that one defines: they are planned when they run. Of
     several that may write, so are all that have no plan yet.
     """
-    at_once = read_only or len(statements) == 1
+    at_once, scope = read_only or len(statements) == 1, request.scope
     last = found.pop() if found and found[-1].plan is None else None
     for statement in statements[len(found) :]:
         sql, given = statement.sql, statement.parameters
@@ -70,11 +76,11 @@ def make_plans(
                     parameterized = yield partial(
                         before, request.deadline, planner.parameterize_long, sql
                     )
-                plan = planner.find(parameterized, snapshot.catalog, snapshot, given)
+                plan = planner.find(parameterized, snapshot.catalog, snapshot, given, scope)
             if plan is None and at_once:
                 assert parameterized is not None
                 plan = yield from new_plan(
-                    planner, sql, parameterized, snapshot, request.deadline, given
+                    planner, sql, parameterized, snapshot, request.deadline, given, scope
                 )
         except QserverError as error:
             if at_once:
@@ -94,9 +100,11 @@ def new_plan(
     snapshot: Snapshot,
     deadline: float,
     given: Given,
+    scope: Scope | None = None,
 ) -> Generator[Step, Any, CachedPlan | None]:
     """Return a plan for a statement that can be run on a snapshot; for any other, None."""
-    asked = Unplanned(sql, parameterized, snapshot.catalog, snapshot, given, to_read=True)
+    about = sql, parameterized, snapshot.catalog, snapshot, given
+    asked = Unplanned(*about, to_read=True, scope=scope)
     try:
         return planner.prepare_nowait(asked).plan
     except NotShort:

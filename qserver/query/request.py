@@ -32,9 +32,12 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
+from qserver.query.session import NeedsSession, Session
+from qserver.query.settings.values import DEFAULTS, Scope
 from qserver.query.storage_quota import StorageQuota
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.values.identifiers import PUBLIC, catalog_key
 
 if TYPE_CHECKING:
     from random import Random
@@ -94,12 +97,19 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     dry_run: bool = False
     changes: bool = False
     """Whether its last run has begun a statement that may change or define something."""
+    session: Session | None = None
+    """What its statements leave for those after them; see `NeedsSession`."""
     _seed: int | None = None
     _deadline: float | None = None
 
     @property
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.time, UTC)
+
+    @property
+    def scope(self) -> Scope | None:
+        """What its session has set that plans depend on."""
+        return None if self.session is None else self.session.settings.scope
 
     @property
     def deadline(self) -> float:
@@ -121,6 +131,12 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         """Let it end where it would end by its deadline; a commit that was sent goes on."""
         if self.timeout_ms is not None:
             self._deadline = self.environment.clock()
+
+    def limit(self, timeout_ms: float) -> None:
+        """Let the deadline come so soon, unless it is nearer."""
+        wanted = self.environment.clock() + timeout_ms / 1000
+        if self.deadline > wanted:
+            self.timeout_ms, self._deadline = timeout_ms, wanted
 
     def note_committed(self) -> None:
         """Lift the deadline: an answer about committed changes must not say that they failed."""
@@ -212,6 +228,32 @@ class RequestContext(Context):
 
     def check(self) -> None:
         self._request.check()
+
+    def limit(self, timeout_ms: int | None) -> None:
+        """Bound the statement that begins by statement_timeout."""
+        if timeout_ms is not None:
+            self._request.limit(timeout_ms)
+
+    def setting(self, name: str, missing_ok: bool = False) -> str | None:
+        session = self._request.session
+        return (DEFAULTS if session is None else session.settings).shown(name, missing_ok)
+
+    def set_setting(self, name: str, value: str | None, is_local: bool) -> str | None:
+        session = self._request.session
+        if session is None:
+            raise NeedsSession
+        session.set(name, None if value is None else [value], is_local)
+        return session.settings.shown(name)
+
+    def schemas(self) -> tuple[str, ...]:
+        session = self._request.session
+        path = (DEFAULTS if session is None else session.settings).path
+        return tuple(each for each in path if self._has_schema(each))
+
+    def _has_schema(self, name: str) -> bool:
+        if name in (PUBLIC, "pg_catalog", "information_schema"):
+            return True
+        return self._transaction.find_definition(catalog_key(name, "")) is not None
 
     def next_row_id(self) -> int:
         return self.sequences.draw(ROW_IDS)

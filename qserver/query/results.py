@@ -14,6 +14,7 @@ from qserver.engine.work import Step
 from qserver.lexing.fingerprint import Parameterized
 from qserver.limits import RETRIES_DEFAULT
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.query.session import Session
 from qserver.sql import Given, Rows
 from qserver.storage.catalog import Catalog
 from qserver.storage.changes import Changes
@@ -69,14 +70,16 @@ class RunOptions(msgspec.Struct, frozen=True):
     """The version, or the time, that is read; nothing can be written then."""
     if_version: int | None = None
     freshness: Freshness = STRONG
+    session: Session | None = None
+    """The session of the request; None: one of its own, if it needs one."""
     is_plain: bool = True
-    """Whether none of the last five is set."""
+    """Whether none of the last six is set."""
     may_leave: bool = False
     """Whether another process may be asked for the result of a read that turns out to be long."""
 
     def __post_init__(self) -> None:
-        special = self.max_affected, self.as_of, self.if_version
-        if self.dry_run or special != (None, None, None) or self.freshness is not STRONG:
+        special = self.max_affected, self.as_of, self.if_version, self.session
+        if self.dry_run or special != (None, None, None, None) or self.freshness is not STRONG:
             force_setattr(self, "is_plain", False)
 
 

@@ -31,6 +31,7 @@ from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Result, RunOptions
+from qserver.query.session import Session
 from qserver.query.transaction_control import command_of
 from qserver.sql import ast
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
@@ -44,9 +45,14 @@ class ListedSavepoints:
     """The savepoints of one list of statements, which runs as one step."""
 
     def __init__(
-        self, stepped: SteppedTransaction, step: StepTransaction, results: list[Result]
+        self,
+        stepped: SteppedTransaction,
+        step: StepTransaction,
+        results: list[Result],
+        session: Session | None,
     ) -> None:
         """`results` are those of the statements so far."""
+        self._session = session
         self._stepped = stepped
         self._step = step
         self._results = results
@@ -71,13 +77,19 @@ class ListedSavepoints:
                 self.begun = True
             yield from self._keep()
             stepped.set_savepoint(name)
+            if self._session is not None:
+                self._session.set_savepoint(name)
             return 0
         self._check_own(node, name)
         if kind == "release":
             yield from self._keep()
             yield from stepped.release(name)
+            if self._session is not None:
+                self._session.release(name)
         else:
             yield from stepped.roll_back_to(name)
+            if self._session is not None:
+                self._session.roll_back_to(name)
             self._kept = len(self._results)
             self._step.go_on()
         return 0
@@ -131,7 +143,7 @@ def run_with_savepoints(
     stepped = SteppedTransaction(transaction.snapshot, whole=transaction)
     step = stepped.step(0)
     results: list[Result] = []
-    listed = ListedSavepoints(stepped, step, results)
+    listed = ListedSavepoints(stepped, step, results, request.session)
     run = run_statements(planner, request, statements, options, step, listed.perform, results)
     yield from run
     yield from listed.end()

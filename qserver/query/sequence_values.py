@@ -130,9 +130,14 @@ class SequenceValues:
 
     # --- by name, as a statement gives it ---
 
+    @property
+    def _path(self) -> tuple[str, ...]:
+        session = self._request.session
+        return (PUBLIC,) if session is None else session.settings.path
+
     def next(self, name: str) -> int:
         self._request.allowed.check_write()
-        sequence = find_sequence(self._transaction, name)
+        sequence = find_sequence(self._transaction, name, self._path)
         number = self.draw(sequence)
         self._current[sequence.id] = self._last = number
         sequences = self._sequences
@@ -141,7 +146,7 @@ class SequenceValues:
 
     def current(self, name: str) -> int:
         """Return nextval's last value: in this request, or else in any; there are no sessions."""
-        sequence = find_sequence(self._transaction, name)
+        sequence = find_sequence(self._transaction, name, self._path)
         number = self._current.get(sequence.id, self._sequences.last.get(sequence.id))
         if number is None:
             raise NotInPrerequisiteState(
@@ -158,7 +163,7 @@ class SequenceValues:
     def set(self, name: str, value: int, called: bool) -> int:
         """Do setval, which a rollback does not undo, unless the transaction made the state."""
         self._request.allowed.check_write()
-        sequence = find_sequence(self._transaction, name)
+        sequence = find_sequence(self._transaction, name, self._path)
         require_within(sequence, value)
         if self._is_own(sequence):
             self.put_state(sequence, (value, called))
@@ -286,15 +291,22 @@ class SequenceValues:
         return sequence.state > self._catalog.trees_used
 
 
-def find_sequence(transaction: Transaction | Snapshot, name: str) -> Sequence:
+def find_sequence(
+    transaction: Transaction | Snapshot, name: str, path: tuple[str, ...] = (PUBLIC,)
+) -> Sequence:
     """Return the sequence that a text names: as an identifier, or else as it is."""
     parts = identifiers(name)
-    key = catalog_key(parts[-2] if len(parts) > 1 else PUBLIC, parts[-1])
-    definition = transaction.find_definition(key) or transaction.find_definition(name)
+    schemas = (parts[-2],) if len(parts) > 1 else path
+    keys = [*(catalog_key(schema, parts[-1]) for schema in schemas), name]
+    definition = next(filter(None, map(transaction.find_definition, keys)), None)
     if definition is None:
-        if "\0" in key and transaction.find_definition(catalog_key(parts[-2], "")) is None:
+        if len(parts) > 1 and not _has_schema(transaction, parts[-2]):
             raise UndefinedSchema(f'schema "{parts[-2]}" does not exist')
         raise UndefinedTable(f'relation "{name}" does not exist', table=parts[-1])
     if not isinstance(definition, Sequence):
         raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
     return definition
+
+
+def _has_schema(transaction: Transaction | Snapshot, name: str) -> bool:
+    return name == PUBLIC or transaction.find_definition(catalog_key(name, "")) is not None

@@ -70,6 +70,7 @@ from qserver.query.results import Body, Once, Result, RunOptions, Statement, Tra
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
+from qserver.query.session import NeedsSession, Session, in_session, run_in_session
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.query.storage_quota import StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
@@ -134,6 +135,7 @@ class SqlDatabase:
         environment, timeout_ms = self._environment, options.timeout_ms
         now = environment.now
         request = Request(environment, now(), timeout_ms, options.allowed, request_id, once)
+        request.session = options.session
         if once is not None:
             return self._perform_once(request, statements, options)
         return self._perform(request, statements, options)
@@ -285,13 +287,16 @@ class SqlDatabase:
     # --- open transactions ---
 
     def open_nowait(
-        self, read_only: bool = False, freshness: Freshness = STRONG
+        self,
+        read_only: bool = False,
+        freshness: Freshness = STRONG,
+        session: Session | None = None,
     ) -> OpenTransaction | None:
         """Open a transaction on the newest durable snapshot; None if none may be shown now."""
         snapshot = self.snapshots.take_fresh(freshness)
         if snapshot is None:
             return None
-        return OpenTransaction(snapshot, read_only, self._environment.pool)
+        return OpenTransaction(snapshot, read_only, self._environment.pool, session=session)
 
     async def open(
         self,
@@ -300,6 +305,7 @@ class SqlDatabase:
         as_of: AsOf | None = None,
         bytes_most: int | None = None,
         freshness: Freshness = STRONG,
+        session: Session | None = None,
     ) -> OpenTransaction:
         """Open a transaction on the newest durable snapshot, or on the version at `as_of`.
 
@@ -309,9 +315,9 @@ class SqlDatabase:
         if as_of is not None:
             snapshot = await self._database.snapshot_at(as_of, deadline)
             check_as_of(snapshot, freshness)
-            return OpenTransaction(snapshot, True, self._environment.pool)
+            return OpenTransaction(snapshot, True, self._environment.pool, session=session)
         snapshot = await self._database.wait_fresh(freshness, deadline)
-        return OpenTransaction(snapshot, read_only, self._environment.pool, bytes_most)
+        return OpenTransaction(snapshot, read_only, self._environment.pool, bytes_most, session)
 
     @property
     def bulk_bytes_most(self) -> int:
@@ -372,7 +378,39 @@ class SqlDatabase:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        snapshot = self.snapshots.take() if options.is_plain else None
+        if request.session is not None:
+            return (yield from self._perform_in_session(request, statements, options))
+        try:
+            return (yield from self._perform_alone(request, statements, options))
+        except NeedsSession:
+            request.session = Session()
+        return (yield from self._perform_in_session(request, statements, options))
+
+    def _perform_in_session(
+        self, request: Request, statements: Sequence[Statement], options: RunOptions
+    ) -> Generator[Step, Any, TransactionResult]:
+        """Run statements that see, and change, the settings of a session."""
+        session = request.session
+        assert session is not None
+        session.begin()
+        if session.settings.statement_timeout_ms is not None:
+            request.limit(session.settings.statement_timeout_ms)
+        try:
+            steps = self._perform_alone(request, statements, options)
+            done: TransactionResult = yield from in_session(session, steps)
+        except BaseException:
+            session.roll_back()
+            raise
+        if options.dry_run:
+            session.roll_back()
+        session.commit()
+        return done
+
+    def _perform_alone(
+        self, request: Request, statements: Sequence[Statement], options: RunOptions
+    ) -> Generator[Step, Any, TransactionResult]:
+        is_plain = options.is_plain and request.session is None
+        snapshot = self.snapshots.take() if is_plain else None
         found = [] if snapshot is None else find_plans(self.planner, statements, snapshot)
         if snapshot is None or len(found) < len(statements) or found[-1].plan is None:
             steps = self._prepare(request, statements, options, found)
@@ -411,11 +449,13 @@ class SqlDatabase:
             check_as_of(snapshot, options.freshness)
         elif snapshot is None:
             snapshot = yield partial(self.wait_fresh, options.freshness, request.deadline)
-        found = found or find_plans(self.planner, statements, snapshot)
+        found = found or find_plans(self.planner, statements, snapshot, request.scope)
         if len(found) < len(statements) or found[-1].plan is None:
             steps = make_plans(self.planner, request, statements, found, snapshot, writer is None)
             yield from steps
         reads = _only_read(found, request)
+        if request.session is not None and len(statements) > 1:
+            reads = False  # one may change what the next one means
         if not options.is_plain:
             if options.dry_run:
                 reads, request.dry_run = False, True
@@ -480,6 +520,8 @@ class SqlDatabase:
         """Run statements in a transaction and commit it, or undo it if it is a dry run."""
         if options.if_version is not None:
             body = partial(run_unchanged, body, options.if_version)
+        if request.session is not None:
+            body = partial(run_in_session, request.session, body)
         work: Work = body
         if options.dry_run:
             work = partial(run_and_undo, body, request, options)

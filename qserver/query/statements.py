@@ -16,6 +16,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from qserver.durability.records import Definitions
 from qserver.engine.work import Step
 from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
@@ -27,10 +29,13 @@ from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, Prepared, Unplanned, make_plan, slots_of
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
+from qserver.query.session import Session
+from qserver.query.session_statements import set_transaction, set_variable, show
+from qserver.query.settings.values import Scope
 from qserver.query.slots import run_heavy, slots_in_steps
 from qserver.query.system_tables import SystemReader
 from qserver.query.transaction_control import NeedsSavepoints, command_of
-from qserver.query.variables import set_variable, show_variable
+from qserver.query.zoned_reader import ZonedReader
 from qserver.sql import (
     DEFINITIONS,
     DdlPort,
@@ -52,6 +57,7 @@ from qserver.sql import (
 )
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
+from qserver.values.identifiers import PUBLIC
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import TEXT, SqlType
@@ -77,7 +83,9 @@ class StatementRun:
         "context",
         "controls",
         "cost",
+        "opened_read_only",
         "planner",
+        "session",
         "transaction",
     )
 
@@ -92,6 +100,9 @@ class StatementRun:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
+        self.session = request.session
+        self.opened_read_only = request.allowed.read_only
+        """Whether the transaction was begun as one that only reads: then it keeps no footprint."""
         self._quota = request.environment.quota
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
@@ -111,13 +122,18 @@ class StatementRun:
         text, given, plan = statement.sql, statement.given, statement.plan
         parameterized = statement.parameterized or self.planner.parameterize(text, given)
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
+        scope = None
+        if self.session is not None:
+            self._follow(self.session)
+            scope, plan = self.session.settings.scope, None
         if plan is None or plan.catalog is not catalog:
-            plan = None if prepared else self.planner.find(parameterized, catalog, snapshot, given)
+            about = parameterized, catalog, snapshot, given, scope
+            plan = None if prepared else self.planner.find(*about)
         self.cost += 1
         if plan is None:
             self.cost += COST_OF_PREPARING
             if prepared is None:
-                asked = Unplanned(text, parameterized, catalog, snapshot, given)
+                asked = Unplanned(text, parameterized, catalog, snapshot, given, scope=scope)
                 prepared = self.planner.prepare_nowait(asked)
             plan = prepared.plan
             if plan is None:
@@ -132,6 +148,19 @@ class StatementRun:
         else:
             steps = self.run_plan(plan, slots_of(plan, parameterized.literals, given))
         return Cursor(steps, self.context, text, plan, commits=True)
+
+    def _follow(self, session: Session) -> None:
+        """Do as the session's settings say, from this statement on."""
+        settings = session.settings
+        self.context.limit(settings.statement_timeout_ms)
+        if settings.read_only != self.allowed.read_only:
+            read_only = settings.read_only or self.opened_read_only
+            self.allowed = msgspec.structs.replace(self.allowed, read_only=read_only)
+
+    @property
+    def scope(self) -> Scope | None:
+        """What the session has set that plans depend on."""
+        return None if self.session is None else self.session.settings.scope
 
     def _check_allowed(self, plan: CachedPlan, runs: bool = True) -> None:
         if plan.writes:
@@ -186,7 +215,9 @@ class StatementRun:
     def run_plan(self, plan: CachedPlan, slots: Any) -> StatementSteps:
         transaction = self.transaction
         self._depend_on(plan)
-        reader = SystemReader(transaction) if plan.system_tables else transaction
+        reader: Any = SystemReader(transaction) if plan.system_tables else transaction
+        if self.session is not None and self.session.settings.zone is not None:
+            reader = ZonedReader(reader, self.session.settings.zone)
         steps = plan.compiled.run(reader, slots, self.context)
         return self._watched(steps) if plan.watched else steps
 
@@ -224,7 +255,12 @@ class StatementRun:
 
     @property
     def names(self) -> CatalogNames:
-        return CatalogNames(self.transaction.catalog, self.transaction.snapshot)
+        return CatalogNames(self.transaction.catalog, self.transaction.snapshot, self.scope)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The schemas in which names without one are looked for."""
+        return (PUBLIC,) if self.session is None else self.session.settings.path
 
     @property
     def may_read(self) -> bool:
@@ -261,14 +297,13 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        rules, budget = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX)
+        options = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX), self.scope
         try:
-            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, budget)
+            return make_plan(statement, fixed, catalog, snapshot, declared, given, *options)
         except NotShort:
             fixed = Literals(literals, fixed=True)
-            plan: CachedPlan = yield partial(
-                self.planner.make_long, statement, fixed, catalog, snapshot, declared, given
-            )
+            about = statement, fixed, catalog, snapshot, declared, given, self.scope
+            plan: CachedPlan = yield partial(self.planner.make_long, *about)
         return plan
 
     def describe(
@@ -300,7 +335,7 @@ class StatementRun:
         return self.run_plan(plan, literals)
 
     def view_text(self, text: str) -> Generator[Step, Any, str]:
-        names = CatalogNames(self.transaction.catalog, self.transaction.snapshot)
+        names = self.names
         try:
             return view_text(text, names, StepBudget.short(PLANNING_STEPS_MAX))
         except NotShort:
@@ -386,15 +421,18 @@ class StatementRun:
         return changed + [f"Pages loaded: {loaded}"] * (loaded > 0), cursor.affected_rows
 
     def show(self, node: ast.Show, literals: Sequence[Any]) -> Cursor:
-        columns, rows = show_variable(node.name)
+        columns, rows = show(self, node)
         heading = Heading(columns, (TEXT,) * len(columns))
         return Cursor(rows_at_once(rows), self.context, heading=heading)
 
     def set_variable(self, node: ast.SetVariable, literals: Sequence[Any]) -> Cursor:
-        set_variable(node.name, node.value)
+        set_variable(self, node)
         return Cursor(rows_at_once([]), self.context)
 
     def control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
+        if node.kind == "set transaction":
+            set_transaction(self, node)
+            return Cursor(rows_at_once([]), self.context)
         if self.controls is None:
             if command_of(node)[1] is not None:
                 raise NeedsSavepoints

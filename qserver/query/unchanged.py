@@ -19,6 +19,7 @@ from qserver.storage.conflict import Conflict
 from qserver.storage.conflict_place import statement_naming
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
+from qserver.values.identifiers import name_of_key
 from qserver.values.schema import Table
 
 
@@ -84,7 +85,7 @@ def _check(table: Table, version: int, snapshot: Snapshot, index: int | None = N
 def _changed(
     table: Table, version: int, changed: int, index: int | None = None
 ) -> SerializationFailure:
-    name = ".".join(table.path)
+    name = name_of_key(table.key)
     conflict = Conflict(
         "a table has changed",
         table=name,

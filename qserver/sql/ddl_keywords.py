@@ -12,7 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-HEADS: Final = frozenset({"create", "alter", "drop", "truncate", "comment", "set"})
+HEADS: Final = frozenset({"create", "alter", "drop", "truncate", "comment", "set", "show", "reset"})
+
+_SETTING_PHRASES: Final = (
+    ("authorization",),
+    ("names",),
+    ("role",),
+    ("schema",),
+    ("session", "authorization"),
+    ("transaction", "isolation", "level"),
+    ("xml", "option"),
+)
 
 _FILLERS = frozenset(
     {"or", "replace", "temp", "temporary", "unlogged", "unique", "recursive", "on"}
@@ -46,6 +56,9 @@ def ddl_keywords(words: Sequence[str]) -> dict[int, str]:
     `words` are the tokens in lower case, with "$" at the end.
     """
     marks: dict[int, str] = {}
+    if words[0] in ("show", "reset"):
+        mark_setting(words, 1, marks)
+        return marks
     at = 1
     while words[at] in _FILLERS:
         at += 1
@@ -69,8 +82,20 @@ def ddl_keywords(words: Sequence[str]) -> dict[int, str]:
 def _mark_set(words: Sequence[str], marks: dict[int, str]) -> None:
     if words[1] == "transaction" or words[1:3] == ["session", "characteristics"]:
         marks[0] = "TRANSACTION"
-    elif words[1] in ("session", "local") and words[2] not in ("=", "to"):
-        marks[1] = "SET_SCOPE"
+        return
+    at = 1
+    if words[1] in ("session", "local") and words[2] not in ("=", "to", "."):
+        marks[1], at = "SET_SCOPE", 2
+    mark_setting(words, at, marks)
+
+
+def mark_setting(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
+    """Mark the words of a setting with a syntax of its own: NAMES, SESSION AUTHORIZATION."""
+    for phrase in _SETTING_PHRASES:
+        end = at + len(phrase)
+        if tuple(words[at:end]) == phrase and words[end] not in ("=", "to", "."):
+            marks.update(dict.fromkeys(range(at, end), "SETTING_WORD"))
+            return
 
 
 def _mark_alterations(words: Sequence[str], at: int, marks: dict[int, str]) -> None:

@@ -18,6 +18,7 @@ import msgspec
 
 from qserver.errors import FeatureNotSupported, ProtocolViolation, QserverError
 from qserver.sql import ast
+from qserver.sql.ast.nodes import nodes_of
 from qserver.sql.binder import Literals, bind
 from qserver.sql.ddl.view_columns import PART
 from qserver.sql.expressions import Apply
@@ -25,9 +26,9 @@ from qserver.sql.optimizer import Rule
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import OutputColumn, Select
 from qserver.sql.ports import CatalogPort
-from qserver.sql.positions import nodes_of
 from qserver.sql.prepare import CompiledPlan, prepare
 from qserver.sql.step_budget import StepBudget
+from qserver.sql.stored_texts import type_schemas, with_schemas
 from qserver.sql.walk import everything
 from qserver.values.types import SqlType
 
@@ -91,20 +92,31 @@ def _parsed(sql: str, budget: StepBudget) -> Parsed:
 
 
 def view_text(text: str, catalog: CatalogPort, budget: StepBudget) -> str:
-    """Return a view's query with its stars written out, or as it is where that cannot be."""
-    stars: dict[int, str] = {}
+    """Return a view's query with its stars written out, or as it is where that cannot be.
 
-    def columns(of: str) -> list[tuple[str, SqlType]]:
+    Relations that search_path has found get their schemas: the text must mean the same without it.
+    """
+    stars: dict[int, str] = {}
+    schemas: dict[int, str] = {}
+
+    def columns(of: str, names: CatalogPort) -> list[tuple[str, SqlType]]:
         parsed = parse(of, repeat=False, budget=budget)
         fixed = Literals(parsed.literals, fixed=True)
-        bound = bind(parsed.statement, fixed, catalog, None, budget=budget, stars=stars)
+        bound = bind(
+            parsed.statement, fixed, names, None, budget=budget, stars=stars, schemas=schemas
+        )
         assert isinstance(bound.statement, Select), "a view is a query"
         return _names_and_types(bound.statement.columns)
 
-    before = columns(text)
+    before = columns(text, catalog)
+    if catalog.stored is not catalog:
+        whole = parse(text, repeat=False, budget=budget)
+        text = with_schemas(text, {**schemas, **type_schemas(whole.statement, catalog)})
+        stars.clear()
+        before = columns(text, catalog.stored)
     try:
         new = _without_stars(text, stars)
-        return new if columns(new) == before else text
+        return new if columns(new, catalog.stored) == before else text
     except QserverError:
         return text
 

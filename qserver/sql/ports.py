@@ -24,6 +24,16 @@ class CatalogPort(Protocol):
         """Return a user-defined type; built-in types never get here."""
         ...
 
+    @property
+    def stored(self) -> CatalogPort:
+        """The same for texts of definitions, which no session's search_path changes."""
+        ...
+
+    @property
+    def in_utc(self) -> bool:
+        """Whether the session's time zone is UTC."""
+        ...
+
     def has_schema(self, name: str) -> bool: ...
 
     def row_count(self, table: Table) -> int:

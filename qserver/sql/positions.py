@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from qserver.errors import QserverError
 from qserver.lexing.fingerprint import parameterize
 from qserver.sql import ast
+from qserver.sql.ast.nodes import nodes_of
 from qserver.sql.binder.expressions.parsed import parsed_expression
 from qserver.sql.parser import parse
 
@@ -35,18 +35,6 @@ def locate(error: QserverError, sql: str) -> None:
             if isinstance(node, ast.Literal) and node.index == index:
                 error.position = node.position + 1
                 return
-
-
-def nodes_of(statement: ast.Statement) -> Iterator[Any]:
-    """Yield all nodes of a statement's AST, in the order of the text."""
-    waiting: list[Any] = [statement]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, tuple):
-            waiting.extend(reversed(node))
-        elif is_dataclass(node):
-            yield node
-            waiting.extend(getattr(node, each.name) for each in reversed(fields(node)))
 
 
 def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:

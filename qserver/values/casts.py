@@ -67,6 +67,13 @@ from qserver.values.types import (
     SqlType,
 )
 from qserver.values.zoned_time import ZonedTime, in_zone
+from qserver.values.zones import (
+    SESSION_ZONE,
+    on_session_clock,
+    session_local,
+    session_moment,
+    session_offset,
+)
 
 Cast = Callable[[Any], Any]
 
@@ -252,23 +259,25 @@ def _timestamp_from_date(value: date) -> datetime:
 
 
 def _timestamptz_from_date(value: date) -> datetime:
-    return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    return session_moment(datetime(value.year, value.month, value.day))
 
 
-def _timestamptz_from_timestamp(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC)
+def _date_from_timestamptz(value: datetime) -> date:
+    return on_session_clock(value).date()
 
 
-def _timestamp_from_timestamptz(value: datetime) -> datetime:
-    return value.replace(tzinfo=None)
+def _time_from_timestamptz(value: datetime) -> time:
+    return on_session_clock(value).time()
 
 
 def _timetz_from_timestamptz(value: datetime) -> ZonedTime:
-    return in_zone(value.time(), value.tzinfo)
+    return in_zone(on_session_clock(value).time(), session_offset(value))
 
 
 def _timetz_from_time(value: time) -> ZonedTime:
-    return in_zone(value, UTC)
+    """The offset is that of today, because a time of day has no day of its own."""
+    zone = UTC if SESSION_ZONE.get() is None else session_offset(datetime.now(UTC))
+    return in_zone(value, zone)
 
 
 def _interval_from_time(value: time) -> Interval:
@@ -353,11 +362,11 @@ _CASTS: dict[tuple[Kind, Kind], Cast] = {
     (Kind.DATE, Kind.TIMESTAMP): _timestamp_from_date,
     (Kind.DATE, Kind.TIMESTAMPTZ): _timestamptz_from_date,
     (Kind.TIMESTAMP, Kind.DATE): datetime.date,
-    (Kind.TIMESTAMP, Kind.TIMESTAMPTZ): _timestamptz_from_timestamp,
-    (Kind.TIMESTAMPTZ, Kind.DATE): datetime.date,
-    (Kind.TIMESTAMPTZ, Kind.TIMESTAMP): _timestamp_from_timestamptz,
+    (Kind.TIMESTAMP, Kind.TIMESTAMPTZ): session_moment,
+    (Kind.TIMESTAMPTZ, Kind.DATE): _date_from_timestamptz,
+    (Kind.TIMESTAMPTZ, Kind.TIMESTAMP): session_local,
     (Kind.TIMESTAMP, Kind.TIME): datetime.time,
-    (Kind.TIMESTAMPTZ, Kind.TIME): datetime.time,
+    (Kind.TIMESTAMPTZ, Kind.TIME): _time_from_timestamptz,
     (Kind.TIMESTAMPTZ, Kind.TIMETZ): _timetz_from_timestamptz,
     (Kind.TIME, Kind.TIMETZ): _timetz_from_time,
     (Kind.TIMETZ, Kind.TIME): ZonedTime.without_zone,

@@ -1,4 +1,4 @@
-"""Reads dates and times as PostgreSQL does, in the style ISO, MDY and the zone UTC.
+"""Reads dates and times as PostgreSQL does, in the style ISO, MDY and the zone of the session.
 
     2024-01-02    2024/1/2    20240102    240102    1/2/2024    Jan 2, 2024    2-Jan-2024
     J2460312    2024.002    2024-002    (a Julian day, the day of a year)
@@ -29,7 +29,15 @@ from qserver.errors import (
 )
 from qserver.limits import YEAR_MAX, YEAR_MIN
 from qserver.values.zoned_time import ZonedTime, in_zone
-from qserver.values.zones import OFFSET_OF_ABBREVIATION, find_zone, posix_zone, to_utc
+from qserver.values.zones import (
+    OFFSET_OF_ABBREVIATION,
+    SESSION_ZONE,
+    find_zone,
+    posix_zone,
+    session_moment,
+    session_offset,
+    to_utc,
+)
 
 TEXT_LENGTH_MAX: Final = 150
 """A longer text is not a date; this also bounds the numbers in it."""
@@ -83,10 +91,11 @@ def timestamp_from_text(text: str) -> datetime:
 
 
 def timestamptz_from_text(text: str) -> datetime:
-    """Reads a point in time, in UTC; a text without a zone is in UTC."""
+    """Reads a point in time, in UTC; a text without a zone is in that of the session."""
     value = _from_iso(text)
     if value is not None:
-        return value.replace(tzinfo=UTC)
+        is_utc = text.endswith(("Z", "+00"))
+        return value.replace(tzinfo=UTC) if is_utc else session_moment(value)
     return _Reading(text, "timestamp with time zone").point_in_time()
 
 
@@ -167,8 +176,10 @@ class _Reading:
         local = self.local_time()
         if self.zone is not None:
             return to_utc(local, self.zone)
+        if self.offset is None:
+            return session_moment(local)
         try:
-            return (local - (self.offset or timedelta())).replace(tzinfo=UTC)
+            return (local - self.offset).replace(tzinfo=UTC)
         except OverflowError:
             raise self._out_of_range() from None
 
@@ -189,7 +200,11 @@ class _Reading:
             return timezone(fixed)
         if self.zone is not None:
             return timezone(self.local_time() - self.point_in_time().replace(tzinfo=None))
-        return timezone(self.offset or timedelta())
+        if self.offset is not None:
+            return timezone(self.offset)
+        if SESSION_ZONE.get() is None:
+            return UTC
+        return session_offset(self.point_in_time() if self._has_date() else datetime.now(UTC))
 
     # --- tokens ----------------------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ class Named:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The names that a statement may use for it."""
-        return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
+        """The names that a statement may use for it, whatever its search_path is."""
+        return self.schema, self.name
 
 
 def name_of_key(key: str) -> str:
@@ -48,6 +48,12 @@ def key_of_name(name: str) -> str:
     """The inverse of `name_of_key`, for a relation."""
     *schemas, last = identifiers(name, fold=False)
     return catalog_key(".".join(schemas) if schemas else PUBLIC, last)
+
+
+def stored_name(key: str) -> str:
+    """The name of a key as SQL, always after its schema: no search_path changes what it means."""
+    schema, _, name = key.rpartition("\0")
+    return f"{quote_identifier(schema or PUBLIC)}.{quote_identifier(name)}"
 
 
 def qualified(schema: str, name: str) -> str:

@@ -1,7 +1,8 @@
 """Prints values as PostgreSQL does.
 
 `text_function` prints what a cast to text gives, `shown` what a client sees; they differ for
-booleans and for CHAR(n), which is padded only for the client. Dates are ISO, TIMESTAMPTZ is in UTC,
+booleans and for CHAR(n), which is padded only for the client. Dates are ISO, TIMESTAMPTZ is in the
+zone of the session,
 floats are the shortest text that reads back as the same number. Values within an array or a record
 look as the client sees them.
 """
@@ -9,7 +10,7 @@ look as the client sees them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from math import copysign, frexp, inf, isfinite, ldexp
@@ -21,7 +22,7 @@ from qserver.values.arrays import array_writer
 from qserver.values.binary_text import text_of_bytes
 from qserver.values.interval_text import text_of_interval
 from qserver.values.types import NUMBER_KINDS, Kind, SqlType, type_of_value
-from qserver.values.zones import offset_of, offset_text
+from qserver.values.zones import SESSION_ZONE, offset_of, offset_text, on_session_clock
 
 _REAL_NORMAL_MIN = 2.0**-126
 
@@ -192,8 +193,11 @@ def text_of_timestamp(value: datetime) -> str:
 
 
 def text_of_timestamptz(value: datetime) -> str:
-    """The same in UTC, the only session zone: `2024-01-02 03:04:05+00`."""
-    return f"{text_of_timestamp(value)}+00"
+    """The same in the zone of the session: `2024-01-02 03:04:05+00`."""
+    if SESSION_ZONE.get() is None:
+        return f"{text_of_timestamp(value)}+00"
+    local = on_session_clock(value)
+    return text_of_timestamp(local) + offset_text(local.utcoffset() or timedelta())
 
 
 def text_of_time(value: time) -> str:

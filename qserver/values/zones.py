@@ -4,7 +4,8 @@
     zone_named('EST')             the offset in PostgreSQL's default list of abbreviations
     zone_named('UTC+3'), ('+3')   POSIX, whose sign is inverted: three hours west of Greenwich
 
-The session's zone is always UTC, so zones matter only where a statement names one.
+The zone of the session, which SET TIME ZONE changes, is a context variable (`in_session_zone`):
+whatever reads or prints a point in time asks for it here. It is None for UTC, the default.
 
 The rules come from the package `tzdata`, never from the system, so that one release of qserver
 gives one answer everywhere. Like a module of Python, they are read once, on first use.
@@ -16,6 +17,9 @@ the smaller of the two offsets.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from importlib.resources import files
@@ -143,6 +147,59 @@ def _standard_offset(local: datetime, zone: tzinfo) -> timedelta:
     return min(first, second)
 
 
+# --- the zone of the session ---------------------------------------------------------------------
+
+SESSION_ZONE: Final[ContextVar[tzinfo | None]] = ContextVar("session_zone", default=None)
+"""None is UTC."""
+
+
+@contextmanager
+def in_session_zone(zone: tzinfo | None) -> Iterator[None]:
+    token = SESSION_ZONE.set(zone)
+    try:
+        yield
+    finally:
+        SESSION_ZONE.reset(token)
+
+
+def on_session_clock(moment: datetime) -> datetime:
+    """The same point in time, whose fields are those of the session's zone."""
+    zone = SESSION_ZONE.get()
+    if zone is None:
+        return moment
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        raise DatetimeFieldOverflow("timestamp out of range") from None
+
+
+def session_local(moment: datetime) -> datetime:
+    """The local time of the session's zone at a point in time."""
+    return on_session_clock(moment).replace(tzinfo=None, fold=0)
+
+
+def session_moment(local: datetime) -> datetime:
+    """The point in time at which the clocks of the session's zone show `local`."""
+    zone = SESSION_ZONE.get()
+    return local.replace(tzinfo=UTC) if zone is None else to_utc(local, zone)
+
+
+def session_offset(now: datetime) -> tzinfo:
+    """The offset of the session's zone at a point in time, as a zone of its own."""
+    zone = SESSION_ZONE.get()
+    if zone is None:
+        return UTC
+    offset = now.astimezone(zone).utcoffset()
+    assert offset is not None, "every zone has an offset"
+    return timezone(offset)
+
+
+def zone_word(moment: datetime) -> str:
+    """The abbreviation of a moment's zone, `CEST`; of a zone without one, its offset."""
+    name = moment.tzname() or "UTC"
+    return name if name.isalpha() else offset_text(moment.utcoffset() or timedelta())
+
+
 def offset_text(offset: timedelta) -> str:
     """`+02`, `-03:30`: an offset east of Greenwich as PostgreSQL prints it."""
     seconds = round(offset.total_seconds())
@@ -154,7 +211,7 @@ def offset_text(offset: timedelta) -> str:
     return f"{text}:{second:02d}" if second else text
 
 
-def offset_of(value: time) -> timedelta:
+def offset_of(value: time | datetime) -> timedelta:
     offset = value.utcoffset()
     assert offset is not None, "a time with zone has an offset"
     return offset

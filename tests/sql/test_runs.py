@@ -26,9 +26,10 @@ from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
 from qserver.query.planning import make_plan, slots_of
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql import Given, ast
+from qserver.sql.ast.nodes import nodes_of
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.parser import parse
-from qserver.sql.positions import locate, nodes_of
+from qserver.sql.positions import locate
 from qserver.storage.transaction import Transaction
 from tests.known_work import calls_of
 from tests.lexing.long_lists import TEMPLATES, items, parameter_rows, texts

@@ -7,7 +7,8 @@
     time + interval → time: only the interval's time counts, around the clock
     interval * double: fractions flow down, with PostgreSQL's rounding, in doubles as there
 
-Zones play no part: the session's is UTC, in which every day has 24 hours.
+The session's zone matters where months or days are added to a point in time: a day may have 23 or
+25 hours there.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from qserver.values.types import (
     TIMETZ,
     SqlType,
 )
-from qserver.values.zones import offset_of
+from qserver.values.zones import SESSION_ZONE, offset_of, to_local, to_utc
 
 _SECONDS_PER_DAY: Final = 86_400
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -104,6 +105,19 @@ def timestamp_plus(value: datetime, span: Interval) -> datetime:
         return value + timedelta(days=span.days, microseconds=span.microseconds)
     except (OverflowError, ValueError):
         raise out_of_range("timestamp") from None
+
+
+def moment_plus(value: datetime, span: Interval) -> datetime:
+    """Add to a point in time: months and days by the calendar of the session's zone."""
+    zone = SESSION_ZONE.get()
+    if zone is None or not (span.months or span.days):
+        return timestamp_plus(value, span)
+    local = timestamp_plus(to_local(value, zone), Interval(span.months, span.days, 0))
+    return timestamp_plus(to_utc(local, zone), Interval(0, 0, span.microseconds))
+
+
+def moment_minus(value: datetime, span: Interval) -> datetime:
+    return moment_plus(value, negated(span))
 
 
 def timestamp_minus(value: datetime, span: Interval) -> datetime:
@@ -214,7 +228,7 @@ _PAIRS: Final[tuple[tuple[str, SqlType, SqlType, SqlType, Callable[[Any, Any], A
     ("+", DATE, TIME, TIMESTAMP, date_plus_time),
     ("+", DATE, TIMETZ, TIMESTAMPTZ, date_plus_timetz),
     ("+", TIMESTAMP, INTERVAL, TIMESTAMP, timestamp_plus),
-    ("+", TIMESTAMPTZ, INTERVAL, TIMESTAMPTZ, timestamp_plus),
+    ("+", TIMESTAMPTZ, INTERVAL, TIMESTAMPTZ, moment_plus),
     ("+", TIME, INTERVAL, TIME, time_plus),
     ("+", TIMETZ, INTERVAL, TIMETZ, time_plus),
     ("+", INTERVAL, INTERVAL, INTERVAL, intervals_sum),
@@ -222,7 +236,7 @@ _PAIRS: Final[tuple[tuple[str, SqlType, SqlType, SqlType, Callable[[Any, Any], A
     ("-", DATE, INTERVAL, TIMESTAMP, date_minus_interval),
     ("-", DATE, DATE, INTEGER, days_between),
     ("-", TIMESTAMP, INTERVAL, TIMESTAMP, timestamp_minus),
-    ("-", TIMESTAMPTZ, INTERVAL, TIMESTAMPTZ, timestamp_minus),
+    ("-", TIMESTAMPTZ, INTERVAL, TIMESTAMPTZ, moment_minus),
     ("-", TIMESTAMP, TIMESTAMP, INTERVAL, timestamps_between),
     ("-", TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL, timestamps_between),
     ("-", TIME, INTERVAL, TIME, time_minus),

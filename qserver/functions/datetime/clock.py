@@ -26,7 +26,16 @@ from qserver.values.types import (
     TIMETZ,
 )
 from qserver.values.zoned_time import ZonedTime, in_zone
-from qserver.values.zones import offset_of, to_local, to_utc, zone_named
+from qserver.values.zones import (
+    offset_of,
+    on_session_clock,
+    session_local,
+    session_offset,
+    to_local,
+    to_utc,
+    zone_named,
+    zone_word,
+)
 
 if TYPE_CHECKING:
     from qserver.functions.context import Context
@@ -40,11 +49,12 @@ def _now(context: Context) -> datetime:
 
 
 def _today(context: Context) -> date:
-    return context.now.date()
+    return on_session_clock(context.now).date()
 
 
 def _time_of_day(context: Context) -> str:
-    return context.now.strftime("%a %b %d %H:%M:%S.%f %Y UTC")
+    now = on_session_clock(context.now)
+    return now.strftime("%a %b %d %H:%M:%S.%f %Y ") + zone_word(now)
 
 
 def _unit(digits: int) -> int:
@@ -58,15 +68,15 @@ def _now_rounded(context: Context, digits: int) -> datetime:
 
 
 def _local_now(context: Context) -> datetime:
-    return context.now.replace(tzinfo=None)
+    return session_local(context.now)
 
 
 def _local_now_rounded(context: Context, digits: int) -> datetime:
-    return _now_rounded(context, digits).replace(tzinfo=None)
+    return session_local(_now_rounded(context, digits))
 
 
 def _time_now(context: Context) -> ZonedTime:
-    return in_zone(context.now.time(), context.now.tzinfo)
+    return in_zone(on_session_clock(context.now).time(), session_offset(context.now))
 
 
 def _time_now_rounded(context: Context, digits: int) -> time:
@@ -74,11 +84,11 @@ def _time_now_rounded(context: Context, digits: int) -> time:
 
 
 def _local_time_now(context: Context) -> time:
-    return context.now.time()
+    return on_session_clock(context.now).time()
 
 
 def _local_time_now_rounded(context: Context, digits: int) -> time:
-    return round_time(context.now.time(), _unit(digits))
+    return round_time(_local_time_now(context), _unit(digits))
 
 
 # --- AT TIME ZONE --------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from qserver.values.types import (
     TIMETZ,
     SqlType,
 )
-from qserver.values.zones import offset_of
+from qserver.values.zones import offset_of, on_session_clock
 
 Read = Callable[[Any], Any]
 
@@ -119,7 +119,9 @@ _OF_TIMESTAMP: Final[dict[str, Read]] = {
 }
 _OF_TIMESTAMPTZ: Final[dict[str, Read]] = {
     **_OF_TIMESTAMP,
-    **dict.fromkeys(("timezone", "timezone_hour", "timezone_minute"), lambda value: _whole(0)),
+    "timezone": lambda value: _whole(_offset_seconds(value)),
+    "timezone_hour": lambda value: _whole(toward_zero(_offset_seconds(value), 3600)),
+    "timezone_minute": lambda value: _whole(_rest(toward_zero(_offset_seconds(value), 60), 60)),
 }
 _OF_TIME: Final[dict[str, Read]] = {
     **_OF_CLOCK,
@@ -169,8 +171,13 @@ def _interval_epoch(value: Interval) -> int:
     return quarter_days * (MICROSECONDS_PER_DAY // 4) + value.microseconds
 
 
-def _offset_seconds(value: time) -> int:
+def _offset_seconds(value: time | datetime) -> int:
     return int(offset_of(value).total_seconds())
+
+
+def _of_moment(read: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    """Read a point in time by the clocks of the session's zone."""
+    return lambda word, value: read(word, on_session_clock(value))
 
 
 def toward_zero(number: int, unit: int) -> int:
@@ -279,7 +286,10 @@ _FIELDS_BY_TYPE: Final[tuple[tuple[SqlType, dict[str, Read], Callable[[str, Any]
 
 def _announced() -> Iterator[Function]:
     for sql_type, fields, part in _FIELDS_BY_TYPE:
-        yield Function("extract", (TEXT, sql_type), NUMERIC, _extractor(sql_type, fields))
+        extract = _extractor(sql_type, fields)
+        if sql_type == TIMESTAMPTZ:
+            extract, part = _of_moment(extract), _of_moment(part)
+        yield Function("extract", (TEXT, sql_type), NUMERIC, extract)
         yield Function("date_part", (TEXT, sql_type), DOUBLE, part)
 
 

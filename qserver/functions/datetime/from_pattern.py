@@ -33,6 +33,7 @@ from qserver.functions.datetime.patterns import (
 from qserver.functions.registry import Function
 from qserver.values.digits import clipped_integer
 from qserver.values.types import DATE, TEXT, TIMESTAMPTZ
+from qserver.values.zones import SESSION_ZONE, session_moment
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+", re.ASCII)
 _YEAR_WITH_COMMA: Final = re.compile(r"\s*([+-]?[0-9]+),([0-9]{1,3})", re.ASCII)
@@ -68,6 +69,8 @@ def to_date(text: str, pattern: str) -> date:
 
 def to_timestamp(text: str, pattern: str) -> datetime:
     found = _scanned(text, pattern)
+    if SESSION_ZONE.get() is not None and not found.zone_sign:
+        return session_moment(found.timestamp())
     try:
         return found.timestamp().replace(tzinfo=UTC) - found.offset()
     except OverflowError:

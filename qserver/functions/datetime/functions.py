@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from qserver.errors import DatetimeFieldOverflow, InvalidParameterValue
 from qserver.functions.datetime.arithmetic import (
     date_plus_time,
+    moment_plus,
     out_of_range,
     time_plus,
     timestamp_plus,
 )
 from qserver.functions.registry import Function
+from qserver.values.casts import cast_function
 from qserver.values.datetime_input import timestamptz_from_text
 from qserver.values.interval import (
     DAYS_PER_MONTH,
@@ -46,7 +48,7 @@ from qserver.values.types import (
     TIMETZ,
     SqlType,
 )
-from qserver.values.zones import to_utc, zone_named
+from qserver.values.zones import session_local, session_moment, to_utc, zone_named
 
 if TYPE_CHECKING:
     from qserver.functions.context import Context
@@ -84,15 +86,20 @@ def _in_day(value: datetime) -> int:
 
 
 def _age_of_timestamp(context: Context, value: datetime) -> Interval:
-    return age(_today(context).replace(tzinfo=None), value)
-
-
-def _age_of_timestamptz(context: Context, value: datetime) -> Interval:
     return age(_today(context), value)
 
 
+def _age_of_timestamptz(context: Context, value: datetime) -> Interval:
+    return age(_today(context), session_local(value))
+
+
+def _age_between(later: datetime, earlier: datetime) -> Interval:
+    """Return the age by the calendar of the session's zone."""
+    return age(session_local(later), session_local(earlier))
+
+
 def _today(context: Context) -> datetime:
-    return context.now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return session_local(context.now).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 # --- justify -------------------------------------------------------------------------------------
@@ -184,7 +191,7 @@ def make_timestamp(
 
 
 def make_timestamptz(*parts: Any) -> datetime:
-    return make_timestamp(*parts).replace(tzinfo=UTC)
+    return session_moment(make_timestamp(*parts))
 
 
 def make_timestamptz_in(*arguments: Any) -> datetime:
@@ -291,7 +298,8 @@ _TIMESTAMP_PARTS: Final = (*(INTEGER,) * 5, DOUBLE)
 
 def _announced() -> Iterator[Function]:
     for sql_type, of_now in ((TIMESTAMP, _age_of_timestamp), (TIMESTAMPTZ, _age_of_timestamptz)):
-        yield Function("age", (sql_type, sql_type), INTERVAL, age)
+        between = age if sql_type == TIMESTAMP else _age_between
+        yield Function("age", (sql_type, sql_type), INTERVAL, between)
         yield Function("age", (sql_type,), INTERVAL, of_now, needs_context=True)
     for name, call in (
         ("justify_hours", justify_hours),
@@ -311,7 +319,7 @@ def _announced() -> Iterator[Function]:
     for sql_type in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
         yield Function("isfinite", (sql_type,), BOOLEAN, lambda value: True)
     yield Function("date", (TIMESTAMP,), DATE, datetime.date)
-    yield Function("date", (TIMESTAMPTZ,), DATE, datetime.date)
+    yield Function("date", (TIMESTAMPTZ,), DATE, cast_function(TIMESTAMPTZ, DATE))
     yield Function("timestamp", (DATE, TIME), TIMESTAMP, date_plus_time)
 
 
@@ -319,7 +327,7 @@ def _periods() -> Iterator[Function]:
     optional = partial(Function, "overlaps", returns=BOOLEAN, strict=False, gives_null=True)
     kinds: tuple[tuple[SqlType, Any], ...] = (
         (TIMESTAMP, timestamp_plus),
-        (TIMESTAMPTZ, timestamp_plus),
+        (TIMESTAMPTZ, moment_plus),
         (TIME, time_plus),
     )
     for sql_type, plus in kinds:

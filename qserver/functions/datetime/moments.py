@@ -20,6 +20,7 @@ from qserver.values.types import (
     TIMESTAMPTZ,
     SqlType,
 )
+from qserver.values.zones import on_session_clock
 
 _DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _DAY_WORD: Final = re.compile(rf"\b(?:{'|'.join(_DAYS)})\b", re.IGNORECASE)
@@ -64,4 +65,4 @@ def is_moment_word(text: str) -> bool:
 
 
 def _day(word: str, context: Context) -> str:
-    return (context.now.date() + timedelta(days=_DAYS[word.lower()])).isoformat()
+    return (on_session_clock(context.now).date() + timedelta(days=_DAYS[word.lower()])).isoformat()

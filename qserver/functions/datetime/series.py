@@ -10,6 +10,7 @@ from qserver.errors import InvalidParameterValue
 from qserver.functions.datetime.arithmetic import (
     interval_divided,
     intervals_sum,
+    moment_plus,
     timestamp_plus,
 )
 from qserver.functions.registry import Aggregate, TableFunction
@@ -27,9 +28,10 @@ def timestamps(start: datetime, stop: datetime, step: Interval) -> Iterator[tupl
 def _timestamps(start: datetime, stop: datetime, step: Interval) -> Iterator[tuple[datetime]]:
     upward = step.span > 0
     value = start
+    plus = timestamp_plus if start.tzinfo is None else moment_plus
     while value <= stop if upward else value >= stop:
         yield (value,)
-        value = timestamp_plus(value, step)
+        value = plus(value, step)
 
 
 def _average(total: Interval, count: int) -> Interval:

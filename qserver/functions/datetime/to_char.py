@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from qserver.errors import InvalidDatetimeFormat
@@ -30,6 +30,7 @@ from qserver.functions.registry import Function
 from qserver.values.interval import Interval
 from qserver.values.interval_text import split_months
 from qserver.values.types import INTERVAL, TEXT, TIMESTAMP, TIMESTAMPTZ
+from qserver.values.zones import on_session_clock, zone_word
 
 _JULIAN_OF_ORDINAL: Final = 1_721_425
 
@@ -48,6 +49,8 @@ class _Moment:
     day_of_year: int
     date: date | None  # None for an interval
     zone: str = ""
+    offset: int = 0
+    """Seconds east of Greenwich."""
 
 
 def _moment_of_timestamp(value: datetime) -> _Moment:
@@ -56,7 +59,8 @@ def _moment_of_timestamp(value: datetime) -> _Moment:
         value.microsecond,
         value.timetuple().tm_yday,
         value.date(),
-        "" if value.tzinfo is None else "UTC",
+        "" if value.tzinfo is None else zone_word(value),
+        int((value.utcoffset() or timedelta()).total_seconds()),
     )
 
 
@@ -76,6 +80,11 @@ def _moment_of_interval(value: Interval) -> _Moment:
 
 def timestamp_to_char(value: datetime, pattern: str) -> str | None:
     return _shown(_moment_of_timestamp(value), pattern)
+
+
+def moment_to_char(value: datetime, pattern: str) -> str | None:
+    """Print a point in time by the clocks of the session's zone."""
+    return timestamp_to_char(on_session_clock(value), pattern)
 
 
 def interval_to_char(value: Interval, pattern: str) -> str | None:
@@ -247,17 +256,19 @@ def _zone(moment: _Moment, field: Field) -> str:
 
 def _zone_hours(moment: _Moment, field: Field) -> str:
     _calendar(moment)
-    return "+00"
+    return f"{'-' if moment.offset < 0 else '+'}{abs(moment.offset) // 3600:02d}"
 
 
 def _zone_minutes(moment: _Moment, field: Field) -> str:
     _calendar(moment)
-    return "00"
+    return f"{abs(moment.offset) // 60 % 60:02d}"
 
 
 def _offset(moment: _Moment, field: Field) -> str:
     _calendar(moment)
-    return "+0" if field.fill else "+00"
+    hours, minutes = abs(moment.offset) // 3600, abs(moment.offset) // 60 % 60
+    text = f"{'-' if moment.offset < 0 else '+'}{hours:0{1 if field.fill else 2}d}"
+    return f"{text}:{minutes:02d}" if minutes else text
 
 
 def _era(text: str) -> Callable[[_Moment, Field], str]:
@@ -319,7 +330,7 @@ _FIELDS: Final[dict[str, Callable[[_Moment, Field], str]]] = {
 
 _CALLS: Final[tuple[tuple[Any, Callable[..., Any]], ...]] = (
     (TIMESTAMP, timestamp_to_char),
-    (TIMESTAMPTZ, timestamp_to_char),
+    (TIMESTAMPTZ, moment_to_char),
     (INTERVAL, interval_to_char),
 )
 FUNCTIONS: Final = tuple(

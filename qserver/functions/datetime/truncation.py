@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,7 @@ from qserver.values.interval import (
 )
 from qserver.values.time_units import unit_named
 from qserver.values.types import INTERVAL, TEXT, TIMESTAMP, TIMESTAMPTZ, SqlType
-from qserver.values.zones import to_local, to_utc, zone_named
+from qserver.values.zones import SESSION_ZONE, to_local, to_utc, zone_named
 
 _TRUNCATED: Final[dict[str, Callable[[datetime], datetime]]] = {
     "microseconds": lambda value: value,
@@ -62,12 +62,21 @@ def _truncate(sql_type: SqlType, word: str, value: datetime) -> datetime:
 
 
 def _truncate_in_zone(word: str, value: datetime, zone: str) -> datetime:
-    where = zone_named(zone)
+    return _cut_in(word, value, zone_named(zone))
+
+
+def _cut_in(word: str, value: datetime, where: tzinfo) -> datetime:
     local = to_local(value, where)
     cut = _truncate(TIMESTAMPTZ, word, local)
     if unit_named(word.lower()) in _TIME_UNITS:
         return value - (local - cut)  # also correct in an hour that occurs twice
     return to_utc(cut, where)
+
+
+def _truncate_moment(word: str, value: datetime) -> datetime:
+    """Truncate by the clocks of the session's zone."""
+    where = SESSION_ZONE.get()
+    return _truncate(TIMESTAMPTZ, word, value) if where is None else _cut_in(word, value, where)
 
 
 def _truncate_interval(word: str, value: Interval) -> Interval:
@@ -125,8 +134,9 @@ def _bin(stride: Interval, value: datetime, origin: datetime) -> datetime:
 
 def _announced() -> Iterator[Function]:
     for sql_type in (TIMESTAMP, TIMESTAMPTZ):
-        yield Function("date_trunc", (TEXT, sql_type), sql_type, partial(_truncate, sql_type))
         yield Function("date_bin", (INTERVAL, sql_type, sql_type), sql_type, _bin)
+    yield Function("date_trunc", (TEXT, TIMESTAMP), TIMESTAMP, partial(_truncate, TIMESTAMP))
+    yield Function("date_trunc", (TEXT, TIMESTAMPTZ), TIMESTAMPTZ, _truncate_moment)
     yield Function("date_trunc", (TEXT, TIMESTAMPTZ, TEXT), TIMESTAMPTZ, _truncate_in_zone)
     yield Function("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncate_interval)
 

@@ -8,6 +8,7 @@ quotes. JSON and JSONB differ only in blanks, in the order of keys and in duplic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -41,6 +42,7 @@ from qserver.values.types import (
     array_of,
     type_of_value,
 )
+from qserver.values.zones import offset_text, on_session_clock
 
 Write = Callable[[Any], str]
 
@@ -73,13 +75,21 @@ def json_writer(sql_type: SqlType, canonical: bool = False, line: str = "") -> W
     if kind is Kind.TIMESTAMP:
         return lambda value: f'"{text_of_timestamp(value).replace(" ", "T")}"'
     if kind is Kind.TIMESTAMPTZ:
-        return lambda value: f'"{text_of_timestamp(value).replace(" ", "T")}+00:00"'
+        return _moment_text
     if sql_type.element is not None:
         return _array_writer(json_writer(sql_type.element, canonical), canonical, line)
     if kind is Kind.RECORD:
         return partial(_write_record, sql_type, canonical, line)
     show = shown_function(sql_type)
     return lambda value: quoted(show(value))
+
+
+def _moment_text(value: datetime) -> str:
+    """A point in time by the clocks of the session's zone, with its offset."""
+    local = on_session_clock(value)
+    text = text_of_timestamp(local).replace(" ", "T")
+    offset = offset_text(local.utcoffset() or timedelta())
+    return f'"{text}{offset}"' if ":" in offset else f'"{text}{offset}:00"'
 
 
 def _number_writer(sql_type: SqlType, canonical: bool) -> Write:

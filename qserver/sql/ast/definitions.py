@@ -217,15 +217,17 @@ class Show(Node):
 
 @dataclass(frozen=True, slots=True)
 class SetVariable(Node):
-    """SET name = value, RESET name; accepted if it has no effect on qserver.
+    """SET name = values; RESET name, or SET name TO DEFAULT, if there are none.
 
-    The value is as written. `literals` are the indexes of its literals: the cache that stores this
-    node for its fingerprint must make their values part of the fingerprint.
+    Values are as written; a string is without its quotes. `literals` are the indexes of their
+    literals: the cache that stores this node for its fingerprint must make their values part of
+    the fingerprint.
     """
 
     name: str
-    value: str | None
+    values: tuple[str, ...] | None
     literals: tuple[int, ...] = ()
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

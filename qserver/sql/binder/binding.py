@@ -5,7 +5,8 @@ Sources and CTEs are numbered through the whole statement, including subqueries 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from qserver.errors import ProgramLimitExceeded, StatementTooComplex, UndefinedParameter
@@ -66,6 +67,7 @@ class Binding:
         "marks_rows",
         "prepare_query",
         "quoted",
+        "schemas",
         "sources",
         "stars",
         "suggested",
@@ -88,6 +90,7 @@ class Binding:
         budget: StepBudget | None = None,
         stars: dict[int, str] | None = None,
         marks_rows: bool = False,
+        schemas: dict[int, str] | None = None,
     ) -> None:
         self.catalog = catalog
         self.declared = parameters
@@ -114,6 +117,9 @@ class Binding:
         self.stars = stars
         """If given, gets the text of the columns that each star of the statement stands for, by the
         star's position."""
+        self.schemas = schemas
+        """If given, gets the schema of each relation that is named without one, by the position of
+        the name, if that is not public."""
         self.marks_rows = marks_rows
         """Whether rows of queries in FROM get a column that tells them from missing rows."""
         self.depth = 0
@@ -148,6 +154,20 @@ class Binding:
 
     def use_table(self, table: Table) -> None:
         self.tables[table.id] = table
+
+    def note_schema(self, name: tuple[str, ...], schema: str, position: int) -> None:
+        """Note where search_path has found a relation that the statement names."""
+        if self.schemas is not None and len(name) == 1 and not self.views_open:
+            self.schemas[position] = schema
+
+    @contextmanager
+    def in_definition(self) -> Iterator[None]:
+        """Bind a text of a definition: the session's search_path does not matter there."""
+        outside, self.catalog = self.catalog, self.catalog.stored
+        try:
+            yield
+        finally:
+            self.catalog = outside
 
     # --- depth ---
 

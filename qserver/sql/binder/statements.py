@@ -62,11 +62,12 @@ def bind(
     budget: StepBudget | None = None,
     stars: dict[int, str] | None = None,
     marks_rows: bool = False,
+    schemas: dict[int, str] | None = None,
 ) -> Bound:
     """Bind a statement. Without `parameters` their types are inferred; with them, a type of None is
     inferred, and a missing one is an error. `suggested` tells the types of given values, for
     parameters whose type the statement does not determine. `stars` gets the columns that stars
-    stand for, see `Binding`."""
+    stand for, and `schemas` those of relations, see `Binding`."""
     binding = Binding(
         catalog,
         parameters,
@@ -76,15 +77,15 @@ def bind(
         suggested,
         budget,
         stars,
-        marks_rows=marks_rows,
+        marks_rows,
+        schemas,
     )
     scope = outermost(binding, literals)
     try:
         bound = _bind_statement(scope, statement)
     except RowsNeedMarks:
-        return bind(
-            statement, literals, catalog, parameters, suggested, budget, stars, marks_rows=True
-        )
+        asked = statement, literals, catalog, parameters, suggested, budget, stars
+        return bind(*asked, True, schemas)
     except RecursionError:
         raise too_deep() from None
     except StatementError as error:

@@ -47,7 +47,7 @@ def add_constraint(
             work.transaction.define(table.key, new)
         case "check":
             assert constraint.expression is not None
-            new, check = with_check(table, constraint, column)
+            new, check = with_check(work, table, constraint, column)
             work.transaction.define(table.key, new)
             yield from check_definition(work, new)
             if "not valid" not in constraint.attributes:

@@ -39,7 +39,6 @@ from qserver.sql.ddl.columns import next_of
 from qserver.sql.ddl.dependencies import owned_sequences
 from qserver.sql.ddl.names import (
     is_taken,
-    known_key,
     missing,
     new_place,
     require_free,
@@ -59,10 +58,10 @@ Action = Callable[[DdlPort, Table, ast.AlterAction], DdlSteps]
 
 def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     if node.what == "type":
-        return (yield from _alter_type(work, node, work.find(known_key(node.name))))
+        return (yield from _alter_type(work, node, work.find(work.key(node.name))))
     if node.what == "schema":
         raise FeatureNotSupported("ALTER SCHEMA is not supported")
-    key = known_key(node.name)
+    key = work.key(node.name)
     if node.what == "index" or _is_index(work, key):
         return (yield from _alter_index(work, node))
     definition = work.find(key)
@@ -248,7 +247,7 @@ def _is_index(work: DdlPort, key: str) -> bool:
 
 def _alter_index(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     name = node.name[-1]
-    table = work.transaction.catalog.index_owner(known_key(node.name))
+    table = work.transaction.catalog.index_owner(work.key(node.name))
     if table is None:
         if node.if_exists:
             return 0

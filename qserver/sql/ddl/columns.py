@@ -20,7 +20,7 @@ from qserver.errors import (
 )
 from qserver.sql import ast
 from qserver.sql.ddl.immutable import is_immutable
-from qserver.sql.ddl.names import choose_relation_name, known_key
+from qserver.sql.ddl.names import choose_relation_name
 from qserver.sql.ddl.port import DdlPort
 from qserver.sql.ddl.sequences import SequenceOptions, make_sequence
 from qserver.sql.plan import OutputColumn
@@ -93,7 +93,7 @@ def define_column(
                     raise SqlSyntaxError(
                         f"multiple generation clauses specified for {_place(node.name, table)}"
                     )
-                column = replace(column, generated=constraint.text)
+                column = replace(column, generated=work.stored(constraint.text))
             case "identity always" | "identity by default":
                 if column.identity is not None:
                     raise SqlSyntaxError(
@@ -122,9 +122,9 @@ def with_default(
             if isinstance(argument, ast.Cast) and argument.type.name == "regclass":
                 argument = argument.operand
             if isinstance(argument, ast.Literal):
-                found = work.find(known_key(tuple(identifiers(str(work.value(argument))))))
+                found = work.find(work.key(tuple(identifiers(str(work.value(argument))))))
                 sequence = found.key if isinstance(found, Sequence) else None
-    return replace(column, default=text, sequence=sequence)
+    return replace(column, default=work.stored(text), sequence=sequence)
 
 
 def _check_values(column: Column, table: str) -> None:

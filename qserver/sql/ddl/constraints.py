@@ -27,7 +27,7 @@ from qserver.sql.ddl.names import (
     constraint_names,
     find_table,
     is_taken,
-    known_key,
+    new_place,
     require_free,
 )
 from qserver.sql.ddl.port import DdlPort
@@ -119,7 +119,9 @@ def with_index_like(work: DdlPort, table: Table, index: Index, columns: Sequence
     return table.with_index(replace(index, id=number, name=name, columns=positions))
 
 
-def with_check(table: Table, constraint: ast.Constraint, column: str | None) -> tuple[Table, Check]:
+def with_check(
+    work: DdlPort, table: Table, constraint: ast.Constraint, column: str | None
+) -> tuple[Table, Check]:
     """Return the table with one more CHECK; `column` is the column that it is part of."""
     assert constraint.expression is not None
     mentioned = [name for name in names_in(constraint.expression) if name in table.positions]
@@ -132,7 +134,7 @@ def with_check(table: Table, constraint: ast.Constraint, column: str | None) -> 
     else:
         require_new_constraint(table, name)
     valid = "not valid" not in constraint.attributes
-    check = Check(name, constraint.text, tuple(mentioned), valid)
+    check = Check(name, work.stored(constraint.text), tuple(mentioned), valid)
     return replace(table, checks=(*table.checks, check)), check
 
 
@@ -150,7 +152,8 @@ def with_foreign_key(
                 table=table.name,
                 column=each,
             )
-    itself = known_key(node.table) == table.key and work.find(table.key) is None
+    is_new = work.find(table.key) is None
+    itself = is_new and catalog_key(*new_place(work, node.table)) == table.key
     other = table if itself else find_table(work, node.table)
     name = constraint.name
     if name is None:

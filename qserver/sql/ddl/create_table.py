@@ -197,7 +197,7 @@ def _with_constraint(
         case "check":
             if any(check.name == constraint.name for check in table.checks):
                 raise DuplicateObject(f'check constraint "{constraint.name}" already exists')
-            return with_check(table, constraint, column)[0]
+            return with_check(work, table, constraint, column)[0]
         case "foreign key":
             return with_foreign_key(work, table, constraint, column)[0]
         case "primary key":

@@ -18,7 +18,6 @@ from qserver.sql.ddl.dependencies import (
 from qserver.sql.ddl.names import (
     described,
     find_table,
-    known_key,
     missing,
     wrong_kind,
 )
@@ -82,7 +81,7 @@ def _drop_columns_of(work: DdlPort, enumeration: Enumeration) -> DdlSteps:
 
 
 def _find(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> Definition | None:
-    key = known_key(name)
+    key = work.key(name)
     definition = work.find(key)
     if definition is None:
         owner = work.transaction.catalog.index_owner(key)
@@ -115,7 +114,7 @@ def _require_not_identity(work: DdlPort, sequence: Sequence) -> None:
 
 
 def _drop_index(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> DdlSteps:
-    last, key = name[-1], known_key(name)
+    last, key = name[-1], work.key(name)
     table = work.transaction.catalog.index_owner(key)
     if table is None:
         definition = work.find(key)

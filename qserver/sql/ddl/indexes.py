@@ -99,7 +99,7 @@ def _items(work: DdlPort, table: Table, node: ast.CreateIndex) -> Generator[Any,
     if node.where is not None:
         yield from _type_of(work, table, ast.Constant(True), node.where)
         _require_immutable(node.where, "predicate")
-        items.append(Item("", generated=predicate_of(node.where_text)))
+        items.append(Item("", generated=predicate_of(work.stored(node.where_text))))
     return items
 
 
@@ -110,7 +110,7 @@ def _item(work: DdlPort, table: Table, item: ast.IndexItem) -> Generator[Any, An
         _require_immutable(expression, "expression")
         require_order(Column("expression", sql_type))
         label = expression.name[-1] if isinstance(expression, ast.Call) else "expr"
-        return Item(label, generated=item.text, type=sql_type)
+        return Item(label, generated=work.stored(item.text), type=sql_type)
     name = expression.parts[-1]
     if name not in table.positions:
         raise UndefinedColumn(

@@ -1,8 +1,9 @@
 """Names of definitions: their schema, whether they are free, and how to choose one.
 
-A name without a schema is in `public`: there are no sessions, so there is no search path. A missing
-name is composed as PostgreSQL does: `table_column_suffix`, shortened to 63 bytes if it is too long,
-with a number if it is taken.
+A name without a schema is in the first schema of search_path that has it, and a new one in the
+first that exists; in a stored text it is in `public` (`known_key`). A missing name is composed as
+PostgreSQL does: `table_column_suffix`, shortened to 63 bytes if it is too long, with a number if it
+is taken.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from itertools import count
 from qserver.errors import (
     DuplicateObject,
     DuplicateTable,
-    FeatureNotSupported,
     UndefinedObject,
     UndefinedSchema,
     UndefinedTable,
     WrongObjectType,
 )
 from qserver.limits import IDENTIFIER_BYTES_MAX
-from qserver.sql.ddl.port import DdlPort
+from qserver.sql.ddl.port import DdlPort, refuse_other_database
 from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import PUBLIC, catalog_key, qualified
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
@@ -28,24 +28,31 @@ from qserver.values.schema import Table
 
 
 def new_place(work: DdlPort, name: tuple[str, ...]) -> tuple[str, str]:
-    schema = PUBLIC if len(name) == 1 else name[-2]
-    _refuse_other_database(name)
-    if schema != PUBLIC and work.find(catalog_key(schema, "")) is None:
+    refuse_other_database(name)
+    if len(name) == 1:
+        return _creation_schema(work), name[0]
+    schema = name[-2]
+    if not _exists(work, schema):
         raise UndefinedSchema(f'schema "{schema}" does not exist')
     return schema, name[-1]
 
 
+def _creation_schema(work: DdlPort) -> str:
+    """Return the first schema of search_path that exists."""
+    for schema in work.statements.path:
+        if _exists(work, schema):
+            return schema
+    raise UndefinedSchema("no schema has been selected to create in")
+
+
+def _exists(work: DdlPort, schema: str) -> bool:
+    return schema == PUBLIC or work.find(catalog_key(schema, "")) is not None
+
+
 def known_key(name: tuple[str, ...]) -> str:
-    """Return the catalog key of a name in a statement."""
-    _refuse_other_database(name)
+    """Return the catalog key of a name in a stored text."""
+    refuse_other_database(name)
     return catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
-
-
-def _refuse_other_database(name: tuple[str, ...]) -> None:
-    if len(name) > 2:
-        raise FeatureNotSupported(
-            f"cross-database references are not implemented: {'.'.join(name)}"
-        )
 
 
 def shown_name(key: str) -> str:
@@ -80,7 +87,7 @@ def find_table(work: DdlPort, name: tuple[str, ...]) -> Table:
 
 
 def find_relation(work: DdlPort, name: tuple[str, ...]) -> Table | View | Sequence:
-    definition = work.find(known_key(name))
+    definition = work.find(work.key(name))
     if definition is None or isinstance(definition, Enumeration | Schema):
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])
     return definition

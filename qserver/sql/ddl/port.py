@@ -11,13 +11,16 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from qserver.errors import FeatureNotSupported
 from qserver.sql import ast
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.binder.names.type_names import bind_type
 from qserver.sql.execution import Rows, Writer
 from qserver.sql.plan import OutputColumn
 from qserver.sql.ports import CatalogPort
+from qserver.sql.stored_texts import stored_expression
 from qserver.values.constraints import ForeignKey
+from qserver.values.identifiers import catalog_key
 from qserver.values.keys import Key, Row
 from qserver.values.relations import Definition
 from qserver.values.relations import Sequence as SqlSequence
@@ -60,6 +63,10 @@ class Statements(Protocol):
 
     @property
     def names(self) -> CatalogPort: ...
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The schemas in which names without one are looked for."""
 
     @property
     def may_read(self) -> bool:
@@ -126,6 +133,13 @@ class Statements(Protocol):
         """Remove the state of a sequence that is dropped; where it was stays known."""
 
 
+def refuse_other_database(name: tuple[str, ...]) -> None:
+    if len(name) > 2:
+        raise FeatureNotSupported(
+            f"cross-database references are not implemented: {'.'.join(name)}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class DdlPort:
     """The environment of one DDL statement: transaction, compiler, and literals."""
@@ -138,8 +152,25 @@ class DdlPort:
         """Return the definition under a name; the statement then depends on it."""
         return self.transaction.find_definition(name)
 
+    def key(self, name: tuple[str, ...]) -> str:
+        """Return the catalog key that a name in the statement means, whether or not it exists."""
+        refuse_other_database(name)
+        if len(name) > 1:
+            return catalog_key(name[-2], name[-1])
+        keys = [catalog_key(schema, name[0]) for schema in self.statements.path]
+        if len(keys) == 1:
+            return keys[0]
+        for key in keys:
+            if self.find(key) is not None or self.transaction.catalog.index_owner(key) is not None:
+                return key
+        return keys[0] if keys else catalog_key("", name[0])
+
     def type(self, node: ast.TypeName) -> SqlType:
         return bind_type(node, Literals(self.literals, fixed=True), self.statements.names.find_type)
+
+    def stored(self, text: str) -> str:
+        """Return the text of an expression as a definition keeps it."""
+        return stored_expression(text, self.statements.names, self.key)
 
     def value(self, literal: ast.Literal) -> Any:
         return self.literals[literal.index]

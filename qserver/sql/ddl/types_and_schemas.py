@@ -19,7 +19,6 @@ from qserver.sql.ddl.names import (
     constraint_names,
     find_relation,
     find_table,
-    known_key,
     missing,
     new_place,
     wrong_kind,
@@ -85,7 +84,7 @@ def comment_on(work: DdlPort, node: ast.CommentOn) -> DdlSteps:
             if node.kind == "schema" and node.name[-1] != PUBLIC and work.find(key) is None:
                 raise UndefinedSchema(f'schema "{node.name[-1]}" does not exist')
         case "type":
-            if not isinstance(work.find(known_key(node.name)), Enumeration):
+            if not isinstance(work.find(work.key(node.name)), Enumeration):
                 raise UndefinedObject(f'type "{".".join(node.name)}" does not exist')
         case _:
             _comment_on_relation(work, node, text)
@@ -127,7 +126,7 @@ def _comment_on_constraint(work: DdlPort, name: tuple[str, ...], text: str | Non
 
 
 def _comment_on_index(work: DdlPort, name: tuple[str, ...], text: str | None) -> None:
-    table = work.transaction.catalog.index_owner(known_key(name))
+    table = work.transaction.catalog.index_owner(work.key(name))
     if table is None:
         raise missing("index", name)
     _set(work, table, f"index {name[-1]}", text)

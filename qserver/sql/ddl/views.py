@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 
 from qserver.errors import (
     DuplicateColumn,
@@ -16,9 +16,10 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import ast
+from qserver.sql.ast.nodes import nodes_of
 from qserver.sql.ddl.columns import type_of_output, with_default
 from qserver.sql.ddl.create_table import check_definition
-from qserver.sql.ddl.names import choose, is_taken, known_key, new_place, require_free, shown_name
+from qserver.sql.ddl.names import choose, is_taken, new_place, require_free, shown_name
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import row_id_column
 from qserver.sql.ddl.view_texts import follow_added
@@ -41,7 +42,7 @@ def create_view(work: DdlPort, node: ast.CreateView) -> DdlSteps:
     if any(not isinstance(each.statement, ast.Query) for each in node.query.common_tables):
         raise FeatureNotSupported("views must not contain data-modifying statements in WITH")
     found, names = yield from work.statements.describe(node.query, work.literals)
-    written = _names_in(node.query)
+    written = _names_in(work, node.query)
     uses = tuple(each for each in names if each in written)
     columns = _columns(node, found)
     text = yield from work.statements.view_text(node.text)
@@ -93,17 +94,14 @@ def set_view_options(work: DdlPort, view: View, options: Sequence[tuple[str, str
     return 0
 
 
-def _names_in(node: object) -> set[str]:
+def _names_in(work: DdlPort, query: ast.Query) -> set[str]:
     """Return the relations and types that the query itself names, without those of its views."""
-    if isinstance(node, ast.TableRef):
-        return {known_key(node.name)}
-    if isinstance(node, ast.TypeName):
-        return {known_key(node.parts)}
     names: set[str] = set()
-    if isinstance(node, tuple):
-        names.update(*map(_names_in, node))
-    elif is_dataclass(node):
-        names.update(*(_names_in(getattr(node, field.name)) for field in fields(node)))
+    for node in nodes_of(query):
+        if isinstance(node, ast.TableRef):
+            names.add(work.key(node.name))
+        elif isinstance(node, ast.TypeName):
+            names.add(work.key(node.parts))
     return names
 
 
@@ -155,7 +153,7 @@ def set_view_default(work: DdlPort, view: View, action: ast.AlterAction) -> DdlS
     if action.kind == "set default":
         column = Column(action.name, types[action.name])
         column = with_default(work, column, action.expression, action.text)
-        new = (action.name, action.text, column.sequence)
+        new = (action.name, column.default or "", column.sequence)
         changed = replace(changed, defaults=(*changed.defaults, new))
         yield from _check_default(work, column)
     work.transaction.define(view.key, changed)

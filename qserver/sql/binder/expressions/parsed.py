@@ -5,11 +5,17 @@ Each statement that uses the table needs the same texts again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Final
 
 from qserver.sql import ast
+from qserver.sql.ast.nodes import nodes_of
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.parser import parse, parse_expression
+from qserver.values.identifiers import identifiers, stored_name
+
+_OF_SEQUENCES: Final = frozenset({"nextval", "currval", "setval"})
 
 
 @lru_cache(maxsize=1024)
@@ -22,5 +28,21 @@ def parsed_query(text: str) -> tuple[ast.Query, Literals]:
 
 @lru_cache(maxsize=4096)
 def parsed_expression(text: str) -> tuple[ast.Expression, Literals]:
+    """Parse an expression; a sequence that it names without a schema is in public."""
     parsed = parse_expression(text)
+    for at in sequence_literals(parsed.expression):
+        parts = identifiers(str(parsed.literals[at]))
+        if len(parts) == 1:
+            parsed.literals[at] = stored_name(parts[0])
     return parsed.expression, Literals(parsed.literals, fixed=True)
+
+
+def sequence_literals(expression: ast.Expression) -> Iterator[int]:
+    """Yield the literals that name sequences: `nextval('s')`."""
+    for node in nodes_of(expression):
+        if isinstance(node, ast.Call) and node.name[-1] in _OF_SEQUENCES and node.arguments:
+            argument = node.arguments[0]
+            if isinstance(argument, ast.Cast):
+                argument = argument.operand
+            if isinstance(argument, ast.Literal) and argument.kind == "text":
+                yield argument.index

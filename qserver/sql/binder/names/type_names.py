@@ -110,6 +110,12 @@ def internal_name(name: str) -> str:
     return INTERNAL_NAMES.get(name, name)
 
 
+def is_built_in(name: str) -> bool:
+    """Tell whether a name without a schema is that of a type that nobody can define."""
+    internal = INTERNAL_NAMES.get(name, name)
+    return name.startswith("interval ") or internal in _SIMPLE or internal in _ARRAYS
+
+
 def bind_type(node: ast.TypeName, literals: Literals, find_type: FindType) -> SqlType:
     """Resolve a type. Its arguments become part of the fingerprint: a plan is for one type."""
     arguments = tuple(

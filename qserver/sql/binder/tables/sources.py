@@ -114,11 +114,13 @@ def _bind_table(scope: Scope, item: ast.TableRef) -> tuple[Plan, Relation]:
         return found[0], aliased(found[1], item.alias, item.column_aliases, item.position)
     table = scope.binding.catalog.find_table(item.name)
     if table is not None:
+        scope.binding.note_schema(item.name, table.schema, item.position)
         scan, relation = scan_table(scope, table, item)
         return (scan if item.sample is None else _sampled(scope, scan, item.sample)), relation
     view = scope.binding.catalog.find_view(item.name)
     if view is None:
         raise missing_table(item.name, item.position)
+    scope.binding.note_schema(item.name, view.schema, item.position)
     query = bind_view(scope, view, item.locking)
     relation = relation_of_query(view.name, query.source, query.columns, (view.schema, view.name))
     return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)

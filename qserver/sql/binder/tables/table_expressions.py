@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from qserver.errors import QserverError
+from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.expressions.calling import function
@@ -21,6 +21,8 @@ from qserver.sql.expressions import Column as BoundColumn
 from qserver.sql.expressions import Constant, Expression, Slot
 from qserver.sql.plan import CheckedExpression
 from qserver.sql.walk import substituted
+from qserver.sql.zone_dependence import depends_on_zone
+from qserver.values.identifiers import stored_name
 from qserver.values.schema import Column, Table
 from qserver.values.types import BIGINT
 
@@ -37,7 +39,7 @@ def default_of(binding: Binding, column: Column) -> Expression:
     if column.hidden and column.generated is None:
         return row_id_slot()
     if column.identity is not None and column.sequence is not None:
-        name = Unknown(0, -1, column.sequence)
+        name = Unknown(0, -1, stored_name(column.sequence))
         number = function(binding, "nextval", [name], -1)
         return assigned(binding, number, column.type, column.name, -1)
     if column.default is None:
@@ -88,6 +90,12 @@ def generated_values(
             finish = _assigned_to(binding, column)
             clause = Clause.INDEX if column.hidden else Clause.GENERATED
             value = _bind_text(binding, column.generated, clause, finish, table, source)
+            if not binding.catalog.in_utc and depends_on_zone(value):
+                raise FeatureNotSupported(
+                    f'column "{column.name}" is generated in UTC, and the time zone is another',
+                    hint="SET TimeZone TO 'UTC' to change rows of this table.",
+                    table=table.name,
+                )
             result[at] = replacements[source, at] = substituted(value, replacements)
     return tuple(result)
 
@@ -128,7 +136,8 @@ def _bind_text(
     if table is not None:
         scope = scope.with_relations((relation_of_table(table.name, source, table),))
     try:
-        return finish(scope.bind_in(clause, node), leftmost(node))
+        with binding.in_definition():
+            return finish(scope.bind_in(clause, node), leftmost(node))
     except QserverError as error:
         if error.position:
             error.definition = text, error.position

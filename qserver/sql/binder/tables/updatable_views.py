@@ -102,6 +102,13 @@ def bind_updatable(
 
     `cascaded`: a view above requires this view's condition, too.
     """
+    with scope.binding.in_definition():
+        return _bind_updatable(scope, view, verb, position, cascaded)
+
+
+def _bind_updatable(
+    scope: Scope, view: View, verb: str, position: int, cascaded: bool
+) -> UpdatableView:
     query, literals = parsed_query(view.text)
     body = query.body
     reason = why_not_updatable(query)

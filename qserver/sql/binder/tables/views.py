@@ -26,7 +26,8 @@ def bind_view(scope: Scope, view: View, locking: tuple[ast.Locking, ...] = ()) -
     if locking:
         query = replace(query, locking=(*query.locking, *locking))
     try:
-        finished = binding.prepare_query(outermost(binding, literals), query).finish()
+        with binding.in_definition():
+            finished = binding.prepare_query(outermost(binding, literals), query).finish()
     except QserverError as error:
         error.position = None  # a position in the view's text
         raise
