@@ -76,9 +76,7 @@ from qserver.errors.statements import DatatypeMismatch as DatatypeMismatch
 from qserver.errors.statements import DependentObjectsStillExist as DependentObjectsStillExist
 from qserver.errors.statements import DuplicateAlias as DuplicateAlias
 from qserver.errors.statements import DuplicateColumn as DuplicateColumn
-from qserver.errors.statements import DuplicateCursor as DuplicateCursor
 from qserver.errors.statements import DuplicateObject as DuplicateObject
-from qserver.errors.statements import DuplicatePreparedStatement as DuplicatePreparedStatement
 from qserver.errors.statements import DuplicateSchema as DuplicateSchema
 from qserver.errors.statements import DuplicateTable as DuplicateTable
 from qserver.errors.statements import FailedTransaction as FailedTransaction
@@ -90,13 +88,11 @@ from qserver.errors.statements import IndeterminateDatatype as IndeterminateData
 from qserver.errors.statements import IntegrityError as IntegrityError
 from qserver.errors.statements import InvalidColumnDefinition as InvalidColumnDefinition
 from qserver.errors.statements import InvalidColumnReference as InvalidColumnReference
-from qserver.errors.statements import InvalidCursorName as InvalidCursorName
 from qserver.errors.statements import InvalidForeignKey as InvalidForeignKey
 from qserver.errors.statements import InvalidName as InvalidName
 from qserver.errors.statements import InvalidObjectDefinition as InvalidObjectDefinition
 from qserver.errors.statements import InvalidRecursion as InvalidRecursion
 from qserver.errors.statements import InvalidSavepoint as InvalidSavepoint
-from qserver.errors.statements import InvalidStatementName as InvalidStatementName
 from qserver.errors.statements import InvalidTableDefinition as InvalidTableDefinition
 from qserver.errors.statements import NameTooLong as NameTooLong
 from qserver.errors.statements import NoActiveTransaction as NoActiveTransaction

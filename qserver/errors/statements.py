@@ -274,32 +274,6 @@ class CannotChangeSetting(StatementError):
     name = "cant_change_runtime_param"
 
 
-class InvalidCursorName(StatementError):
-    """The caller's fault: there is no cursor of that name. Do not retry."""
-
-    code = "34000"
-
-
-class DuplicateCursor(StatementError):
-    """The caller's fault: a cursor of that name is open. Do not retry."""
-
-    code = "42P03"
-
-
-class InvalidStatementName(StatementError):
-    """The caller's fault: no statement of that name is prepared. Do not retry."""
-
-    code = "26000"
-    name = "invalid_sql_statement_name"
-
-
-class DuplicatePreparedStatement(StatementError):
-    """The caller's fault: a statement of that name is prepared. Do not retry."""
-
-    code = "42P05"
-    name = "duplicate_prepared_statement"
-
-
 class SequenceLimitExceeded(DataError):
     """The caller's fault: a sequence has come to its end. Retrying cannot help."""
 

@@ -65,6 +65,7 @@ def open_block(state: State, *, read_only: bool, implicit: bool, bulk: bool = Fa
             read_only=read_only,
             implicit=implicit,
             timeout_ms=grant.limits.statement_timeout_ms,
+            session=state.settings.session,
             bytes_most=opened.sql.bulk_bytes_most if bulk else None,
         )
     except BaseException:

@@ -53,7 +53,9 @@ class Executing:
             if text.parameterized is not None:
                 statement = Statement(text.sql, None, text.parameterized)
                 deadline = trio.current_time() + (self.state.options().timeout_ms or 0) / 1000
-                found = yield from analysing(opened.sql, statement, block.transaction, deadline)
+                found = yield from analysing(
+                    opened.sql, statement, block.transaction, deadline, self.state.scope
+                )
             self._statements[name] = Prepared(name, text, found)
         finally:
             if not block.transaction:
@@ -81,7 +83,7 @@ class Executing:
             statement = Statement(sql, None, text.parameterized)
             deadline = trio.current_time() + (self.state.options().timeout_ms or 0) / 1000
             found: CachedPlan | Planned = yield from analysing(
-                opened.sql, statement, block.transaction, deadline
+                opened.sql, statement, block.transaction, deadline, self.state.scope
             )
         finally:
             if not block.transaction:

@@ -20,7 +20,7 @@ from qserver.pgwire.texts import Text
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared as Planned
 from qserver.query.results import Statement
-from qserver.query.variables import show_variable
+from qserver.query.session_statements import columns_of_show
 from qserver.sql import ast
 from qserver.values.types import TEXT, SqlType
 
@@ -75,7 +75,7 @@ class Prepared:
             if isinstance(inner, CachedPlan) and inner.parameters is not None:
                 self.parameters = inner.parameters.types
         elif isinstance(statement, ast.Show):
-            names, _ = show_variable(statement.name)
+            names = columns_of_show(statement)
             self.columns = names, (TEXT,) * len(names)
 
     def readers(self, formats: tuple[int, ...]) -> list[Reader]:

@@ -17,6 +17,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.results import Statement
 from qserver.query.row_stream import RowStream
 from qserver.values.sizes import size_of_rows
+from qserver.values.zones import in_session_zone
 
 
 class Writes(Protocol):
@@ -51,10 +52,10 @@ class Running:
             if rows:
                 if most and sent + len(rows) >= most:
                     rows, self._left = rows[: most - sent], rows[most - sent :]
-                    writer.write(rows, out)
+                    _write(state, writer, rows, out)
                     return most
                 self._left = []
-                writer.write(rows, out)
+                _write(state, writer, rows, out)
                 sent += len(rows)
                 away = yield from state.flushed()
                 if away:
@@ -102,6 +103,11 @@ class Running:
         if self._pool is not None:
             self._pool.give_back(self._held)
             self._pool, self._held = None, 0
+
+
+def _write(state: State, writer: Writes, rows: Any, out: bytearray) -> None:
+    with in_session_zone(state.settings.session.settings.zone):
+        writer.write(rows, out)
 
 
 def start(state: State, statement: Statement) -> Waits[Running]:

@@ -5,7 +5,7 @@ idle_in_transaction_session_timeout    ends a session that forgets its transacti
 idle_session_timeout                   ends one that does nothing
 default_transaction_read_only          transactions only read
 application_name                       shown
-others                                 accepted if they state what is so, see `query.variables`
+others                                 as SET takes them, see `query.settings`
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Final
 from qserver import __version__
 from qserver.errors import InvalidParameterValue
 from qserver.pgwire.limits import TRANSACTION_IDLE_SECONDS
-from qserver.query.variables import VARIABLES, set_variable
+from qserver.query.session import Session
+from qserver.query.settings.declared import declared
 
 _OPTION: Final = re.compile(r"(?:[^\\\s]|\\.)+", re.DOTALL)
 _TIME: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
@@ -38,16 +39,21 @@ class SessionSettings:
         self.transaction_idle_seconds: float = TRANSACTION_IDLE_SECONDS
         self.idle_seconds: float | None = None
         self.read_only = False
+        self.session = Session()
+        """What SET changes; it begins with all of these."""
 
     @classmethod
     def of(cls, startup: Mapping[str, str]) -> SessionSettings:
         """Return the settings that a startup asks for; raise if one cannot be so."""
-        made = cls()
+        made, given = cls(), {}
         for name, value in options_of(startup.get("options", "")):
-            made.apply(name, value)
+            given[name] = value
         for name, value in startup.items():
             if name not in _NO_SETTINGS and not name.startswith("_pq_."):
-                made.apply(name, value)
+                given[name] = value
+        for name, value in given.items():
+            made.apply(name, value)
+        made.session = Session(given)
         return made
 
     def apply(self, name: str, value: str) -> None:
@@ -65,17 +71,12 @@ class SessionSettings:
                 self.idle_seconds = _milliseconds(name, value) / 1000 or None
             case "default_transaction_read_only":
                 self.read_only = value.strip().lower() in _YES
-            case _:
-                set_variable(name, value)
 
     def reports(self, user: str) -> Iterator[tuple[str, str]]:
         """Yield what a client is told when it has entered."""
-        yield "server_version", f"{VARIABLES['server_version'][0]} (qserver {__version__})"
-        for name in _REPORTED:
-            yield name, VARIABLES[name][0]
-        yield "DateStyle", VARIABLES["datestyle"][0]
-        yield "TimeZone", VARIABLES["timezone"][0]
-        yield "IntervalStyle", VARIABLES["intervalstyle"][0]
+        yield "server_version", f"{declared()['server_version'].default} (qserver {__version__})"
+        for name in (*_REPORTED, "DateStyle", "TimeZone", "IntervalStyle"):
+            yield name, self.session.settings.value(name)
         yield "is_superuser", "off"
         yield "session_authorization", user
         yield "application_name", self.application_name

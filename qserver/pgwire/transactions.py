@@ -31,6 +31,7 @@ from qserver.errors import (
 from qserver.pgwire import messages
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import RunOptions
+from qserver.query.session import Session
 from qserver.sql import ast
 
 
@@ -74,15 +75,18 @@ class Block:
         read_only: bool,
         implicit: bool,
         timeout_ms: float,
+        session: Session,
         bytes_most: int | None = None,
     ) -> Generator[Step, Any, None]:
         """Open a transaction. It takes over the caller's use of the database, unless it raises."""
         assert self._held is None, "there is one at a time"
         self._registry.check_room(grant)
-        transaction = opened.sql.open_nowait(read_only) if bytes_most is None else None
+        sql, transaction = opened.sql, None
+        if bytes_most is None:
+            transaction = sql.open_nowait(read_only, session=session)
         if transaction is None:
-            opening = partial(opened.sql.open, read_only, timeout_ms, bytes_most=bytes_most)
-            transaction = yield opening
+            limits = read_only, timeout_ms
+            transaction = yield partial(sql.open, *limits, bytes_most=bytes_most, session=session)
         held = self._registry.hold(grant, opened, transaction)
         held.use_nowait()
         held.notify = self._ended
@@ -107,6 +111,8 @@ class Block:
         try:
             if transaction.transaction.changes_anything:
                 yield from held.opened.sql.committing(transaction, options)
+            else:
+                transaction.session.commit()
             end = "committed"
             return "COMMIT"
         except SerializationFailure:

@@ -18,17 +18,22 @@ from qserver.query.open_transaction import OpenTransaction
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared, Unplanned
 from qserver.query.results import Statement
+from qserver.query.settings.values import Scope
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql import NotShort
 
 
 def analysing(
-    sql: SqlDatabase, statement: Statement, inside: OpenTransaction | None, deadline: float
+    sql: SqlDatabase,
+    statement: Statement,
+    inside: OpenTransaction | None,
+    deadline: float,
+    scope: Scope | None = None,
 ) -> Generator[Step, Any, CachedPlan | Prepared]:
     """Return the steps that plan a statement; they return its plan.
 
     If its kind has none, they return what was parsed. Inside an open transaction it is planned by
-    what that has defined.
+    what that has defined. `scope` is what its session has set.
     """
     if inside is not None:
         catalog, snapshot = inside.transaction.catalog, inside.transaction.snapshot
@@ -39,10 +44,10 @@ def analysing(
         catalog, snapshot = newest.catalog, newest
     planner, parameterized = sql.planner, statement.parameterized
     assert parameterized is not None, "its caller has read the text"
-    plan = planner.find(parameterized, catalog, snapshot)
+    plan = planner.find(parameterized, catalog, snapshot, None, scope)
     if plan is not None:
         return plan
-    asked = Unplanned(statement.sql, parameterized, catalog, snapshot)
+    asked = Unplanned(statement.sql, parameterized, catalog, snapshot, scope=scope)
     try:
         made = planner.prepare_nowait(asked)
     except NotShort:

@@ -55,7 +55,6 @@ from qserver.sql import NotShort, Rows, ast, parse
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction
-from qserver.values.zones import in_session_zone
 
 Status: TypeAlias = Literal["active", "failed"]
 
@@ -80,6 +79,8 @@ class OpenTransaction:
     ) -> None:
         self.session = Session() if session is None else session
         self.session.begin()
+        if read_only:
+            self.session.set("transaction_read_only", ["on"])
         self.bytes_most = OPEN_TRANSACTION_BYTES_MAX if bytes_most is None else bytes_most
         self.version = snapshot.version
         self.read_only = read_only
@@ -390,8 +391,7 @@ class StepStream(RowStream):
 
     async def step(self) -> Rows | None:
         try:
-            with in_session_zone(self._transaction.session.settings.zone):
-                return await super().step()
+            return await super().step()
         except Exception:
             self._transaction.failed = True
             raise

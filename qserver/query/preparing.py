@@ -13,13 +13,15 @@ from typing import Any
 from qserver.engine.work import Step, before
 from qserver.errors import QserverError
 from qserver.lexing.fingerprint import Parameterized
+from qserver.query.body import COST_BETWEEN_PAUSES
+from qserver.query.idempotency import needs_a_change
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, Prepared, Unplanned, name_of_plans
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Statement
 from qserver.query.settings.values import Scope
-from qserver.sql import Given, NotShort
+from qserver.sql import Given, NotShort, is_heavy
 from qserver.storage.snapshot import Snapshot
 
 
@@ -111,3 +113,25 @@ def new_plan(
         work = partial(before, deadline, planner.prepare, asked)
     made: Prepared = yield work
     return made.plan
+
+
+def only_read(found: list[PreparedStatement], request: Request) -> bool:
+    """Return whether no statement writes, as far as is known."""
+    for each in found:
+        plan = each.plan
+        if plan is None or plan.writes:
+            return False
+    if request.once is not None:
+        raise needs_a_change()
+    return True
+
+
+def are_short(found: list[PreparedStatement]) -> bool:
+    """Return whether all statements have a plan and no plan has ever yielded."""
+    if len(found) > COST_BETWEEN_PAUSES:
+        return False
+    for each in found:
+        plan = each.plan
+        if plan is None or plan.may_yield or plan.system_tables or is_heavy(each.given):
+            return False
+    return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +112,11 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         return None if self.session is None else self.session.settings.scope
 
     @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of its session; None for UTC."""
+        return None if self.session is None else self.session.settings.zone
+
+    @property
     def deadline(self) -> float:
         """The deadline by Trio's clock.
 
@@ -132,8 +137,10 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         if self.timeout_ms is not None:
             self._deadline = self.environment.clock()
 
-    def limit(self, timeout_ms: float) -> None:
+    def limit(self, timeout_ms: float | None) -> None:
         """Let the deadline come so soon, unless it is nearer."""
+        if timeout_ms is None:
+            return
         wanted = self.environment.clock() + timeout_ms / 1000
         if self.deadline > wanted:
             self.timeout_ms, self._deadline = timeout_ms, wanted
@@ -231,8 +238,7 @@ class RequestContext(Context):
 
     def limit(self, timeout_ms: int | None) -> None:
         """Bound the statement that begins by statement_timeout."""
-        if timeout_ms is not None:
-            self._request.limit(timeout_ms)
+        self._request.limit(timeout_ms)
 
     def setting(self, name: str, missing_ok: bool = False) -> str | None:
         session = self._request.session

@@ -15,12 +15,15 @@ import trio
 
 from qserver.engine.work import Step, before, run
 from qserver.engine.yielding import yield_to_others
+from qserver.query.body import open_reading
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Result
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.sql import Rows
 from qserver.storage.snapshot import Snapshot
+from qserver.values.zones import in_session_zone
 
 
 class RowStream:
@@ -40,7 +43,8 @@ class RowStream:
     ) -> None:
         self._new_cursor = new_cursor
         self._request = request
-        self._cursor = new_cursor()
+        with in_session_zone(request.zone):
+            self._cursor = new_cursor()
         self.columns = self._cursor.heading.columns
         self.types = self._cursor.heading.types
         self.version = version
@@ -77,11 +81,13 @@ class RowStream:
             page, self._first = self._first, None
             return page
         try:
-            page = self._cursor.step()
+            with in_session_zone(self._request.zone):
+                page = self._cursor.step()
         except NeedsSequenceValues as needs:
             yield partial(self._request.supply, needs)
             self._cursor.context.release()
-            self._cursor = self._new_cursor()  # the same rows come again, and are skipped
+            with in_session_zone(self._request.zone):
+                self._cursor = self._new_cursor()  # the same rows come again, and are skipped
             self._skip = self._given
             return None
         if page is END:
@@ -132,3 +138,12 @@ def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     request.note_committed()
     return RowStream(lambda: cursor, request, result.version, result.affected_rows, committed=True)
+
+
+def reading_stream(statement: PreparedStatement, snapshot: Snapshot, request: Request) -> RowStream:
+    """Return a stream of the rows of a reading statement, as they are found."""
+    return RowStream(
+        lambda: open_reading(statement, snapshot, request, RequestContext(request, snapshot)),
+        request,
+        snapshot.version,
+    )

@@ -114,6 +114,20 @@ def in_session(session: Session, steps: WorkSteps) -> WorkSteps:
         steps.close()
 
 
+def as_transaction(session: Session, steps: WorkSteps, is_undone: bool = False) -> WorkSteps:
+    """Run the steps of a whole transaction; what it sets holds afterwards if it succeeds."""
+    session.begin()
+    try:
+        done = yield from in_session(session, steps)
+    except BaseException:
+        session.roll_back()
+        raise
+    if is_undone:
+        session.roll_back()
+    session.commit()
+    return done
+
+
 def run_in_session(
     session: Session, body: Callable[[Transaction], WorkSteps], transaction: Transaction
 ) -> WorkSteps:

@@ -6,36 +6,38 @@ They need no plan. A request without a session gets one when the first of them w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from qserver.errors import ActiveTransaction, SqlSyntaxError
-from qserver.query.session import NeedsSession, Session
+from qserver.query.session import Session
 from qserver.query.settings.effects import named
 from qserver.query.settings.reading import shown_value
 from qserver.query.settings.values import DEFAULTS, is_list, written_list
 from qserver.sql import Rows, ast
 
-if TYPE_CHECKING:
-    from qserver.query.statements import StatementRun
-
 _LEVELS: Final = ("serializable", "repeatable read", "read committed", "read uncommitted")
 
 
-def show(run: StatementRun, node: ast.Show) -> tuple[tuple[str, ...], Rows]:
+def columns_of_show(node: ast.Show) -> tuple[str, ...]:
+    if node.name == "all":
+        return "name", "setting", "description"
+    setting = named(node.name)
+    return (node.name if setting is None else setting.name,)
+
+
+def show(session: Session | None, node: ast.Show) -> tuple[tuple[str, ...], Rows]:
     """Return the columns and rows of SHOW."""
-    settings = DEFAULTS if run.session is None else run.session.settings
+    settings = DEFAULTS if session is None else session.settings
     if node.name == "all":
         rows = [
             (each.name, shown_value(each, value), each.description)
             for each, value in settings.listed()
         ]
-        return ("name", "setting", "description"), rows
-    setting = named(node.name)
-    return (node.name if setting is None else setting.name,), [(settings.shown(node.name),)]
+        return columns_of_show(node), rows
+    return columns_of_show(node), [(settings.shown(node.name),)]
 
 
-def set_variable(run: StatementRun, node: ast.SetVariable) -> None:
-    session = session_of(run)
+def set_variable(session: Session, node: ast.SetVariable) -> None:
     if node.name == "all" and node.values is None:
         session.reset_all()
         return
@@ -45,15 +47,9 @@ def set_variable(run: StatementRun, node: ast.SetVariable) -> None:
     session.set(node.name, values, node.local)
 
 
-def session_of(run: StatementRun) -> Session:
-    if run.session is None:
-        raise NeedsSession
-    return run.session
-
-
-def set_transaction(run: StatementRun, node: ast.TransactionControl) -> None:
+def set_transaction(session: Session, node: ast.TransactionControl, opened_read_only: bool) -> None:
     """SET TRANSACTION, and SET SESSION CHARACTERISTICS AS TRANSACTION: of this one, or of all."""
-    session, words = session_of(run), list(node.words)
+    words = list(node.words)
     prefix = "transaction_"
     if words[:1] == ["session"]:
         prefix, words = "default_transaction_", words[4:]
@@ -62,7 +58,7 @@ def set_transaction(run: StatementRun, node: ast.TransactionControl) -> None:
     if words[:1] == ["snapshot"]:
         raise ActiveTransaction("a transaction reads the snapshot with which it was opened")
     for name, value in _modes(node, words):
-        if name == "read_only" and value == "off" and run.opened_read_only and len(prefix) < 13:
+        if name == "read_only" and value == "off" and opened_read_only and len(prefix) < 13:
             raise ActiveTransaction(
                 "cannot set transaction read-write mode inside a read-only transaction"
             )

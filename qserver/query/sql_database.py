@@ -48,13 +48,11 @@ from qserver.limits import (
 )
 from qserver.query.basis import Basis, basis_of
 from qserver.query.body import (
-    COST_BETWEEN_PAUSES,
-    open_reading,
     read_statements,
     run_and_undo,
     run_statements,
 )
-from qserver.query.idempotency import answered, needs_a_change, run_once, stored
+from qserver.query.idempotency import answered, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.open_transaction import OpenTransaction
@@ -62,20 +60,26 @@ from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCacheStatistics
 from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
-from qserver.query.preparing import find_plans, make_plans, new_plan
+from qserver.query.preparing import are_short, find_plans, make_plans, new_plan, only_read
 from qserver.query.read_only import run_read_only
 from qserver.query.refusals import check_as_of, not_a_query, not_live
-from qserver.query.request import LongReadsPort, Request, RequestContext, RequestEnvironment
+from qserver.query.request import LongReadsPort, Request, RequestEnvironment
 from qserver.query.results import Body, Once, Result, RunOptions, Statement, TransactionResult
-from qserver.query.row_stream import RowStream, stream_of
+from qserver.query.row_stream import RowStream, reading_stream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
-from qserver.query.session import NeedsSession, Session, in_session, run_in_session
+from qserver.query.session import (
+    NeedsSession,
+    Session,
+    as_transaction,
+    in_session,
+    run_in_session,
+)
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.query.storage_quota import StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
-from qserver.sql import Described, Given, is_heavy
+from qserver.sql import Described, Given
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
@@ -138,7 +142,8 @@ class SqlDatabase:
         request.session = options.session
         if once is not None:
             return self._perform_once(request, statements, options)
-        return self._perform(request, statements, options)
+        perform = self._perform if request.session is None else self._perform_in_session
+        return perform(request, statements, options)
 
     async def execute(
         self,
@@ -192,6 +197,7 @@ class SqlDatabase:
         as_of: AsOf | None = None,
         freshness: Freshness = STRONG,
         only_queries: bool = False,
+        session: Session | None = None,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come, the first before the last is known.
 
@@ -199,7 +205,8 @@ class SqlDatabase:
         `only_queries`: it is refused.
         """
         limits = max_retries, timeout_ms, None, None
-        options = RunOptions(*limits, allowed, max_affected, False, as_of, if_version, freshness)
+        special = allowed, max_affected, False, as_of, if_version, freshness
+        options = RunOptions(*limits, *special, session=session)
         request = self.request_of(options, request_id)
         steps = self.streaming(Statement(sql, parameters), options, request, only_queries)
         stream: RowStream = await run(steps)
@@ -217,24 +224,30 @@ class SqlDatabase:
         only_queries: bool = False,
     ) -> Generator[Step, Any, RowStream]:
         """Return the steps of `stream`. The statement may have been parameterized already."""
-        begun = self._begun(statement)
+        request.session = Session() if options.session is None else options.session
+        request.limit(request.session.settings.statement_timeout_ms)
+        begun = self._begun(statement, request)
         steps = self._prepare(request, (statement,), options, begun)
         snapshot, found, reads = yield from steps
         if reads:
-            return _reading_stream(found[0], snapshot, request)
+            return reading_stream(found[0], snapshot, request)
         if only_queries:
             raise not_a_query()
-        outcome = yield from self._write(request, found, options, snapshot)
+        writing = as_transaction(
+            request.session, self._write(request, found, options, snapshot), options.dry_run
+        )
+        outcome: TransactionResult = yield from writing
         return stream_of(outcome.results[0], snapshot, request)
 
-    def _begun(self, statement: Statement) -> list[PreparedStatement] | None:
+    def _begun(self, statement: Statement, request: Request) -> list[PreparedStatement] | None:
         """Return a parameterized statement with its plan, if that is kept; None for any other."""
         parameterized, given = statement.parameterized, statement.parameters
         if parameterized is None:
             return None
         snapshot, plan = self.snapshots.take(), None
         if snapshot is not None:
-            plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)
+            about = parameterized, snapshot.catalog, snapshot, given
+            plan = self.planner.find(*about, request.scope)
         return [PreparedStatement(statement.sql, given, parameterized, plan)]
 
     async def read(
@@ -248,7 +261,9 @@ class SqlDatabase:
         request.allowed.check_read()
         if is_known(basis_of(found[0], snapshot, options.as_of is not None)):
             return None
-        results = await run(read_statements(request, found, options, snapshot))
+        request.session = Session()
+        steps = read_statements(request, found, options, snapshot)
+        results = await run(in_session(request.session, steps))
         return TransactionResult(results, snapshot.version)
 
     async def live(
@@ -378,12 +393,28 @@ class SqlDatabase:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        if request.session is not None:
-            return (yield from self._perform_in_session(request, statements, options))
+        is_plain = options.is_plain and request.session is None
+        snapshot = self.snapshots.take() if is_plain else None
+        found = [] if snapshot is None else find_plans(self.planner, statements, snapshot)
         try:
-            return (yield from self._perform_alone(request, statements, options))
+            if snapshot is None or len(found) < len(statements) or found[-1].plan is None:
+                steps = self._prepare(request, statements, options, found)
+                snapshot, found, reads = yield from steps
+            else:
+                reads = only_read(found, request)
+            if not reads:
+                return (yield from self._write(request, found, options, snapshot))
+            while True:
+                try:
+                    results = yield from read_statements(request, found, options, snapshot)
+                    return TransactionResult(results, snapshot.version)
+                except NeedsSequenceValues as needs:
+                    yield partial(request.supply, needs)
         except NeedsSession:
             request.session = Session()
+        finally:
+            if request.drawn:
+                request.give_back_unused()
         return (yield from self._perform_in_session(request, statements, options))
 
     def _perform_in_session(
@@ -392,43 +423,10 @@ class SqlDatabase:
         """Run statements that see, and change, the settings of a session."""
         session = request.session
         assert session is not None
-        session.begin()
-        if session.settings.statement_timeout_ms is not None:
-            request.limit(session.settings.statement_timeout_ms)
-        try:
-            steps = self._perform_alone(request, statements, options)
-            done: TransactionResult = yield from in_session(session, steps)
-        except BaseException:
-            session.roll_back()
-            raise
-        if options.dry_run:
-            session.roll_back()
-        session.commit()
+        request.limit(session.settings.statement_timeout_ms)
+        steps = self._perform(request, statements, options)
+        done: TransactionResult = yield from as_transaction(session, steps, options.dry_run)
         return done
-
-    def _perform_alone(
-        self, request: Request, statements: Sequence[Statement], options: RunOptions
-    ) -> Generator[Step, Any, TransactionResult]:
-        is_plain = options.is_plain and request.session is None
-        snapshot = self.snapshots.take() if is_plain else None
-        found = [] if snapshot is None else find_plans(self.planner, statements, snapshot)
-        if snapshot is None or len(found) < len(statements) or found[-1].plan is None:
-            steps = self._prepare(request, statements, options, found)
-            snapshot, found, reads = yield from steps
-        else:
-            reads = _only_read(found, request)
-        if not reads:
-            return (yield from self._write(request, found, options, snapshot))
-        try:
-            while True:
-                try:
-                    results = yield from read_statements(request, found, options, snapshot)
-                    return TransactionResult(results, snapshot.version)
-                except NeedsSequenceValues as needs:
-                    yield partial(request.supply, needs)
-        finally:
-            if request.drawn:
-                request.give_back_unused()
 
     def _prepare(
         self,
@@ -453,7 +451,7 @@ class SqlDatabase:
         if len(found) < len(statements) or found[-1].plan is None:
             steps = make_plans(self.planner, request, statements, found, snapshot, writer is None)
             yield from steps
-        reads = _only_read(found, request)
+        reads = only_read(found, request)
         if request.session is not None and len(statements) > 1:
             reads = False  # one may change what the next one means
         if not options.is_plain:
@@ -532,7 +530,7 @@ class SqlDatabase:
         if once is not None:
             work = partial(run_once, once, request.time, request.environment.quota, work)
         outcome = yield from writer.transacting(
-            work, options.max_retries, request.deadline, _are_short(found), request.id
+            work, options.max_retries, request.deadline, are_short(found), request.id
         )
         if once is not None:
             return answered(outcome.result, outcome.version)
@@ -554,7 +552,8 @@ class SqlDatabase:
             return answered(known, snapshot.version)
         self._begin_once(once.name)
         try:
-            return (yield from self._perform(request, statements, options))
+            perform = self._perform if request.session is None else self._perform_in_session
+            return (yield from perform(request, statements, options))
         finally:
             self._running.discard(once.name)
 
@@ -600,36 +599,3 @@ class SqlDatabase:
 
     def __repr__(self) -> str:
         return f"SQL on {self._database!r}, with {self.planner.cache!r}"
-
-
-def _only_read(found: list[PreparedStatement], request: Request) -> bool:
-    """Return whether no statement writes, as far as is known."""
-    for each in found:
-        plan = each.plan
-        if plan is None or plan.writes:
-            return False
-    if request.once is not None:
-        raise needs_a_change()
-    return True
-
-
-def _are_short(found: list[PreparedStatement]) -> bool:
-    """Return whether all statements have a plan and no plan has ever yielded."""
-    if len(found) > COST_BETWEEN_PAUSES:
-        return False
-    for each in found:
-        plan = each.plan
-        if plan is None or plan.may_yield or plan.system_tables or is_heavy(each.given):
-            return False
-    return True
-
-
-def _reading_stream(
-    statement: PreparedStatement, snapshot: Snapshot, request: Request
-) -> RowStream:
-    """Return a stream of the rows of a reading statement, as they are found."""
-    return RowStream(
-        lambda: open_reading(statement, snapshot, request, RequestContext(request, snapshot)),
-        request,
-        snapshot.version,
-    )

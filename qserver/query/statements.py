@@ -29,7 +29,7 @@ from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, Prepared, Unplanned, make_plan, slots_of
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
-from qserver.query.session import Session
+from qserver.query.session import NeedsSession, Session
 from qserver.query.session_statements import set_transaction, set_variable, show
 from qserver.query.settings.values import Scope
 from qserver.query.slots import run_heavy, slots_in_steps
@@ -420,18 +420,23 @@ class StatementRun:
         changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
         return changed + [f"Pages loaded: {loaded}"] * (loaded > 0), cursor.affected_rows
 
+    def _own_session(self) -> Session:
+        if self.session is None:
+            raise NeedsSession
+        return self.session
+
     def show(self, node: ast.Show, literals: Sequence[Any]) -> Cursor:
-        columns, rows = show(self, node)
+        columns, rows = show(self.session, node)
         heading = Heading(columns, (TEXT,) * len(columns))
         return Cursor(rows_at_once(rows), self.context, heading=heading)
 
     def set_variable(self, node: ast.SetVariable, literals: Sequence[Any]) -> Cursor:
-        set_variable(self, node)
+        set_variable(self._own_session(), node)
         return Cursor(rows_at_once([]), self.context)
 
     def control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
         if node.kind == "set transaction":
-            set_transaction(self, node)
+            set_transaction(self._own_session(), node, self.opened_read_only)
             return Cursor(rows_at_once([]), self.context)
         if self.controls is None:
             if command_of(node)[1] is not None:

@@ -19,7 +19,7 @@ cast to INTERVAL MONTH counts months if it names no unit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import IntEnum
 from functools import lru_cache
@@ -68,7 +68,7 @@ from qserver.values.types import (
 )
 from qserver.values.zoned_time import ZonedTime, in_zone
 from qserver.values.zones import (
-    SESSION_ZONE,
+    WINTER,
     on_session_clock,
     session_local,
     session_moment,
@@ -275,9 +275,8 @@ def _timetz_from_timestamptz(value: datetime) -> ZonedTime:
 
 
 def _timetz_from_time(value: time) -> ZonedTime:
-    """The offset is that of today, because a time of day has no day of its own."""
-    zone = UTC if SESSION_ZONE.get() is None else session_offset(datetime.now(UTC))
-    return in_zone(value, zone)
+    """The offset is that of a winter's day, because a time of day has no day of its own."""
+    return in_zone(value, session_offset(WINTER))
 
 
 def _interval_from_time(value: time) -> Interval:

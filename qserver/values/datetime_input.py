@@ -31,7 +31,7 @@ from qserver.limits import YEAR_MAX, YEAR_MIN
 from qserver.values.zoned_time import ZonedTime, in_zone
 from qserver.values.zones import (
     OFFSET_OF_ABBREVIATION,
-    SESSION_ZONE,
+    WINTER,
     find_zone,
     posix_zone,
     session_moment,
@@ -202,9 +202,7 @@ class _Reading:
             return timezone(self.local_time() - self.point_in_time().replace(tzinfo=None))
         if self.offset is not None:
             return timezone(self.offset)
-        if SESSION_ZONE.get() is None:
-            return UTC
-        return session_offset(self.point_in_time() if self._has_date() else datetime.now(UTC))
+        return session_offset(self.point_in_time() if self._has_date() else WINTER)
 
     # --- tokens ----------------------------------------------------------------------------------
 

@@ -149,6 +149,9 @@ def _standard_offset(local: datetime, zone: tzinfo) -> timedelta:
 
 # --- the zone of the session ---------------------------------------------------------------------
 
+WINTER: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""The day whose offset a time of day has if it has no day of its own."""
+
 SESSION_ZONE: Final[ContextVar[tzinfo | None]] = ContextVar("session_zone", default=None)
 """None is UTC."""
 

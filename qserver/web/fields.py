@@ -78,6 +78,10 @@ InTransaction = Annotated[
     str | None,
     Meta(description="The open transaction that it is part of; else the header X-Transaction."),
 ]
+Settings = Annotated[
+    dict[str, str | int | float | bool] | None,
+    Meta(description="Settings of the session by their names, as SET takes them."),
+]
 Live = Annotated[bool, Meta(description="Stream the result, and then every change of it.")]
 EveryMs = Annotated[
     Annotated[int, Meta(ge=LIVE_EVERY_MS_MIN, le=LIVE_EVERY_MS_MAX)] | None,

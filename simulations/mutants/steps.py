@@ -118,7 +118,7 @@ MUTANTS: Final = (
         STEPS,
         (
             edited(
-                OpenTransaction.perform,
+                OpenTransaction._perform,
                 "step.report_reads()",
                 "self.failed or step.report_reads()",
             ),

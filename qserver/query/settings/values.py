@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from qserver.errors import FeatureNotSupported, InvalidParameterValue
+from qserver.errors import FeatureNotSupported, InvalidParameterValue, ProgramLimitExceeded
 from qserver.query.settings.declared import Setting, listed
 from qserver.query.settings.effects import (
     changed_value,
@@ -31,7 +31,10 @@ from qserver.query.settings.effects import (
 from qserver.query.settings.reading import shown_value
 from qserver.values.identifiers import PUBLIC, quote_identifier
 
-_LISTS: Final = frozenset({"search_path", "temp_tablespaces", "local_preload_libraries"})
+CHARACTERS_MAX: Final = 64 * 1024
+"""Characters of the names and values that a session has set; 54000 past it."""
+
+_LISTS: Final = frozenset({"search_path", "temp_tablespaces"})
 _ISOLATION: Final = "transaction_isolation"
 _USER: Final = "$user"
 
@@ -49,19 +52,10 @@ class Scope(msgspec.Struct, frozen=True):
         return zone_of(self.zone)
 
 
-class Settings:
-    __slots__ = ("_scope", "after", "base", "now")
-
-    def __init__(
-        self,
-        base: Mapping[str, str],
-        now: Mapping[str, str] | None = None,
-        after: Mapping[str, str] | None = None,
-    ) -> None:
-        self.base = base
-        self.now = base if now is None else now
-        self.after = self.now if after is None else after
-        self._scope: Scope | bool | None = False
+class Settings(msgspec.Struct, frozen=True):
+    base: Mapping[str, str]
+    now: Mapping[str, str]
+    after: Mapping[str, str]
 
     # --- reading ---
 
@@ -99,10 +93,7 @@ class Settings:
 
     @property
     def scope(self) -> Scope | None:
-        if isinstance(self._scope, bool):
-            zone = self.now.get("timezone", "UTC")
-            self._scope = _scope(self.path, zone)
-        return self._scope
+        return _scope(self.path, self.now.get("timezone", "UTC"))
 
     @property
     def zone(self) -> tzinfo | None:
@@ -138,13 +129,13 @@ class Settings:
         return self._with(key, value, local or key in _OF_TRANSACTION)
 
     def reset_all(self) -> Settings:
-        return Settings(self.base, None, None)
+        return Settings(self.base, self.base, self.base)
 
     def committed(self) -> Settings:
         """Return the settings after the transaction: SET LOCAL has ended."""
         if self.after is self.now:
             return self
-        return Settings(self.base, self.after)
+        return Settings(self.base, self.after, self.after)
 
     def _with(self, key: str, value: str | None, local: bool) -> Settings:
         def changed(values: Mapping[str, str]) -> dict[str, str]:
@@ -156,6 +147,10 @@ class Settings:
             return new
 
         now = changed(self.now)
+        if sum(len(name) + len(text) for name, text in now.items()) > CHARACTERS_MAX:
+            raise ProgramLimitExceeded(
+                f"the settings of a session have at most {CHARACTERS_MAX} characters"
+            )
         return Settings(self.base, now, self.after if local else changed(self.after))
 
     def __repr__(self) -> str:
@@ -168,10 +163,10 @@ _OF_TRANSACTION: Final = frozenset({_ISOLATION, "transaction_read_only", "transa
 
 def settings_from(given: Mapping[str, Any]) -> Settings:
     """Return the settings with which a session begins; a name or value that is wrong raises."""
-    settings = Settings({})
+    settings = DEFAULTS
     for name, value in given.items():
         settings = settings.set(name, [value])
-    return Settings(settings.now)
+    return Settings(settings.now, settings.now, settings.now)
 
 
 def _joined(name: str, setting: Setting | None, values: list[str]) -> str:
@@ -206,4 +201,4 @@ def _scope(path: tuple[str, ...], zone: str) -> Scope | None:
 
 
 _DEFAULT_PATH: Final = (PUBLIC,)
-DEFAULTS: Final = Settings({})
+DEFAULTS: Final = Settings({}, {}, {})

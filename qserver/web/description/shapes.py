@@ -37,6 +37,7 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     min_version: options.MinVersion = None
     consistency: options.Consistency = "strong"
     max_age_ms: options.MaxAgeMs = None
+    settings: options.Settings = None
     live: options.Live = False
     every_ms: options.EveryMs = None
 
@@ -65,6 +66,7 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     min_version: options.MinVersion = None
     consistency: options.Consistency = "strong"
     max_age_ms: options.MaxAgeMs = None
+    settings: options.Settings = None
     branch: options.Branch = False
 
 
@@ -76,6 +78,7 @@ class OpenRequest(Struct, frozen=True, forbid_unknown_fields=True):
     as_of: options.AsOf = None
     min_version: options.MinVersion = None
     idle_ms: options.IdleMs = None
+    settings: options.Settings = None
 
 
 class NoFields(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,8 +94,8 @@ def _named(name: str, shape: type[Struct], *own: tuple[str, Any, Any]) -> type[S
     return defstruct(name, [*own, *shared], frozen=True, forbid_unknown_fields=True)
 
 
-NAMED_REFUSED: Final = ("dry_run", "branch", "as_of")
-"""Options that such a key may not send: they show more than the statement does."""
+NAMED_REFUSED: Final = ("dry_run", "branch", "as_of", "settings")
+"""Options that such a key may not send: they show more than the statement does, or change it."""
 
 
 class NamedStatementRequest(Struct, frozen=True, forbid_unknown_fields=True):

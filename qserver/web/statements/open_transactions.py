@@ -49,6 +49,7 @@ from qserver.limits import (
 )
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import RunOptions
+from qserver.query.session import Session
 from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.description import shapes
 from qserver.web.places import check_place
@@ -67,6 +68,7 @@ from qserver.web.statements.requests import (
     decode,
     decoder_of,
 )
+from qserver.web.statements.settings import session_given
 
 _open_decoder: Final = decoder_of(shapes.OpenRequest)
 
@@ -160,14 +162,18 @@ class OpenCall(TransactionRouteCall):
     def _begin(self, opened: OpenDatabase) -> Generator[Step, Any, OpenTransaction]:
         read_only, given = bool(self._request.read_only), self._request.as_of
         wanted = version_wanted(self.values.get(MIN_VERSION), self._request.min_version)
+        session = session_given(self._request.settings)
         transaction: OpenTransaction | None
         if given is not None:
-            transaction = yield partial(_opened_as_of, opened, as_of_given(given), wanted)
+            asked = opened, as_of_given(given), wanted, session
+            transaction = yield partial(_opened_as_of, *asked)
         else:
-            transaction = opened.sql.open_nowait(read_only, wanted)
+            transaction = opened.sql.open_nowait(read_only, wanted, session)
         if transaction is None:
             most_ms = CONTROL_SECONDS_MAX * 1000
-            transaction = yield partial(opened.sql.open, read_only, most_ms, freshness=wanted)
+            transaction = yield partial(
+                opened.sql.open, read_only, most_ms, freshness=wanted, session=session
+            )
         return transaction
 
     def _hold(self, transaction: OpenTransaction) -> Response:
@@ -186,9 +192,12 @@ class OpenCall(TransactionRouteCall):
             self._opened = None
 
 
-async def _opened_as_of(opened: OpenDatabase, as_of: AsOf, wanted: Freshness) -> OpenTransaction:
+async def _opened_as_of(
+    opened: OpenDatabase, as_of: AsOf, wanted: Freshness, session: Session | None
+) -> OpenTransaction:
+    most_ms = CONTROL_SECONDS_MAX * 1000
     try:
-        return await opened.sql.open(True, CONTROL_SECONDS_MAX * 1000, as_of, freshness=wanted)
+        return await opened.sql.open(True, most_ms, as_of, freshness=wanted, session=session)
     except HistoryTooOld as error:
         error.is_gone = True
         raise

@@ -137,6 +137,7 @@ class QueryCall(StatementCall):
                 as_of=options.as_of,
                 freshness=options.freshness,
                 only_queries=self.only_queries,
+                session=options.session,
             )
         stream = yield partial(begun, beginning, self.endpoint.form)
         return self._streams(stream)
@@ -163,6 +164,8 @@ class QueryCall(StatementCall):
             raise InvalidRequest(
                 "a live query cannot be part of an open transaction: that sees one version for ever"
             )
+        if request.settings is not None:
+            raise InvalidRequest("a live query has no settings of its own")
         assert self._opened is not None
         grant, readers = self.grant, self.endpoint.service.live_queries
         self._reader = readers.open(grant.organization_id, grant.limits.live_queries)

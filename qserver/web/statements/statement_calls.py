@@ -51,6 +51,7 @@ from qserver.web.statements.idempotency import no_key_inside
 from qserver.web.statements.named import Named, hide_rows
 from qserver.web.statements.requests import check_timeout
 from qserver.web.statements.rows import RowEncoders
+from qserver.web.statements.settings import session_given
 from qserver.web.streaming.changes import is_long
 from qserver.web.streaming.parts import AnswerParts
 from qserver.web.streaming.readers import Reader
@@ -110,6 +111,7 @@ def has_options(request: QueryRequest | TransactionRequest) -> bool:
         or request.min_version is not None
         or request.consistency != "strong"
         or request.max_age_ms is not None
+        or request.settings is not None
     )
 
 
@@ -223,6 +225,11 @@ class StatementCall(KeyedCall):
         if request.as_of is not None:
             raise InvalidRequest(
                 "an open transaction reads one version", hint="Open one with as_of instead."
+            )
+        if request.settings is not None:
+            raise InvalidRequest(
+                "an open transaction has its own settings",
+                hint="Open it with settings, or send SET as a statement.",
             )
         plane = endpoint.service.plane
         try:
@@ -389,4 +396,5 @@ def _changed(
         as_of=as_of_of(request),
         freshness=freshness,
         may_leave=options.may_leave,
+        session=session_given(request.settings),
     )

@@ -67,8 +67,10 @@ class TransactionCall(StatementCall):
         endpoint = self.endpoint
         if request.transaction is not None or endpoint.is_inside:
             raise InvalidRequest("an open transaction commits to its own database, not to a branch")
-        if request.dry_run or endpoint.has_idempotency_key:
-            raise InvalidRequest("a transaction on a branch takes no dry_run or Idempotency-Key")
+        if request.dry_run or request.settings is not None or endpoint.has_idempotency_key:
+            raise InvalidRequest(
+                "a transaction on a branch takes no dry_run, settings or Idempotency-Key"
+            )
 
     def may_only_read(self) -> bool:
         return not self._on_branch and super().may_only_read()

@@ -42,6 +42,12 @@ class TestCatalog:
     def has_schema(self, name: str) -> bool:
         return name == "public"
 
+    @property
+    def stored(self) -> TestCatalog:
+        return self
+
+    in_utc = True
+
     def row_count(self, table: Table) -> int:
         return 100
 
