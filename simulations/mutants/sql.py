@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from qserver.query import foreign_keys, sql_database, statements
+from qserver.query import foreign_keys, row_stream, statements
 from qserver.query.cursor import Cursor
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.prepared_statement import PreparedStatement
@@ -234,7 +234,7 @@ MUTANTS: Final = (
         "each page of a stream comes from the snapshot that is durable then",
         ("sql_bank",),
         (
-            (sql_database, "open_reading", _read_what_moves),
+            (row_stream, "open_reading", _read_what_moves),
             (SqlDatabase, "stream", _stream_what_is_newer),
         ),
     ),
