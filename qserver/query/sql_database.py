@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
 import trio
 
 from qserver.engine.database import Database
@@ -205,8 +206,8 @@ class SqlDatabase:
         `only_queries`: it is refused.
         """
         limits = max_retries, timeout_ms, None, None
-        special = allowed, max_affected, False, as_of, if_version, freshness
-        options = RunOptions(*limits, *special, session=session)
+        asked = RunOptions(*limits, allowed, max_affected, False, as_of, if_version, freshness)
+        options = msgspec.structs.replace(asked, session=session)
         request = self.request_of(options, request_id)
         steps = self.streaming(Statement(sql, parameters), options, request, only_queries)
         stream: RowStream = await run(steps)
@@ -233,10 +234,8 @@ class SqlDatabase:
             return reading_stream(found[0], snapshot, request)
         if only_queries:
             raise not_a_query()
-        writing = as_transaction(
-            request.session, self._write(request, found, options, snapshot), options.dry_run
-        )
-        outcome: TransactionResult = yield from writing
+        writing = self._write(request, found, options, snapshot)
+        outcome: TransactionResult = yield from as_transaction(request.session, writing)
         return stream_of(outcome.results[0], snapshot, request)
 
     def _begun(self, statement: Statement, request: Request) -> list[PreparedStatement] | None:
