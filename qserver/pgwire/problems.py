@@ -25,6 +25,7 @@ NEAREST: Final[Mapping[str, str]] = {
     "QS021": "57P01",  # admin_shutdown: connect again
     "QS022": "58030",  # io_error
     "QS023": "57P03",  # cannot_connect_now
+    "QS030": "25000",  # invalid_transaction_state
     "QS034": "53400",
 }
 OTHERS: Final = "XX000"

@@ -45,6 +45,7 @@ from qserver.web.statuses import Pairs
 from qserver.web.streaming import change_feed
 
 _ONCE: Final = (
+    b"neon-connection-string",
     b"authorization",
     b"content-type",
     b"x-database",

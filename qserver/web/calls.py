@@ -266,7 +266,10 @@ class Call(ABC):
             if isinstance(error, GivenAway):
                 left, instead = min(left, REPLICA_WAIT_SECONDS_MAX), self._stay
             return Elsewhere(error.process, left, self._owner_away, visits, instead)
-        known = self.known(error)
+        return self.refuse(self.known(error))
+
+    def refuse(self, known: QserverError) -> Response:
+        """The answer that tells of an error."""
         times = self.elapsed_us(), self.exec_us()
         body = error_body(known, self.request_id, *times, results=self.no_results())
         return self.answer(status_of(known), self.headers((JSON, *headers_of(known))), body)

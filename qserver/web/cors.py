@@ -11,7 +11,9 @@ EXPOSED: Final = (
 )
 ALLOWED: Final = (
     b"authorization, content-type, accept, x-database, x-transaction, x-min-version,"
-    b" x-request-id, idempotency-key, if-none-match, last-event-id"
+    b" x-request-id, idempotency-key, if-none-match, last-event-id, neon-connection-string,"
+    b" neon-raw-text-output, neon-array-mode, neon-pool-opt-in, neon-batch-isolation-level,"
+    b" neon-batch-read-only, neon-batch-deferrable"
 )
 METHODS: Final = b"GET, HEAD, POST, PATCH, DELETE, OPTIONS"
 MAX_AGE_SECONDS: Final = b"86400"

@@ -37,6 +37,8 @@ class Route:
     purpose: str
     plane: Plane
     answer: type | None
+    batch_answer: type | None = None
+    """What a batch is answered with, if that is another shape."""
     status: int = 200
     request: type | None = None
     named_request: type | None = None
@@ -45,6 +47,8 @@ class Route:
     """Media types that its body may have besides."""
     scope: str | None = None
     anonymous: bool = False
+    error: type | None = None
+    """The shape of its errors, if that is not the same as everywhere."""
     errors: tuple[int, ...] = ()
     """Statuses that it may answer with, besides those of every route of its kind."""
     queries: tuple[Query, ...] = ()

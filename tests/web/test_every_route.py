@@ -25,6 +25,7 @@ from tests.web.served import Served, message, serving
 
 BODIES: dict[str, Any] = {
     "POST /v1/query": {"sql": "select 1"},
+    "POST /sql": {"query": "select 1"},
     "POST /v1/transaction": {"statements": ["select 1"]},
     "POST /v1/signup": {"organization": "acme"},
     "POST /v1/databases": {"name": "other"},
@@ -67,6 +68,13 @@ async def ask(opened: Served, sent: bytes, method: str) -> Answer:
         return await client.ask(sent, method)
 
 
+def error_in(answer: Answer) -> dict[str, Any]:
+    """The error of an answer; some routes have a shape of their own."""
+    found = json.loads(answer.body)
+    error: dict[str, Any] = found.get("error", found)
+    return error
+
+
 async def test_a_route_refuses_a_field_that_it_does_not_know() -> None:
     async with served() as opened:
         for route in ROUTES:
@@ -76,7 +84,7 @@ async def test_a_route_refuses_a_field_that_it_does_not_know() -> None:
             sent = message(route.method, address_of(route), body)
             answer = await ask(opened, sent, route.method)
             assert answer.status == 400, (name_of(route), answer)
-            told = json.loads(answer.body)["error"]["message"]
+            told = error_in(answer)["message"]
             assert "no_such_field" in told, (name_of(route), told)
 
 
@@ -120,7 +128,7 @@ async def test_a_text_that_cannot_be_is_refused(kind: str) -> None:
                 answer = await ask(opened, sent, route.method)
                 assert not PYTHON.search(answer.body), (route.method, address[:80], answer)
                 if answer.status == 200 and kind == "long":
-                    assert json.loads(answer.body)["error"]["code"] in MISSING, (address, answer)
+                    assert error_in(answer)["code"] in MISSING, (address, answer)
                     continue
                 assert 400 <= answer.status < 500, (route.method, address[:80], answer)
         assert opened.reports == []
@@ -208,7 +216,9 @@ async def test_x_transaction_is_honoured_or_refused() -> None:
             sent = message(route.method, address_of(route), body, headers=headers)
             answer = await ask(opened, sent, route.method)
             wanted = (404, "QS030") if name_of(route) in HOT else (400, "QS001")
-            code = json.loads(answer.body)["error"]["code"]
+            if route.error is not None:
+                wanted = 400, "25000"
+            code = error_in(answer)["code"]
             assert (answer.status, code) == wanted, (name_of(route), answer)
 
 
@@ -222,7 +232,7 @@ async def test_an_idempotency_key_is_honoured_or_refused() -> None:
             sent = message(route.method, address_of(route), body, headers=headers)
             answer = await ask(opened, sent, route.method)
             assert answer.status == 400, (name_of(route), answer)
-            assert "Idempotency-Key" in json.loads(answer.body)["error"]["message"]
+            assert "Idempotency-Key" in error_in(answer)["message"]
 
 
 async def test_x_database_names_a_database_wherever_one_is_read() -> None:

@@ -22,6 +22,7 @@ from qserver.limits import (
     STATEMENT_SECONDS_MAX,
 )
 from qserver.web.description import organization_shapes, shapes
+from qserver.web.description.neon_shapes import NeonBatch, NeonError, NeonRequest, NeonResult
 from qserver.web.route import Plane, Query, Route
 
 BODILESS: Final = ("GET", "HEAD", "OPTIONS")
@@ -89,6 +90,18 @@ ROUTES: Final[tuple[Route, ...]] = (
         request=str,
         takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "POST",
+        "/sql",
+        "run statements as Neon's serverless driver sends them",
+        Plane.DATA,
+        NeonResult,
+        batch_answer=NeonBatch,
+        request=NeonRequest,
+        error=NeonError,
+        takes_idempotency_key=True,
+        errors=(400, 404),
     ),
     Route(
         "POST",

@@ -54,9 +54,7 @@ _OF_STATEMENTS: Final = (
 
 
 def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
-    declared = {
-        shape for route in routes for shape in (route.request, route.named_request, route.answer)
-    }
+    declared = {shape for route in routes for shape in _shapes(route)}
     structs = [each for each in declared if isinstance(each, type) and _is_struct(each)]
     _, components = msgspec.json.schema_components(
         [*sorted(structs, key=lambda each: each.__name__), shapes.ErrorAnswer],
@@ -140,6 +138,8 @@ def _headers_taken(route: Route) -> Iterator[str]:
         yield "Last-Event-ID"
     if route.takes_idempotency_key:
         yield "Idempotency-Key"
+    if route.path == "/sql":
+        yield from _OF_NEON
 
 
 def _responses(route: Route) -> dict[str, Any]:
@@ -155,6 +155,8 @@ def _responses(route: Route) -> dict[str, Any]:
         responses["304"] = {"description": STATUS_MEANINGS[304]}
     for status in sorted(_statuses(route)):
         schema = _schema(shapes.ErrorAnswer)
+        if route.error is not None:  # or the server has refused it before
+            schema = {"oneOf": [_schema(route.error), schema]}
         if status == 503 and route.answer in (shapes.HealthAnswer, shapes.ReadyAnswer):
             schema = _schema(route.answer)
         responses[str(status)] = {
@@ -208,7 +210,14 @@ def _answer_schema(route: Route) -> dict[str, Any]:
     """A SQL error is also a 200."""
     if route.answer in _OF_STATEMENTS:
         return {"oneOf": [_schema(route.answer), _schema(shapes.ErrorAnswer)]}
+    if route.batch_answer is not None:
+        return {"oneOf": [_schema(route.answer), _schema(route.batch_answer)]}
     return _schema(route.answer)
+
+
+def _shapes(route: Route) -> tuple[type | None, ...]:
+    asked = route.request, route.named_request
+    return *asked, route.answer, route.batch_answer, route.error
 
 
 def _schema(shape: Any) -> dict[str, Any]:
@@ -258,16 +267,34 @@ def _is_struct(shape: type) -> bool:
 
 
 _OF_A_DATABASE: Final = (
-    *("/v1/query", "/query", "/v1/transaction", "/v1/transaction/open", "/v1/changes", "/tables"),
-    "/v1/tables/{name}/rows",
+    *("/v1/query", "/query", "/sql", "/v1/transaction", "/v1/transaction/open"),
+    *("/v1/changes", "/tables", "/v1/tables/{name}/rows"),
 )
 _OF_VERSIONS: Final = (
     *_OF_A_DATABASE,
     *(f"/v1/databases/{{database}}/{last}" for last in ("versions", "diff", "restore")),
 )
-_INSIDE: Final = ("/v1/query", "/query", "/v1/transaction")
+_INSIDE: Final = ("/v1/query", "/query", "/sql", "/v1/transaction")
+
+_FLAG: Final = {"enum": ["true", "false"]}
+_OF_NEON: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "Neon-Connection-String": (
+        "postgresql://user:KEY@host/database: key and database, where no other header says.",
+        {"pattern": "^postgres(ql)?://"},
+    ),
+    "Neon-Raw-Text-Output": ("Every value as PostgreSQL's text, not as a JSON value.", _FLAG),
+    "Neon-Array-Mode": ("Rows as arrays, not as objects.", _FLAG),
+    "Neon-Batch-Isolation-Level": (
+        "All are serializable.",
+        {"enum": ["ReadUncommitted", "ReadCommitted", "RepeatableRead", "Serializable"]},
+    ),
+    "Neon-Batch-Read-Only": ("Whether statements that write are refused.", _FLAG),
+    "Neon-Batch-Deferrable": ("Has no effect.", _FLAG),
+    "Neon-Pool-Opt-In": ("Has no effect.", {}),
+}
 
 HEADERS_TAKEN: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    **_OF_NEON,
     "X-Database": ("Which database is meant, where the body or the URL does not say.", {}),
     "X-Transaction": ("The open transaction that it is part of, if the body does not say.", {}),
     "X-Min-Version": (

@@ -42,6 +42,7 @@ from qserver.errors import (
 from qserver.http1 import Counters
 from qserver.limits import BODIES_BYTES_MAX
 from qserver.pgwire import Statistics
+from qserver.pgwire.texts import Texts
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.replication.replicated_folder import ReplicatedFolder
@@ -88,7 +89,7 @@ class Service:
         self.counters = counters
         self.state = ServiceState.STARTING
         self.metrics = Metrics()
-        self.bench = Bench()
+        self.bench, self.texts = Bench(), Texts()
         self.streams: Callable[[], Sequence[StreamStatistics]] = tuple
         """Those of a replicated log that this process writes."""
         self._storage = "ok"

@@ -1,4 +1,4 @@
-"""The routes of statements: POST /v1/query, /query and /v1/transaction."""
+"""The routes of statements: POST /v1/query, /query, /v1/transaction and /sql."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from qserver.errors import InvalidRequest
 from qserver.http1 import Request
 from qserver.web.calls import Facts, KeyedCall, Serving
 from qserver.web.description.shapes import QueryRequest, TransactionRequest
+from qserver.web.neon import NeonEndpoint
 from qserver.web.query_strings import names_in
 from qserver.web.statements.idempotent_calls import (
     IdempotentQueryCall,
@@ -75,4 +76,5 @@ STATEMENT_ROUTES: Final[Mapping[str, type[StatementEndpoint]]] = {
     "/v1/query": QueryEndpoint,
     "/query": TextEndpoint,
     "/v1/transaction": TransactionEndpoint,
+    "/sql": NeonEndpoint,
 }
