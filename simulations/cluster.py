@@ -10,6 +10,7 @@ the node that was called when its caller has given up.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, cast
 
 import trio
@@ -225,6 +226,8 @@ class Process:
             nursery.start_soon(self.node.watch, self.handover, self.part.placement_changed)
             nursery.start_soon(self.part.run)
             nursery.start_soon(self._want_families)
+            follows = partial(self.owners.follows, replicas=1)
+            nursery.start_soon(self.registers.follow, machines.families, follows)
 
     async def _want_families(self) -> None:
         """Have all families open that this node owns, as with clients that always use them."""

@@ -7,8 +7,10 @@ shown while it is open and the lease of the life in which it was opened holds.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final, NoReturn, Protocol
 
 import trio
 
@@ -21,6 +23,7 @@ AGAIN_SECONDS: Final = 0.05
 APPEND_SECONDS: Final = 6.0
 CLOSE_SECONDS: Final = 1.0
 """How long users of a register have to end."""
+FOLLOW_SECONDS: Final = (0.05, 0.5)
 CLAIM: Final = b"claim "
 
 
@@ -43,7 +46,7 @@ class Register:
         self.is_closed = False
         self.changed = trio.Event()
         self._stream = stream
-        self._claim = CLAIM + claim.encode()
+        self.name_claim(claim)
         self._watching = watching
         self._last = 0
         self._lock = trio.Lock()
@@ -104,6 +107,16 @@ class Register:
             return None
         return found[0] if found else None
 
+    def name_claim(self, claim: str) -> None:
+        self._claim = CLAIM + claim.encode()
+
+    async def read_some(self, is_followed: Callable[[], bool]) -> None:
+        """Read what is new, if the nodes of the log answer, and it is not opened meanwhile."""
+        with suppress(Unanswered):
+            found = await self._stream.read(self._last + 1, 100)
+            for each in found if is_followed() else ():
+                self._add(each)
+
     async def _read_on(self) -> None:
         while True:
             try:
@@ -155,6 +168,8 @@ class Registers(SmallFamilies[Register]):
         self._name = name
         self._watching = watching
         self._claims = 0
+        self._followed: dict[str, Register] = {}
+        """What this node has read of families that others own."""
         self.may_open: Callable[[str], Awaitable[Callable[[], bool]]]
         self.guard_now: Callable[[], Callable[[], bool]]
 
@@ -194,16 +209,40 @@ class Registers(SmallFamilies[Register]):
     async def _open(self, root: str) -> None:
         with self._while_opening(root) as scope:
             may_claim = await self.may_open(root)
-            self._claims += 1
-            stream = await self._stream(root)
-            claim = f"{self._name} {self._claims}"
-            register = Register(root, stream, claim, self._watching)
+            register = await self._register(root)
             await register.claim()
             check_right(may_claim)
             register.guard = self.guard_now()
             self.open[root] = register
         if scope.cancelled_caught:
             raise DatabaseMoved("it is given up")
+
+    async def _register(self, root: str) -> Register:
+        """Return what was followed of a family until now, or one that knows nothing of it."""
+        self._claims += 1
+        claim = f"{self._name} {self._claims}"
+        followed = self._followed.pop(root, None)
+        if followed is None:
+            return Register(root, await self._stream(root), claim, self._watching)
+        self._world.reach("a family was opened with what was followed")
+        followed.name_claim(claim)
+        return followed
+
+    async def follow(self, families: Iterable[str], follows: Callable[[str], bool]) -> NoReturn:
+        """Read on in the streams of families that this node follows, for ever."""
+        while True:
+            await trio.sleep(self._world.delays.uniform(*FOLLOW_SECONDS))
+            for root in families:
+                if not follows(root) or root in self.families():
+                    continue  # what was followed is there for who opens it
+                if root not in self._followed:
+                    stream = await self._stream(root)
+                    self._followed[root] = Register(root, stream, "", self._watching)
+                register = self._followed[root]
+                await register.read_some(partial(self._is_followed, root, register))
+
+    def _is_followed(self, root: str, register: Register) -> bool:
+        return self._followed.get(root) is register
 
     async def _stream(self, root: str) -> Stream:
         while True:
