@@ -13,7 +13,6 @@ from typing import Any
 
 import trio
 
-from qserver.durability.port import CheckpointParts
 from qserver.errors import LogFailed
 from simulations.disk import Disk, DiskHandle, frame
 
@@ -55,27 +54,8 @@ class CopyDisk(Disk):
             await super().sync_pages(handle)
             self.sync()
 
-    async def save_checkpoint(
-        self,
-        handle: DiskHandle,
-        version: int,
-        data: bytes,
-        parts: CheckpointParts,
-        after: int,
-    ) -> None:
-        if not handle.dead:
-            self.sync()  # a crash that comes now may find the checkpoint done
-            await super().save_checkpoint(handle, version, data, parts, after)
-
-    async def change_checkpoints(
-        self,
-        handle: DiskHandle,
-        dropped: Sequence[int],
-        changed: Sequence[tuple[int, CheckpointParts]],
-    ) -> None:
-        if not handle.dead:
-            self.sync()
-            await super().change_checkpoints(handle, dropped, changed)
+    def _before_a_checkpoint(self) -> None:
+        self.sync()  # a crash that comes now may find the checkpoint done
 
     def _put(self, records: Sequence[tuple[int, bytes]]) -> None:
         super()._put(records)

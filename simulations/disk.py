@@ -215,6 +215,9 @@ class Disk:
             self.shelf.forget_unsynced()
             raise LogFailed("pages of the checkpoint are lost")
 
+    def _before_a_checkpoint(self) -> None:
+        """Called where checkpoints begin to change: all records are synced here already."""
+
     async def save_checkpoint(
         self,
         handle: DiskHandle,
@@ -225,6 +228,7 @@ class Disk:
     ) -> None:
         if handle.dead:
             return
+        self._before_a_checkpoint()
         world = self.world
         self._check(self.keeper, handle)
         self.shelf.coming = partial(self.shelf.checkpoints.save, version, data, parts, after)
@@ -252,6 +256,7 @@ class Disk:
     ) -> None:
         if handle.dead:
             return
+        self._before_a_checkpoint()
         world = self.world
         self._check(self.keeper, handle)
         early = world.delays.random() < 0.5

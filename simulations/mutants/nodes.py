@@ -46,6 +46,8 @@ OUTLIVED: Final = (
     ),
 )
 """Lives end before they hear of the placement that they have written."""
+RETURNING: Final = (("probabilities", {"node_crashes": 0.03, "values_late": 0.1}),)
+"""Nodes crash and come back, while others are slow to take them out."""
 LEAVING: Final = (("probabilities", {"node_leaves": 0.1, "values_late": 0.2}),)
 """Nodes leave slowly, and come back."""
 
@@ -192,7 +194,7 @@ MUTANTS: Final = (
         "a node is taken out of the placement though it has begun another life and joined",
         SHARED,
         (edited(Membership._take_out, "prove=prove", "prove=trio.lowlevel.checkpoint"),),
-        EAGER,
+        RETURNING,
     ),
     Mutant(
         "say_that_all_is_given_up",
