@@ -48,8 +48,12 @@ OUTLIVED: Final = (
 """Lives end before they hear of the placement that they have written."""
 RETURNING: Final = (("probabilities", {"node_crashes": 0.03, "values_late": 0.1}),)
 """Nodes crash and come back, while others are slow to take them out."""
-LEAVING: Final = (("probabilities", {"node_leaves": 0.1, "values_late": 0.2}),)
-"""Nodes leave slowly, and come back."""
+LEAVING: Final = (("probabilities", {"node_leaves": 0.1, "values_late": 0.3, "link_cut": 0.1}),)
+"""Nodes leave slowly, without hearing from others, and come back."""
+MOVING: Final = (("probabilities", {"node_crashes": 0.03, "family_moved": 0.3}),)
+"""Families move from and to nodes that have come back."""
+UNHEARD: Final = (("probabilities", {"family_moved": 0.1, "call_lost": 0.5}),)
+"""Families move, and nodes seldom hear each other: values have to say what is given up."""
 
 ENDS: Final = "seen.revision = await self._nodes.set_value(key, data, seen.revision)"
 ENDS_WHATEVER: Final = """try:
@@ -201,7 +205,7 @@ MUTANTS: Final = (
         "with each renewal a node says that it has nothing of others, whatever it still has",
         SHARED,
         (edited(Handover.released, "self._families.families()", "[]"),),
-        EAGER,
+        UNHEARD,
     ),
     Mutant(
         "keep_a_proof_for_later_placements",
@@ -212,7 +216,7 @@ MUTANTS: Final = (
                 Handover._is_free, "self._proved.get(node, -1) >= version", "node in self._proved"
             ),
         ),
-        LAGGING,
+        MOVING,
     ),
     Mutant(
         "show_a_copy_while_leaving",
