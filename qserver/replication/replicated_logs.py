@@ -19,7 +19,7 @@ import trio
 from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log
-from qserver.errors import DataCorrupted, LogFailed, QserverError
+from qserver.errors import DataCorrupted, LogFailed, LogTaken, QserverError
 from qserver.replication.bases import Bases
 from qserver.replication.copies import Copies, LocalFiles, end_of
 from qserver.replication.family import APPEND_SECONDS, Family, State
@@ -268,6 +268,10 @@ class ReplicatedLogs:
                     await joined.family.settle()
                 except LogFailed:
                     if joined.family.state is State.OPENING:  # it may have to begin with a base
+                        joined.family = None
+                    raise
+                except LogTaken:
+                    if not joined.family.members:  # nobody runs on it: who waits asks anew
                         joined.family = None
                     raise
             yield joined.family

@@ -536,3 +536,35 @@ async def test_a_log_is_closed_while_an_append_is_on_its_way(
                 await branch.append(records(3, 3))
     async with running(two := Machine("two", nodes)), two.logs.open("a") as log:
         assert await all_of(log) == records(1, 2)
+
+
+async def test_who_waits_while_a_right_is_lost_asks_for_it_anew(
+    nodes: MemoryNodes, autojump_clock: MockClock
+) -> None:
+    """A lease that has lapsed for a moment is no end: the next one that opens has it again."""
+    one = Machine("one", nodes)
+    one.roots = {"b": "a"}
+    async with running(one), one.logs.open("a") as log:
+        await log.append(records(1, 2))
+        await make_branch(one, log, "b", 2)
+    rights = [True, False]  # before and after the first claim
+
+    async def check_owner(root: str) -> Callable[[], bool]:
+        await trio.sleep(1)  # meanwhile others come
+        return lambda: rights.pop(0) if rights else True
+
+    one.logs.check_owner = check_owner
+    found: dict[str, object] = {}
+
+    async def look(name: str) -> None:
+        try:
+            found[name] = await content_of(one, name)
+        except LogTaken as taken:
+            found[name] = taken
+
+    async with running(one), trio.open_nursery() as nursery:
+        nursery.start_soon(look, "a")
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(look, "b")
+    assert isinstance(found["a"], LogTaken)
+    assert found["b"] == records(1, 2)
