@@ -10,7 +10,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from qserver.control.nodes.membership import Identity, Membership
 from qserver.control.nodes.node import Node
 from qserver.control.nodes.owners import NodeOwners
 from qserver.durability.folder import NODE_FILE
-from qserver.errors import DatabaseMoved, InvalidSetting, OutcomeUnknown, QserverError
+from qserver.errors import DatabaseMoved, InvalidSetting, LogFailed, OutcomeUnknown, QserverError
 from qserver.http1 import (
     BelongsElsewhere,
     Client,
@@ -48,6 +48,8 @@ OWNER: Final = b"x-qserver-owner"
 ATTEMPT_SECONDS: Final = 0.5
 """How long a request waits for a node that is away, before its owner is looked up anew."""
 PAUSE_SECONDS: Final = 0.05
+BEGIN_SECONDS: Final = 30.0
+"""Then a node that the log's nodes do not answer ends, and says so."""
 LEAVE_SECONDS: Final = 10.0
 """Then a node ends, and others wait until its lease is over."""
 logger: Final = logging.getLogger("qserver")
@@ -90,7 +92,7 @@ class ClusterNode:
         identity, is_moved = await trio.to_thread.run_sync(identity_of, self._folder)
         membership.identity = Identity(self._name, self.url(), link, identity, is_moved)
         with self._listener(link) as listener:
-            await membership.begin()
+            await begin_patiently(membership.begin)
             await trio.to_thread.run_sync(keep_identity, self._folder, identity)
             ways = RemoteDoors(
                 membership.number,
@@ -217,6 +219,18 @@ class NodeMover(Mover):
         if seen is None:
             return None
         return Headers([(OWNER, seen.facts.url.encode("latin-1", "replace"))])
+
+
+async def begin_patiently(begin: Callable[[], Awaitable[None]]) -> None:
+    """Begin, also while the log's nodes elect a leader: that takes longer than a short lease."""
+    until = trio.current_time() + BEGIN_SECONDS
+    while True:
+        try:
+            return await begin()
+        except LogFailed:
+            if trio.current_time() >= until:
+                raise
+        await trio.sleep(PAUSE_SECONDS)
 
 
 class Known(Protocol):
