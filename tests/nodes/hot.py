@@ -36,6 +36,8 @@ TWICE: Final = "SELECT number, count(*) AS n FROM sent GROUP BY number HAVING co
 ANSWERS_OF_CONNECTION: Final = 20
 """Then another one is made, to any node."""
 PAUSE_SECONDS: Final = (0.01, 0.08)
+LOST_SECONDS: Final = 0.05
+"""Before the next try: proxies run in the same loop, and need it when all nodes are away."""
 JUST_NOW_SECONDS: Final = 0.3
 
 
@@ -122,7 +124,7 @@ class Hot:
                 answer = await wire.send(posted("/v1/transaction", body))
             except Lost as lost:
                 self._fail(f"{lost} at {wire.host}")
-                await trio.sleep(PAUSE_SECONDS[0])
+                await trio.sleep(LOST_SECONDS)
                 return False
             if answer.status == 500:
                 self._problem(f"a write was answered with {answer.body!r}")
@@ -133,7 +135,7 @@ class Hot:
                 self._succeeded(begun)
             else:
                 self._fail(f"{answer.body!r} at {wire.host}")
-                await trio.sleep(PAUSE_SECONDS[0])
+                await trio.sleep(LOST_SECONDS)
             return True
         self._fail("given up")
         return False
@@ -164,12 +166,13 @@ class Hot:
             answer = await wire.send(query(READ, database=self.database))
         except Lost:
             self.lost += 1
+            await trio.sleep(LOST_SECONDS)
             return False
         if answer.status == 500:
             self._problem(f"a read was answered with {answer.body!r}")
         if not answer.is_good:
             self.lost += 1
-            await trio.sleep(PAUSE_SECONDS[0])
+            await trio.sleep(LOST_SECONDS)
             return True
         self.reads += 1
         self._judge(wire, answer.json["version"], answer.rows, floor, counted)
