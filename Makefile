@@ -150,6 +150,7 @@ bench: install ## measure storage, the engine, SQL beside sqlite3 and DuckDB, an
 	@$(BIN)/python -m tests.speed.tpch
 	@$(BIN)/python -m tests.speed.durability
 	@$(BIN)/python -m tests.speed.processes
+	@$(BIN)/python -m tests.speed.nodes
 
 growth: install ## measure how cost grows, and draw it: 15 minutes (ROWS_MAX=1000000)
 	@$(BIN)/python -m tests.speed.growth --rows-max $(ROWS_MAX) --output docs/performance
