@@ -81,10 +81,9 @@ def run_statements(
     now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
     run = StatementRun(planner, transaction, request, controls)
     version, context, began = transaction.snapshot.version, run.context, now()
-    results = [] if results is None else results
+    results, index = [] if results is None else results, 0
     most, heaviest = 0, None  # the work of the heaviest statement since others last ran, its plan
     guard = None if options.max_affected is None else AffectedGuard(run, options.max_affected)
-    index = 0
     try:
         for index, statement in enumerate(statements):
             if transaction.marks is not None:
@@ -115,6 +114,8 @@ def run_statements(
             if run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
                 run.cost = 0
                 yield None
+        if run.deferred is not None and not request.is_step:
+            yield from run.check_deferred()
         request.changes = run.changes
         if request.once is not None and not run.changes:
             raise needs_a_change()

@@ -185,7 +185,10 @@ def _foreign_key(catalog: Catalog, key: ForeignKey) -> str:
     if key.match == "full":
         text += " MATCH FULL"
     only = f" ({_columns(key.on_delete_columns)})" if key.on_delete_columns else ""
-    return f"{text} ON UPDATE {key.on_update.upper()} ON DELETE {key.on_delete.upper()}{only}"
+    text += f" ON UPDATE {key.on_update.upper()} ON DELETE {key.on_delete.upper()}{only}"
+    if key.deferral:
+        text += " DEFERRABLE"
+    return f"{text} INITIALLY DEFERRED" if key.deferral == "deferred" else text
 
 
 # --- sequences, views, comments ------------------------------------------------------------------

@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
+from qserver.query.deferred_keys import DeferredKeys
 from qserver.sql import Rows, ast, referenced_index
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.casts import cast_function
@@ -47,10 +48,10 @@ class Runner(Protocol):
     ) -> Generator[Rows | None, None, int]: ...
 
 
-def enforce(runner: Runner, journal: Journal) -> Generator[None, None, int]:
+def enforce(runner: Runner, journal: Journal, deferred: DeferredKeys) -> Generator[None, None, int]:
     """Run the actions and checks that the changes of one statement require.
 
-    Return how many rows the actions have changed.
+    Return how many rows the actions have changed. Checks that wait are left in `deferred`.
     """
     transaction = runner.transaction
     everything = yield from _paired(journal)
@@ -69,12 +70,75 @@ def enforce(runner: Runner, journal: Journal) -> Generator[None, None, int]:
         everything += yield from _paired(more)
     for count, (table, old, new) in enumerate(everything, 1):
         if new is not None and table.foreign_keys:
-            _require_referenced(transaction, table, old, new)
+            _require_referenced(transaction, table, old, new, deferred)
         if old is not None and table.referenced_by:
-            yield from _require_unreferenced(runner, table, old, new)
+            yield from _require_unreferenced(runner, table, old, new, deferred)
+        if _has_to_wait(transaction, deferred, table, old, new):
+            deferred.changes.append((table, old, new))
         if not count % CHANGES_AT_ONCE:
             yield
     return len(everything) - first
+
+
+def check_deferred(
+    runner: Runner, deferred: DeferredKeys, at_end: bool
+) -> Generator[None, None, None]:
+    """Check what has waited, by the rows that are there now: all of it, or what waits no more."""
+    transaction, changes = runner.transaction, deferred.changes
+    if at_end:
+        deferred = DeferredKeys()
+        deferred.set_all(False)
+    for count, (table, old, new) in enumerate(changes, 1):
+        now = transaction.find_definition(table.key)
+        if isinstance(now, Table) and now.id == table.id:
+            yield from _check_now(runner, deferred, table, now, old, new)
+        if not count % CHANGES_AT_ONCE:
+            yield
+
+
+def _check_now(
+    runner: Runner,
+    deferred: DeferredKeys,
+    table: Table,
+    now: Table,
+    old: Row | None,
+    new: Row | None,
+) -> Steps[None]:
+    transaction = runner.transaction
+    if now.columns != table.columns:  # rows have another shape: look at all of them
+        for key in now.foreign_keys:
+            if key.deferral and not deferred.waits(now.key, key):
+                yield from check_foreign_key(transaction, now, key)
+        return
+    row = None if new is None else transaction.get(now, now.key_of(new))
+    if row is not None:
+        for key in now.foreign_keys:
+            if key.deferral and not deferred.waits(now.key, key):
+                _require_one(transaction, now, key, row)
+    if old is not None and now.referenced_by:
+        yield from _require_unreferenced(runner, now, old, new, deferred, again=True)
+
+
+def _has_to_wait(
+    transaction: Transaction,
+    deferred: DeferredKeys,
+    table: Table,
+    old: Row | None,
+    new: Row | None,
+) -> bool:
+    if new is not None:
+        for key in table.foreign_keys:
+            if key.deferral and deferred.waits(table.key, key):
+                at = _positions(table, key.columns)
+                if old is None or [old[n] for n in at] != [new[n] for n in at]:
+                    return True
+                if table.key_of(old) != table.key_of(new):
+                    return True
+    if old is not None:
+        for other, key, _ in _broken(transaction, table, old, new):
+            if key.deferral and deferred.waits(other.key, key):
+                return True
+    return False
 
 
 def _paired(journal: Journal) -> Generator[None, None, Journal]:
@@ -112,10 +176,14 @@ def check_foreign_key(
     return 0
 
 
-def _require_referenced(transaction: Transaction, table: Table, old: Row | None, new: Row) -> None:
+def _require_referenced(
+    transaction: Transaction, table: Table, old: Row | None, new: Row, deferred: DeferredKeys
+) -> None:
     if transaction.get(table, table.key_of(new)) != new:
         return  # a later change has taken it away again
     for key in table.foreign_keys:
+        if key.deferral and deferred.waits(table.key, key):
+            continue
         at = _positions(table, key.columns)
         if old is None or [old[n] for n in at] != [new[n] for n in at]:
             _require_one(transaction, table, key, new)
@@ -302,8 +370,18 @@ def _update(other: Table, key: ForeignKey, action: str, columns: Sequence[str]) 
     return ast.Update(ast.TableRef(other.path), assignments, where=_refers(key))
 
 
-def _require_unreferenced(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps[None]:
+def _require_unreferenced(
+    runner: Runner,
+    table: Table,
+    old: Row,
+    new: Row | None,
+    deferred: DeferredKeys,
+    again: bool = False,
+) -> Steps[None]:
+    """Refuse a row that is gone and still referenced; `again`: by keys that could wait."""
     for other, key, values in _broken(runner.transaction, table, old, new):
+        if (again and not key.deferral) or (key.deferral and deferred.waits(other.key, key)):
+            continue
         action = key.on_delete if new is None else key.on_update
         if action in ("no action", "set default"):
             by_position = dict(

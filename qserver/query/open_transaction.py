@@ -120,7 +120,7 @@ class OpenTransaction:
         options: RunOptions,
     ) -> Generator[Step, Any, TransactionResult]:
         """Run statements as one step: keep all their writes, or none."""
-        request.session = self.session
+        request.session, request.is_step = self.session, True
         return in_session(self.session, self._perform(planner, request, statements, options))
 
     def _perform(
@@ -353,7 +353,7 @@ class OpenTransaction:
             raise in_failed()
 
     def commit(
-        self, writer: WritableDatabase, request: Request, answer: Named | None
+        self, planner: Planner, writer: WritableDatabase, request: Request, answer: Named | None
     ) -> Generator[Step, Any, Outcome]:
         """Return the steps of the commit, which succeeds if everything that was read still holds.
 
@@ -365,14 +365,32 @@ class OpenTransaction:
             request.allowed.check_write()
         if transaction.changes_catalog:
             request.allowed.check_define()
+        return self._committing(planner, writer, request, answer)
+
+    def _committing(
+        self, planner: Planner, writer: WritableDatabase, request: Request, answer: Named | None
+    ) -> Generator[Step, Any, Outcome]:
+        if self.session.deferred.changes:
+            yield from self._check_deferred(planner, request)
+        transaction = self._stepped.whole
         if answer is not None:
             store_answer(transaction, *answer)
-        return self._committing(writer.committing(transaction, request.deadline, request.id))
-
-    def _committing(self, steps: Generator[Step, Any, Outcome]) -> Generator[Step, Any, Outcome]:
-        outcome = yield from steps
+        outcome = yield from writer.committing(transaction, request.deadline, request.id)
         self.session.commit()
         return outcome
+
+    def _check_deferred(self, planner: Planner, request: Request) -> Generator[Step, Any, None]:
+        """Check the foreign keys that have waited; an error ends the transaction."""
+        step, request.session = self._step(), self.session
+        run = StatementRun(planner, step, request)
+        try:
+            yield from in_session(self.session, run.check_deferred())
+        except QserverError:
+            self.failed = self.is_over = True
+            raise
+        finally:
+            run.context.release()
+            step.report_reads()
 
 
 class StepStream(RowStream):

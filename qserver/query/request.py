@@ -97,6 +97,8 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     dry_run: bool = False
     changes: bool = False
     """Whether its last run has begun a statement that may change or define something."""
+    is_step: bool = False
+    """Whether it is a step of an open transaction, whose commit checks what has waited for it."""
     session: Session | None = None
     """What its statements leave for those after them; see `NeedsSession`."""
     _seed: int | None = None

@@ -14,11 +14,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from qserver.engine.work import Step, WorkSteps
+from qserver.query.deferred_keys import DeferredKeys, Modes
 from qserver.query.settings.values import DEFAULTS, Settings, settings_from
 from qserver.storage.transaction import Transaction
 from qserver.values.zones import SESSION_ZONE
 
-Moment: TypeAlias = tuple[Settings, tuple[tuple[str, Settings], ...]]
+State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...]]
+"""Settings, modes of constraints, and changes that are to be checked."""
+
+Moment: TypeAlias = tuple[State, tuple[tuple[str, State], ...]]
 
 
 class NeedsSession(Exception):  # for the caller of the body, not for users
@@ -26,13 +30,15 @@ class NeedsSession(Exception):  # for the caller of the body, not for users
 
 
 class Session:
-    __slots__ = ("_before", "_savepoints", "settings")
+    __slots__ = ("_before", "_savepoints", "deferred", "settings")
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         """`given` are settings by name, to which RESET goes back."""
         self.settings: Settings = settings_from(given) if given else DEFAULTS
         self._before = self.settings
-        self._savepoints: list[tuple[str, Settings]] = []
+        self._savepoints: list[tuple[str, State]] = []
+        self.deferred = DeferredKeys()
+        """The foreign keys that the transaction checks at its end."""
 
     # --- settings ---
 
@@ -53,6 +59,7 @@ class Session:
         """Remember what a rollback goes back to."""
         self._before = self.settings
         self._savepoints.clear()
+        self.deferred = DeferredKeys()
 
     def commit(self) -> None:
         self.settings = self.settings.committed()
@@ -62,31 +69,41 @@ class Session:
         """Forget what the transaction has set."""
         self.settings = self._before
         self._savepoints.clear()
+        self.deferred = DeferredKeys()
+
+    def _state(self) -> State:
+        return self.settings, self.deferred.modes, tuple(self.deferred.changes)
+
+    def _return_to(self, state: State) -> None:
+        settings, self.deferred.modes, changes = state
+        self.deferred.changes = list(changes)
+        self._change(settings)
 
     def moment(self) -> Moment:
         """Return what `go_back_to` returns to, within the transaction."""
-        return self.settings, tuple(self._savepoints)
+        return self._state(), tuple(self._savepoints)
 
     def go_back_to(self, moment: Moment) -> None:
-        self.settings, savepoints = moment
+        state, savepoints = moment
+        self._return_to(state)
         self._savepoints[:] = savepoints
 
     def set_savepoint(self, name: str) -> None:
-        self._savepoints.append((name, self.settings))
+        self._savepoints.append((name, self._state()))
 
     def release(self, name: str) -> None:
         self._drop_savepoints(name)
 
     def roll_back_to(self, name: str) -> None:
-        self._change(self._drop_savepoints(name))
+        self._return_to(self._drop_savepoints(name))
         self.set_savepoint(name)
 
-    def _drop_savepoints(self, name: str) -> Settings:
-        """Drop the newest savepoint of that name and those after it; return its settings."""
+    def _drop_savepoints(self, name: str) -> State:
+        """Drop the newest savepoint of that name and those after it; return its state."""
         while True:
-            last, settings = self._savepoints.pop()
+            last, state = self._savepoints.pop()
             if last == name:
-                return settings
+                return state
 
     def __repr__(self) -> str:
         return f"a session with {self.settings!r}"

@@ -380,7 +380,7 @@ class SqlDatabase:
         request = self._environment.request(options.timeout_ms, options.allowed, request_id)
         if self._writer is None:
             raise ReadOnlyTransaction("this database can only be read here")
-        return transaction.commit(self._writer, request, answer)
+        return transaction.commit(self.planner, self._writer, request, answer)
 
     # --- a request ---
 

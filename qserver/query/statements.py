@@ -24,7 +24,8 @@ from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
-from qserver.query.foreign_keys import check_foreign_key, enforce
+from qserver.query.deferred_keys import DeferredKeys, constraints_named
+from qserver.query.foreign_keys import check_deferred, check_foreign_key, enforce
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, Prepared, Unplanned, make_plan, slots_of
 from qserver.query.prepared_statement import PreparedStatement
@@ -83,6 +84,7 @@ class StatementRun:
         "context",
         "controls",
         "cost",
+        "deferred",
         "opened_read_only",
         "planner",
         "session",
@@ -101,6 +103,8 @@ class StatementRun:
         self.transaction = transaction
         self.allowed = request.allowed
         self.session = request.session
+        self.deferred: DeferredKeys | None = None
+        """The foreign keys that have to be checked when the transaction ends."""
         self.opened_read_only = request.allowed.read_only
         """Whether the transaction was begun as one that only reads: then it keeps no footprint."""
         self._quota = request.environment.quota
@@ -229,9 +233,32 @@ class StatementRun:
             affected = yield from steps
         finally:
             self.transaction.journal = None
-        cascaded = yield from enforce(self, journal)
+        cascaded = yield from enforce(self, journal, self._deferred_keys())
         self.affected_besides += cascaded
         return affected
+
+    def _deferred_keys(self) -> DeferredKeys:
+        if self.deferred is None:
+            self.deferred = DeferredKeys() if self.session is None else self.session.deferred
+        return self.deferred
+
+    def check_deferred(self) -> Generator[None, None, None]:
+        """Check the foreign keys that have waited for the end of the transaction."""
+        yield from check_deferred(self, self._deferred_keys(), at_end=True)
+
+    def set_constraints(self, node: ast.SetConstraints, literals: Sequence[Any]) -> Cursor:
+        return Cursor(self._set_constraints(self._own_session().deferred, node), self.context)
+
+    def _set_constraints(self, deferred: DeferredKeys, node: ast.SetConstraints) -> StatementSteps:
+        if node.names is None:
+            deferred.set_all(node.deferred)
+        for name in node.names or ():
+            for table, key in constraints_named(self.transaction.catalog, self.path, name):
+                deferred.set_one(table, key, node.deferred)
+        self.transaction.whole_catalog_seen = True
+        if not node.deferred:
+            yield from check_deferred(self, deferred, at_end=False)
+        return 0
 
     def run_with(
         self,
@@ -451,6 +478,7 @@ class StatementRun:
 
 _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Cursor]]] = {
     ast.Show: StatementRun.show,
+    ast.SetConstraints: StatementRun.set_constraints,
     ast.SetVariable: StatementRun.set_variable,
     ast.TransactionControl: StatementRun.control,
 }

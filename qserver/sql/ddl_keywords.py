@@ -83,6 +83,10 @@ def _mark_set(words: Sequence[str], marks: dict[int, str]) -> None:
     if words[1] == "transaction" or words[1:3] == ["session", "characteristics"]:
         marks[0] = "TRANSACTION"
         return
+    last = max(index for index, word in enumerate(words) if word not in ("$", ";"))
+    if words[1] == "constraints" and words[last] in ("deferred", "immediate"):
+        marks[1], marks[last] = "CONSTRAINTS", words[last].upper()
+        return
     at = 1
     if words[1] in ("session", "local") and words[2] not in ("=", "to", "."):
         marks[1], at = "SET_SCOPE", 2

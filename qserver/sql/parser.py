@@ -206,11 +206,6 @@ def _refusal(source: Source) -> QserverError:
     if words and words[0] in _UNSUPPORTED:
         place = source.terminals[0].start + 1
         return FeatureNotSupported(f"{words[0].upper()} is not supported", position=place)
-    if words[:2] == ["set", "constraints"]:
-        return FeatureNotSupported(
-            "SET CONSTRAINTS is not supported: constraints hold at the end of each statement",
-            position=source.terminals[0].start + 1,
-        )
     if words[:2] == ["create", "type"] and all(each.type != "ENUM" for each in source.terminals):
         return FeatureNotSupported(
             "CREATE TYPE is not supported for other types than enums",

@@ -52,3 +52,5 @@ class ForeignKey(PlainFields):
     on_update: str = "no action"
     match: str = "simple"
     on_delete_columns: tuple[str, ...] = ()
+    deferral: str = ""
+    """"deferrable", or "deferred" if it is so initially; otherwise it never waits."""

@@ -104,6 +104,6 @@ MUTANTS: Final = (
         "answer_later",
         "the answer of a commit is not part of the commit",
         OPEN,
-        (edited(OpenTransaction.commit, "if answer is not None:", "if answer is None:"),),
+        (edited(OpenTransaction._committing, "if answer is not None:", "if answer is None:"),),
     ),
 )

@@ -229,3 +229,34 @@ async def test_the_settings_of_a_session_are_bounded() -> None:
     with pytest.raises(ProgramLimitExceeded):
         session.set("a.c", ["x" * 60_000])
     assert session.settings.shown("a.c", missing_ok=True) is None
+
+
+async def test_a_deferred_key_is_part_of_the_footprint_of_its_commit() -> None:
+    """Others delete what a row refers to, after it was written and before the commit."""
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE p (id int PRIMARY KEY)")
+        await database.execute("CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)")
+        await database.execute("INSERT INTO p VALUES (1)")
+        connection = Connection(database)
+        await connection.run("BEGIN")
+        await connection.run("INSERT INTO c VALUES (1)")
+        await database.execute("DELETE FROM p")
+        assert await outcome(connection, "COMMIT") == "40001"
+        assert (await database.execute("SELECT count(*) FROM c")).rows == [(0,)]
+
+
+async def test_a_list_of_statements_is_checked_at_its_end() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE p (id int PRIMARY KEY)")
+        await database.execute("CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)")
+        child, parent = Statement("INSERT INTO c VALUES (1)"), Statement("INSERT INTO p VALUES (1)")
+        for statements in ([child], [child, child]):
+            with pytest.raises(QserverError) as caught:
+                await database.transaction(statements)
+            assert caught.value.code == "23503"
+        await database.transaction([child, parent])
+        savepoint = [Statement("SAVEPOINT s"), Statement("INSERT INTO c VALUES (2)")]
+        await database.transaction([*savepoint, Statement("ROLLBACK TO s"), child])
+        with pytest.raises(QserverError):
+            await database.transaction(savepoint)
+        assert (await database.execute("SELECT p FROM c")).rows == [(1,), (1,)]

@@ -35,6 +35,7 @@ from qserver.sql.ast.definitions import Drop as Drop
 from qserver.sql.ast.definitions import Explain as Explain
 from qserver.sql.ast.definitions import ForeignKey as ForeignKey
 from qserver.sql.ast.definitions import IndexItem as IndexItem
+from qserver.sql.ast.definitions import SetConstraints as SetConstraints
 from qserver.sql.ast.definitions import SetVariable as SetVariable
 from qserver.sql.ast.definitions import Show as Show
 from qserver.sql.ast.definitions import TableLike as TableLike
@@ -112,6 +113,7 @@ Statement: TypeAlias = (
     | Explain
     | Show
     | SetVariable
+    | SetConstraints
     | TransactionControl
 )
 

@@ -231,6 +231,14 @@ class SetVariable(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints(Node):
+    """SET CONSTRAINTS; None: all that may wait."""
+
+    names: tuple[tuple[str, ...], ...] | None
+    deferred: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionControl(Node):
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT …: only an open transaction takes some of them."""
 

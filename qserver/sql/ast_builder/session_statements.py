@@ -8,7 +8,14 @@ from decimal import Decimal
 from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
-from qserver.sql.ast import Explain, Literal, SetVariable, Show, TransactionControl
+from qserver.sql.ast import (
+    Explain,
+    Literal,
+    SetConstraints,
+    SetVariable,
+    Show,
+    TransactionControl,
+)
 from qserver.sql.ast_builder.expressions import Children, parts
 from qserver.sql.terminals import Terminal
 from qserver.values.interval_text import interval_from_text
@@ -130,6 +137,11 @@ class SessionStatements:
 
     def reset_words(self, children: Children) -> SetVariable:
         return SetVariable(_setting_of_words(children[1:]), None, position=children[0].start)
+
+    def set_constraints(self, children: Children) -> SetConstraints:
+        word, _, names, mode = children
+        chosen = None if isinstance(names, Terminal) else names
+        return SetConstraints(chosen, mode.type == "DEFERRED", position=word.start)
 
     def transaction(self, children: Children) -> TransactionControl:
         word = children[0]

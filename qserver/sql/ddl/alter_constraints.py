@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qserver.errors import InvalidTableDefinition, UndefinedObject
+from qserver.errors import InvalidTableDefinition, UndefinedObject, WrongObjectType
 from qserver.sql import ast
 from qserver.sql.ddl.constraints import (
+    deferral_of,
     key_columns,
     referenced_index,
     require_new_constraint,
@@ -170,8 +171,20 @@ def validate_constraint(work: DdlPort, table: Table, action: ast.AlterAction) ->
 
 
 def alter_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
-    """Accept DEFERRABLE without effect: constraints are checked at the end of each statement."""
+    """Change when a foreign key is checked; others hold at the end of each statement."""
     _require_constraint(table, action.name)
+    assert action.constraint is not None
+    deferral = deferral_of(action.constraint.attributes)
+    if deferral == "deferred" and all(key.name != action.name for key in table.foreign_keys):
+        raise WrongObjectType(
+            f'constraint "{action.name}" of relation "{table.name}" is not a foreign key constraint'
+        )
+    keys = tuple(
+        replace(each, deferral=deferral) if each.name == action.name else each
+        for each in table.foreign_keys
+    )
+    if keys != table.foreign_keys:
+        work.transaction.define(table.key, replace(table, foreign_keys=keys))
     return 0
     yield
 

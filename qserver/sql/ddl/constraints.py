@@ -6,7 +6,7 @@ chosen as PostgreSQL does: `t_a_key`, `t_a_check`, `t_a_fkey`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from qserver.errors import (
@@ -138,6 +138,12 @@ def with_check(
     return replace(table, checks=(*table.checks, check)), check
 
 
+def deferral_of(attributes: Collection[str]) -> str:
+    if "initially deferred" in attributes:
+        return "deferred"
+    return "deferrable" if "deferrable" in attributes else ""
+
+
 def with_foreign_key(
     work: DdlPort, table: Table, constraint: ast.Constraint, column: str | None
 ) -> tuple[Table, ForeignKey]:
@@ -175,6 +181,7 @@ def with_foreign_key(
         node.on_update,
         node.match,
         tuple(dict.fromkeys(node.on_delete_columns)),
+        deferral_of(constraint.attributes),
     )
     check_referenced(table, other, key)
     return replace(table, foreign_keys=(*table.foreign_keys, key)), key

@@ -97,15 +97,18 @@ def check_collation(name: str) -> None:
         raise UndefinedObject(f'collation "{name}" for encoding "UTF8" does not exist')
 
 
+_KEYS: Final = ("unique", "primary key")
+
+
 def check_attributes(constraint: ast.Constraint) -> None:
-    """Refuse INITIALLY DEFERRED, accept DEFERRABLE: keys are checked after each statement."""
+    """Refuse INITIALLY DEFERRED, except of foreign keys: others hold after each statement."""
     if constraint.foreign_key is not None and constraint.foreign_key.match == "partial":
         raise FeatureNotSupported("MATCH PARTIAL not yet implemented")
-    if "initially deferred" in constraint.attributes:
+    if "initially deferred" in constraint.attributes and constraint.kind in _KEYS:
         raise FeatureNotSupported(
-            "INITIALLY DEFERRED is not supported: constraints hold at the end of each statement",
-            hint="Leave it out, and write rows before those that refer to them; one statement "
-            "with several WITH parts may write them in any order.",
+            f"{constraint.kind.upper()} INITIALLY DEFERRED is not supported: unique keys hold at"
+            " the end of each statement",
+            hint="Leave it out: a statement may exchange the values of several rows.",
         )
 
 
