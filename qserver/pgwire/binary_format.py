@@ -40,6 +40,7 @@ _MOMENT_ONE: Final = datetime(2000, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY_MICROSECONDS: Final = 86_400_000_000
 _NAN, _INFINITY, _MINUS_INFINITY, _NEGATIVE = 0xC000, 0xD000, 0xF000, 0x4000
+_SCALE_OF_INFINITY: Final = 0x20  # which PostgreSQL sends, and nobody reads
 _BASE_DIGITS: Final = 4
 _NUMERIC_HEAD: Final = Struct("!HhHH")
 _ARRAY_HEAD: Final = Struct("!iiI")
@@ -68,8 +69,10 @@ def binary_writer(sql_type: SqlType) -> Writer:
 
 def _write_numeric(value: Decimal) -> bytes:
     if not value.is_finite():
-        sign = _NAN if value.is_nan() else _INFINITY if value > 0 else _MINUS_INFINITY
-        return _NUMERIC_HEAD.pack(0, 0, sign, 0)
+        if value.is_nan():
+            return _NUMERIC_HEAD.pack(0, 0, _NAN, 0)
+        sign = _INFINITY if value > 0 else _MINUS_INFINITY
+        return _NUMERIC_HEAD.pack(0, 0, sign, _SCALE_OF_INFINITY)
     is_negative, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "it is finite"
     scale = max(-exponent, 0)
