@@ -28,12 +28,8 @@ class Extended:
     def __init__(self, executing: Executing) -> None:
         self._executing = executing
         self._state = executing.state
-        self._waiting: tuple[Portal, int] | None = None
+        self.waiting: tuple[Portal, int] | None = None
         """What is executed when the next message is known, and how many rows of it."""
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._waiting is not None
 
     def parse(self, body: bytes) -> Waits[None]:
         asked = messages.read_parse(body)
@@ -62,14 +58,14 @@ class Extended:
         no_rows = prepared.columns is None
         out += messages.NO_DATA if no_rows else prepared.writer(formats).description
 
-    def execute(self, body: bytes) -> Waits[None]:
+    def execute(self, body: bytes) -> Waits[None] | None:
         name, most = messages.read_execute(body)
         portal = self._executing.portal(name)
         kind = portal.prepared.kind
         if kind is not None and kind.sort is Sort.COPY:
-            yield from self._run(portal, most, alone=False)  # a Sync behind it is part of the COPY
-        else:
-            self._waiting = portal, most
+            return self._run(portal, most, alone=False)  # a Sync behind it is part of the COPY
+        self.waiting = portal, most
+        return None
 
     def close(self, body: bytes) -> None:
         asked = messages.read_named(body)
@@ -81,17 +77,15 @@ class Extended:
 
     def run_waiting(self, *, alone: bool) -> Waits[None]:
         """Execute what waits. If it is not alone, it is part of a transaction."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            yield from self._run(*waiting, alone=alone)
-
-    def forget_waiting(self) -> None:
-        self._waiting = None
+        assert self.waiting is not None
+        (portal, most), self.waiting = self.waiting, None
+        return self._run(portal, most, alone=alone)
 
     def sync(self) -> Waits[None]:
         """Run what waits, and end the transaction of the messages before."""
         block = self._state.block
-        yield from self.run_waiting(alone=block.transaction is None)
+        if self.waiting is not None:
+            yield from self.run_waiting(alone=block.transaction is None)
         if block.transaction is not None and block.is_implicit:
             yield from self._executing.commit()
         if block.transaction is None:
@@ -103,10 +97,10 @@ class Extended:
         if kind is None:
             state.out += messages.NO_QUERY
             return
-        yield from state.admit()
+        if not state.admit_nowait():
+            yield from state.admit()
         text = prepared.text.sql
-        node = control_of(text) if kind.sort is Sort.CONTROL else None
-        if node is not None:
+        if kind.sort is Sort.CONTROL and (node := control_of(text)) is not None:
             executing.close_portals(unless=node.kind in ("begin", "start", "savepoint", "release"))
             state.out += complete((yield from control(state, node, text)))
             return
@@ -123,7 +117,8 @@ class Extended:
             yield from copy(state, text, commits=False)
             return
         if portal.running is None and not portal.has_ended:
-            yield from executing.make_way(portal)
+            if block.transaction is not None:
+                yield from executing.make_way(portal)
             portal.running = yield from start(state, portal.statement)
         yield from self._send(portal, most)
 

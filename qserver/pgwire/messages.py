@@ -50,12 +50,18 @@ _LONGEST: Final[Mapping[int, int]] = {
 }
 """The longest body of each type."""
 
+_SURELY_GOOD: Final = {kind: 4 + min(most, STARTUP_BYTES_MAX) for kind, most in _LONGEST.items()}
+"""Lengths, themselves included, that everybody may send."""
+
 _INT32: Final = Struct("!i")
 _INT16: Final = Struct("!h")
 _HEAD: Final = Struct("!ci")
 _FRAME: Final = Struct("!Bi")
 _CODE: Final = Struct("!ii")
 NULL: Final = _INT32.pack(-1)
+
+_CODES: Final = frozenset({0, 1})
+_COUNT: Final = Struct("!H")
 
 Frame = tuple[int, bytes]
 """The type and the body of a message."""
@@ -87,6 +93,11 @@ class Frames:
         self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
         self._at = 0
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a message has begun to arrive whose length is known."""
+        return self._missing > 0
+
     def rest(self) -> bytes:
         """Return bytes that have arrived and belong to no message yet."""
         return self._buffer[self._at :] + b"".join(self._pieces)
@@ -117,7 +128,8 @@ class Frames:
         if left < 5 or self._missing > 0:
             return None
         kind, length = _FRAME.unpack_from(buffer, at)
-        self._check(kind, length)
+        if not 4 <= length <= _SURELY_GOOD.get(kind, 0):
+            self._check(kind, length)
         if left <= length:
             self._missing = max(length + 1 - left, 0)
             return None
@@ -211,7 +223,7 @@ def read_bind(body: bytes) -> Bind:
     statement, at = _string(body, at)
     formats, at = _list(body, at, "h")
     try:
-        (count,) = unpack_from("!H", body, at)
+        (count,) = _COUNT.unpack_from(body, at)
         at += 2
         values: list[bytes | None] = []
         read, length = _INT32.unpack_from, len(body)
@@ -230,7 +242,7 @@ def read_bind(body: bytes) -> Bind:
         raise ProtocolViolation("insufficient data left in message") from None
     result_formats, at = _list(body, at, "h")
     _check_end(body, at)
-    if any(each not in (0, 1) for each in (*formats, *result_formats)):
+    if not (_CODES.issuperset(formats) and _CODES.issuperset(result_formats)):
         raise ProtocolViolation("unsupported format code")
     return Bind(portal, statement, formats, values, result_formats)
 
@@ -285,7 +297,9 @@ def read_initial_response(body: bytes) -> tuple[str, bytes]:
 
 
 def _string(body: bytes, start: int) -> tuple[str, int]:
-    end = body.find(b"\0", start)
+    end = body.find(0, start)
+    if end == start:
+        return "", end + 1
     if end < 0:
         raise ProtocolViolation("invalid string in message")
     return text_of(body[start:end]), end + 1
@@ -293,9 +307,11 @@ def _string(body: bytes, start: int) -> tuple[str, int]:
 
 def _list(body: bytes, at: int, kind: str) -> tuple[tuple[int, ...], int]:
     try:
-        (count,) = unpack_from("!H", body, at)
+        (count,) = _COUNT.unpack_from(body, at)
         if not count:
             return (), at + 2
+        if count == 1 and kind == "h":  # what most drivers send
+            return _INT16.unpack_from(body, at + 2), at + 4
         items = Struct(f"!{count}{kind}")
         return items.unpack_from(body, at + 2), at + 2 + items.size
     except error:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from qserver.control.databases import OpenDatabase
 from qserver.functions.context import row_bytes
+from qserver.pgwire.limits import OUTPUT_BYTES_MAX
 from qserver.pgwire.state import State
 from qserver.pgwire.waits import Waits
 from qserver.query.memory_pool import MemoryPool
@@ -57,9 +58,8 @@ class Running:
                 self._left = []
                 _write(state, writer, rows, out)
                 sent += len(rows)
-                away = yield from state.flushed()
-                if away:
-                    stream.reader_was_away(away)
+                if len(out) > OUTPUT_BYTES_MAX:
+                    stream.reader_was_away((yield from state.flushed()))
             if stream.ended:
                 self.close()
                 return sent
@@ -119,7 +119,9 @@ def start(state: State, statement: Statement) -> Waits[Running]:
         state.request = request = sql.request_of(options)
         stream = yield from transaction.stream(sql.planner, request, statement, options)
         return Running(stream, None)
-    opened, options = (yield from state.find_database()), state.options()
+    opened, options = state.database_nowait(), state.options()
+    if opened is None:
+        opened = yield from state.find_database()
     try:
         state.request = request = opened.sql.request_of(options)
         stream = yield from opened.sql.streaming(statement, options, request)

@@ -95,11 +95,11 @@ class Session:
             if self._skips and kind != messages.SYNC:
                 continue
             try:
-                if extended.is_waiting and kind != messages.SYNC:
-                    began = perf_counter()
-                    yield from extended.run_waiting(alone=False)
-                    state.host.count(None, perf_counter() - began)
-                yield from self._handle(kind, body)
+                if extended.waiting is not None and kind != messages.SYNC:
+                    yield from self._timed(extended.run_waiting(alone=False))
+                steps = self._handle(kind, body)
+                if steps is not None:
+                    yield from steps
             except (Fatal, BrokenFrames, MessageTooLong):
                 raise
             except GeneratorExit:
@@ -119,26 +119,19 @@ class Session:
         if state.host.is_draining and state.block.transaction is None:
             raise Fatal(state.host.stopping())
 
-    def _handle(self, kind: int, body: bytes) -> Waits[None]:
-        state, extended = self.state, self._extended
-        if kind == messages.QUERY:
-            began = perf_counter()
-            yield from query(self._executing, messages.read_query(body))
-            state.host.count(None, perf_counter() - began)
-            self._ready()
-        elif kind == messages.BIND:
+    def _handle(self, kind: int, body: bytes) -> Waits[None] | None:
+        """Handle a message; return what is left to do, if that may have to wait."""
+        extended = self._extended
+        if kind == messages.BIND:
             extended.bind(body)
         elif kind == messages.EXECUTE:
-            yield from extended.execute(body)
+            return extended.execute(body)
         elif kind == messages.SYNC:
-            began, runs = perf_counter(), extended.is_waiting
-            yield from extended.sync()
-            self._skips = False
-            if runs:
-                state.host.count(None, perf_counter() - began)
-            self._ready()
+            return self._sync()
+        elif kind == messages.QUERY:
+            return self._query(messages.read_query(body))
         elif kind == messages.PARSE:
-            yield from extended.parse(body)
+            return extended.parse(body)
         elif kind == messages.DESCRIBE:
             extended.describe(body)
         elif kind == messages.CLOSE:
@@ -148,6 +141,26 @@ class Session:
         elif kind == messages.PASSWORD:
             raise Fatal(ProtocolViolation("a password was not asked for"))
         # COPY messages behind a COPY that has failed, and Flush: everything is sent anyway.
+        return None
+
+    def _query(self, text: str) -> Waits[None]:
+        yield from self._timed(query(self._executing, text))
+        self._ready()
+
+    def _sync(self) -> Waits[None]:
+        extended = self._extended
+        if extended.waiting is None:
+            yield from extended.sync()
+        else:
+            yield from self._timed(extended.sync())
+        self._skips = False
+        self._ready()
+
+    def _timed(self, steps: Waits[None]) -> Waits[None]:
+        """Count a statement, and how long it took."""
+        began = perf_counter()
+        yield from steps
+        self.state.host.count(None, perf_counter() - began)
 
     def _ready(self) -> None:
         state = self.state
@@ -162,7 +175,7 @@ class Session:
             known = QueryCanceled("canceling statement due to user request")
         state.host.count(known, 0.0)
         state.out += problem(known, where=getattr(error, "where", None))
-        self._extended.forget_waiting()
+        self._extended.waiting = None
         if block.transaction is None or block.is_implicit:
             self._executing.close_portals()
             block.roll_back()

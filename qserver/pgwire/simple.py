@@ -45,7 +45,8 @@ def query(executing: Executing, text: str) -> Waits[None]:
 def _run(executing: Executing, text: str, *, alone: bool) -> Waits[None]:
     state = executing.state
     block, kind = state.block, kind_of(text)
-    yield from state.admit()
+    if not state.admit_nowait():
+        yield from state.admit()
     node = control_of(text) if kind.sort is Sort.CONTROL else None
     if node is not None:
         executing.close_portals(unless=node.kind in ("begin", "start", "savepoint", "release"))

@@ -24,7 +24,6 @@ from qserver.errors import (
 )
 from qserver.limits import RETRIES_DEFAULT
 from qserver.pgwire.host import Host
-from qserver.pgwire.limits import OUTPUT_BYTES_MAX
 from qserver.pgwire.messages import Frame, Frames
 from qserver.pgwire.settings import SessionSettings
 from qserver.pgwire.transactions import Block
@@ -85,7 +84,7 @@ class State:
         """Take bytes of the client; long messages count as memory of its organization."""
         frames = self.frames
         frames.feed(data)
-        if self._input_held or len(frames) > INPUT_HELD_MIN:
+        if self._input_held or frames.is_partial:
             self.hold_input()
 
     def hold_input(self) -> None:
@@ -107,9 +106,7 @@ class State:
         return frame
 
     def flushed(self) -> Waits[float]:
-        """Wait until the client has read, if there is much for it; return for how long."""
-        if len(self.out) <= OUTPUT_BYTES_MAX:
-            return 0.0
+        """Wait until the client has read what there is for it; return for how long."""
         began = monotonic()
         yield OUTPUT
         return monotonic() - began
@@ -124,7 +121,17 @@ class State:
 
     def admit(self) -> Waits[None]:
         """Look whether the client may still do anything, and count a request."""
-        grant = yield from self.check()
+        self._count((yield from self.check()))
+
+    def admit_nowait(self) -> bool:
+        """Do the same, if nothing has to be looked up for that."""
+        token, grant = self.credentials.token, self.grant
+        if token is None or grant is None or self.host.plane.grant_nowait(token) is not grant:
+            return False
+        self._count(grant)
+        return True
+
+    def _count(self, grant: Grant) -> None:
         share = grant.share
         if OWNER.get() is not share.turns:
             OWNER.set(share.turns)
@@ -164,21 +171,30 @@ class State:
             raise Fatal(InvalidAuthorization(error.message, hint=error.hint)) from error
         return grant
 
+    def database_nowait(self) -> OpenDatabase | None:
+        """Return the database if it is open here; its caller releases it."""
+        assert self.grant is not None
+        try:
+            return self.host.plane.database_nowait(self.grant, self.database)
+        except OwnedElsewhere:
+            return None
+
     def find_database(self) -> Waits[OpenDatabase]:
         """Find the database; its caller releases it."""
-        plane, grant = self.host.plane, self.grant
+        grant = self.grant
         assert grant is not None
+        opened = self.database_nowait()
+        if opened is not None:
+            return opened
         try:
-            opened = plane.database_nowait(grant, self.database)
-            if opened is None:
-                opened = yield partial(plane.database, grant, self.database)
+            found: OpenDatabase = yield partial(self.host.plane.database, grant, self.database)
+            return found
         except OwnedElsewhere as elsewhere:
             raise Fatal(
                 SessionEnded("another process serves the database now", hint="Connect again.")
             ) from elsewhere
         except (NotFound, Forbidden) as error:
             raise Fatal(error) from error
-        return opened
 
     def options(self) -> RunOptions:
         """Return how statements run: by what the key and the session's settings say now."""

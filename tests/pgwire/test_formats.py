@@ -81,14 +81,15 @@ def answers(url: str, sent: dict[tuple[str, str | None], bytes | None] | None) -
         for name, text in CASES:
             literal = "NULL" if text is None else f"'{text}'"
             values: list[Any] = []
+            oid = 0
             for form in (0, 1):
                 result = pgconn.exec_params(
                     f"select cast({literal} as {name})".encode(), [], result_format=form
                 )
                 assert result.status == ExecStatus.TUPLES_OK, (name, text, result.error_message)
                 values.append(result.get_value(0, 0))
+                oid = result.ftype(0)
             back = values[1] if sent is None else sent[name, text]
-            oid = result.ftype(0)
             result = pgconn.exec_params(b"select $1", [back], [oid], [1], 0)
             assert result.status == ExecStatus.TUPLES_OK, (name, text, result.error_message)
             again = result.get_value(0, 0)
