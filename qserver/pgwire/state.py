@@ -121,27 +121,31 @@ class State:
 
     def admit(self) -> Waits[None]:
         """Look whether the client may still do anything, and count a request."""
-        self._count((yield from self.check()))
-
-    def admit_nowait(self) -> bool:
-        """Do the same, if nothing has to be looked up for that."""
-        token, grant = self.credentials.token, self.grant
-        if token is None or grant is None or self.host.plane.grant_nowait(token) is not grant:
-            return False
-        self._count(grant)
-        return True
-
-    def _count(self, grant: Grant) -> None:
-        share = grant.share
-        if OWNER.get() is not share.turns:
-            OWNER.set(share.turns)
-        if share.connections >= share.limits.connections:
-            share.check_connections()
+        grant = yield from self.check()
+        self._take_part(grant)
         if not grant.is_unlimited:
             try:
                 self.host.plane.take_request(grant)
             except Uncounted:
                 yield partial(self.host.plane.take_request_later, grant)
+
+    def admit_nowait(self) -> bool:
+        """Do the same, if nothing has to be looked up or counted for that."""
+        token, grant = self.credentials.token, self.grant
+        if token is None or grant is None or not grant.is_unlimited:
+            return False
+        if self.host.plane.grant_nowait(token) is not grant:
+            return False
+        self._take_part(grant)
+        return True
+
+    def _take_part(self, grant: Grant) -> None:
+        """Have what follows count as work of the organization."""
+        share = grant.share
+        if OWNER.get() is not share.turns:
+            OWNER.set(share.turns)
+        if share.connections >= share.limits.connections:
+            share.check_connections()
 
     def check(self) -> Waits[Grant]:
         """Look whether the client may still do anything; the session ends if it may not."""

@@ -189,3 +189,15 @@ async def test_sessions_beyond_those_of_an_organization(monkeypatch: pytest.Monk
                 await wire.send(startup(user="me", database="main") + PASSWORD)
                 assert code(await wire.until_end()) == "53300"
     assert KEY
+
+
+async def test_statements_count_as_requests() -> None:
+    async with serving() as served:
+        grant = await served.grant()
+        plane = served.service.plane
+        change: dict[str, int | None] = {"requests_per_minute": 3}
+        await plane.organizations.change(grant, grant.organization_id, None, change)
+        async with await Wire.enter(served.port) as wire:
+            told = [await wire.run("select 1") for _ in range(5)]
+        assert [each[0].kind for each in told] == ["T", "T", "T", "E", "E"]
+        assert code(told[3]) == "53400" and told[3][0].fields()["H"].startswith("Wait")
