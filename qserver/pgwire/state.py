@@ -204,14 +204,13 @@ class State:
         """Return how statements run: by what the key and the session's settings say now."""
         grant = self.grant
         assert grant is not None
-        known = self._options
-        if known is not None and known[0] is grant:
+        known, session = self._options, self.settings.session
+        if known is not None and known[0] is grant and known[1].session is session:
             return known[1]
         limits, asked = grant.limits, self.settings.statement_timeout_ms
         timeout = limits.statement_timeout_ms if asked is None else asked
         timeout = min(timeout, limits.statement_timeout_max_ms)
         allowed = Allowed(grant.may_read, grant.may_write, grant.may_define)
-        session = self.settings.session
         options = RunOptions(RETRIES_DEFAULT, timeout, None, None, allowed, session=session)
         self._options = grant, options
         return options
