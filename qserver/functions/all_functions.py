@@ -10,12 +10,15 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from qserver.functions import (
+    catalog_functions,
     comparisons,
     enums,
     general,
+    objects,
     operators,
     sequences,
     series,
+    server,
     settings,
     typed_comparisons,
 )
@@ -95,6 +98,9 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     number_reading,
     part_assignment,
     unicode_text,
+    objects,
+    server,
+    catalog_functions,
 )
 
 

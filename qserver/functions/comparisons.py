@@ -24,8 +24,11 @@ from qserver.values.types import (
     DATE,
     DOUBLE,
     INTEGER,
+    INTERNAL_CHAR,
     INTERVAL,
+    NAME,
     NUMERIC,
+    OID,
     REAL,
     SMALLINT,
     TEXT,
@@ -33,6 +36,7 @@ from qserver.values.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     UUID_TYPE,
+    XID,
     Kind,
     SqlType,
 )
@@ -109,6 +113,7 @@ def _careful(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 _NATIVE_TYPES: Final = (
     *(BOOLEAN, TEXT, SqlType(Kind.CHAR), UUID_TYPE, BYTEA, ANYENUM),
     *(DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL),
+    *(NAME, INTERNAL_CHAR, OID, XID, SqlType(Kind.PG_LSN), SqlType(Kind.TID)),
 )
 
 
@@ -116,6 +121,8 @@ def _announced() -> Iterator[Function]:
     for sql_type in _NATIVE_TYPES:
         yield from comparisons(sql_type)
     for symbol in _NATIVE:
+        yield _native(symbol, NAME, TEXT)
+        yield _native(symbol, TEXT, NAME)
         for left in (SMALLINT, INTEGER, BIGINT):
             for right in (SMALLINT, INTEGER, BIGINT):
                 yield _native(symbol, left, right)

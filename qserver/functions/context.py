@@ -14,7 +14,9 @@ from qserver.limits import (
     TRANSACTION_MEMORY_BYTES_MAX,
     VALUE_BYTES_MAX,
 )
+from qserver.values.object_names import ObjectName
 from qserver.values.sizes import size_of
+from qserver.values.types import Kind
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +38,22 @@ class SequencePort(Protocol):
     def current(self, name: str) -> int: ...
     def last(self) -> int: ...
     def set(self, name: str, value: int, called: bool) -> int: ...
+
+
+class ObjectsPort(Protocol):
+    """The objects of the statement's catalog: what functions and types of the catalog ask for."""
+
+    def find(self, kind: Kind, text: str) -> ObjectName | None:
+        """Return the object that a text names, as the type's input does; None if there is none."""
+
+    def read(self, kind: Kind, text: str) -> ObjectName:
+        """The same, but raise the error of the type if there is none."""
+
+    def named(self, kind: Kind, oid: int) -> ObjectName:
+        """Return an oid with the name that the type shows; the number itself if nothing has it."""
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Return the result of a function of the catalog."""
 
 
 class MemoryPort(Protocol):
@@ -92,6 +110,7 @@ class Context:
         next_row_id: Callable[[], int],
         user: str = "qserver",
         sequences: SequencePort | None = None,
+        objects: ObjectsPort | None = None,
     ) -> None:
         self.now = now
         self.random = random
@@ -100,6 +119,7 @@ class Context:
         self.next_row_id = next_row_id
         self.user = user
         self.sequences = sequences
+        self.objects = objects
 
     def setting(self, name: str, missing_ok: bool = False) -> str | None:
         """Return a setting as SHOW prints it; None if it may be missing, and is."""

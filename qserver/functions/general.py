@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from qserver.errors import InvalidParameterValue
 from qserver.functions.registry import Function
 from qserver.values.casts import cast_function
-from qserver.values.types import DOUBLE, TEXT, UUID_TYPE, VOID, SqlType
+from qserver.values.types import DOUBLE, NAME, TEXT, UUID_TYPE, VOID, SqlType
 
 if TYPE_CHECKING:
     from qserver.functions.context import Context
@@ -61,8 +61,8 @@ _read_uuid = cast_function(TEXT, UUID_TYPE)
 _user = operator.attrgetter("user")
 
 
-def _constant(name: str, value: str) -> Function:
-    return Function(name, (), TEXT, lambda: value)
+def _constant(name: str, value: str, sql_type: SqlType = NAME) -> Function:
+    return Function(name, (), sql_type, lambda: value)
 
 
 FUNCTIONS: Final = (
@@ -78,10 +78,10 @@ FUNCTIONS: Final = (
     ),
     Function("gen_random_uuid", (), UUID_TYPE, random_uuid, volatile=True, needs_context=True),
     *(
-        Function(name, (), TEXT, _user, needs_context=True)
+        Function(name, (), NAME, _user, needs_context=True)
         for name in ("current_user", "session_user", "current_role", "user")
     ),
-    _constant("version", VERSION),
+    _constant("version", VERSION, TEXT),
     _constant("current_database", "qserver"),
     _constant("current_catalog", "qserver"),
 )

@@ -47,6 +47,8 @@ class Function:
     comparison: str | None = None
     """One of = <> < <= > >= if this is that comparison and Python values of both parameter types
     compare natively in SQL order (so it can use keys and indexes); the type handles NaN."""
+    reads_catalog: bool = False
+    """It looks at definitions (`context.objects`): a change of any may change its result."""
     sees_blanks: bool = False
     """Its arguments of type CHAR(n) are padded with blanks."""
     variadic: bool = False
@@ -106,3 +108,5 @@ class TableFunction:
     strict: bool = True
     cost: Cost | None = None
     """The cost before the first row."""
+    needs_context: bool = False
+    reads_catalog: bool = False

@@ -1,7 +1,7 @@
 """nextval, currval, lastval, setval: numbers from outside of the transaction.
 
 The execution's context provides the numbers, the same ones when the transaction is retried. A
-sequence is named by text; PostgreSQL's `regclass` is text here.
+sequence is named by text, or by its regclass, which is its name in the catalog.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Final
 
 from qserver.functions.context import Context, SequencePort
 from qserver.functions.registry import Function
-from qserver.values.types import BIGINT, BOOLEAN, TEXT, SqlType
+from qserver.values.object_names import ObjectName
+from qserver.values.types import BIGINT, BOOLEAN, REGCLASS, TEXT, SqlType
 
 
 def _sequences(context: Context) -> SequencePort:
@@ -18,20 +19,24 @@ def _sequences(context: Context) -> SequencePort:
     return context.sequences
 
 
-def next_value(context: Context, name: str) -> int:
-    return _sequences(context).next(name)
+def _name(sequence: str | ObjectName) -> str:
+    return sequence.text if isinstance(sequence, ObjectName) else sequence
 
 
-def current_value(context: Context, name: str) -> int:
-    return _sequences(context).current(name)
+def next_value(context: Context, name: str | ObjectName) -> int:
+    return _sequences(context).next(_name(name))
+
+
+def current_value(context: Context, name: str | ObjectName) -> int:
+    return _sequences(context).current(_name(name))
 
 
 def last_value(context: Context) -> int:
     return _sequences(context).last()
 
 
-def set_value(context: Context, name: str, value: int, called: bool = True) -> int:
-    return _sequences(context).set(name, value, called)
+def set_value(context: Context, name: str | ObjectName, value: int, called: bool = True) -> int:
+    return _sequences(context).set(_name(name), value, called)
 
 
 def _function(name: str, parameters: tuple[SqlType, ...], call: object) -> Function:
@@ -46,9 +51,9 @@ def _function(name: str, parameters: tuple[SqlType, ...], call: object) -> Funct
 
 
 FUNCTIONS: Final = (
-    _function("nextval", (TEXT,), next_value),
-    _function("currval", (TEXT,), current_value),
+    *(_function("nextval", (name,), next_value) for name in (TEXT, REGCLASS)),
+    *(_function("currval", (name,), current_value) for name in (TEXT, REGCLASS)),
     _function("lastval", (), last_value),
-    _function("setval", (TEXT, BIGINT), set_value),
-    _function("setval", (TEXT, BIGINT, BOOLEAN), set_value),
+    *(_function("setval", (name, BIGINT), set_value) for name in (TEXT, REGCLASS)),
+    *(_function("setval", (name, BIGINT, BOOLEAN), set_value) for name in (TEXT, REGCLASS)),
 )

@@ -1,7 +1,7 @@
 """Type categories, preferred types, implicit casts, and the common type.
 
-    number     smallint integer bigint numeric real DOUBLE PRECISION
-    string     TEXT, character varying, character
+    number     smallint integer bigint numeric real DOUBLE PRECISION, OID, regclass …
+    string     TEXT, character varying, character, name
     datetime   date, time, timestamp, TIMESTAMP WITH TIME ZONE
     boolean    BOOLEAN                         interval   INTERVAL
 
@@ -20,6 +20,7 @@ from qserver.values.types import (
     DATETIME_KINDS,
     NUMBER_KINDS,
     RECORD,
+    REG_KINDS,
     TEXT,
     TEXT_KINDS,
     TIME_KINDS,
@@ -32,13 +33,14 @@ STRING: Final = "string"
 
 _CATEGORY: Final[dict[Kind, str]] = {
     **dict.fromkeys(NUMBER_KINDS, "number"),
-    **dict.fromkeys(TEXT_KINDS, STRING),
+    **dict.fromkeys((*TEXT_KINDS, Kind.NAME), STRING),
+    **dict.fromkeys((Kind.OID, *REG_KINDS), "number"),
     **dict.fromkeys((*DATETIME_KINDS, *TIME_KINDS), "datetime"),
     **dict.fromkeys((Kind.UUID, Kind.BYTEA, Kind.JSON, Kind.JSONB), "own"),
     **dict.fromkeys(PLACEHOLDERS, "placeholder"),
 }
 _PREFERRED: Final = frozenset(
-    {Kind.BOOLEAN, Kind.DOUBLE, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
+    {Kind.BOOLEAN, Kind.DOUBLE, Kind.OID, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
 )
 
 

@@ -1,6 +1,6 @@
 """Values in PostgreSQL's binary format, out and in.
 
-    numbers                 big-endian, of the type's size
+    numbers, oids           big-endian, of the type's size
     numeric                 digits in base 10,000, with weight, sign and scale
     dates and times         days or microseconds since 2000-01-01
     texts, json, enums      UTF-8; jsonb has a byte of version before it
@@ -31,7 +31,14 @@ from qserver.pgwire.text_format import Reader, Writer
 from qserver.pgwire.types import oid_of
 from qserver.values.interval import Interval
 from qserver.values.text_output import shown_function
-from qserver.values.types import Kind, SqlType, type_of_value
+from qserver.values.types import (
+    NUMBERING_KINDS,
+    REG_KINDS,
+    Kind,
+    SqlType,
+    is_vector,
+    type_of_value,
+)
 from qserver.values.zoned_time import ZonedTime
 from qserver.values.zones import offset_of
 
@@ -57,7 +64,7 @@ _FIELD: Final = Struct("!Ii")
 def binary_writer(sql_type: SqlType) -> Writer:
     """Return the function that writes values of a type, except NULL."""
     if sql_type.element is not None:
-        return _array_writer(sql_type.element)
+        return _array_writer(sql_type.element, 0 if is_vector(sql_type) else 1)
     if sql_type.kind is Kind.RECORD:
         return _record_writer(tuple(each for _, each in sql_type.columns))
     known = _WRITERS.get(sql_type.kind)
@@ -128,11 +135,12 @@ _WRITERS: Final[dict[Kind, Writer]] = {
     Kind.BYTEA: bytes,
     Kind.JSONB: lambda value: b"\1" + str(value).encode(),
     Kind.VOID: lambda value: b"",
+    **dict.fromkeys((*NUMBERING_KINDS, *REG_KINDS), Struct("!I").pack),
 }
 """The other kinds are written as their texts."""
 
 
-def _array_writer(element: SqlType) -> Writer:
+def _array_writer(element: SqlType, first: int) -> Writer:
     write, oid = binary_writer(element), oid_of(element)
 
     def array(value: tuple[Any, ...]) -> bytes:
@@ -147,7 +155,7 @@ def _array_writer(element: SqlType) -> Writer:
         if not items:
             return _ARRAY_HEAD.pack(0, 0, oid)
         head = _ARRAY_HEAD.pack(len(sizes), int(None in items), oid)
-        places = [_DIMENSION.pack(size, 1) for size in sizes]
+        places = [_DIMENSION.pack(size, first) for size in sizes]
         return b"".join([head, *places, *[_sized(each, write) for each in items]])
 
     return array
@@ -284,6 +292,7 @@ _READERS: Final[dict[Kind, Reader]] = {
     Kind.UUID: lambda data: UUID(bytes=data),
     Kind.BYTEA: lambda data: data,
     Kind.JSONB: _read_jsonb,
+    **dict.fromkeys(NUMBERING_KINDS, _number("!I")),
 }
 """The other kinds are texts."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from qserver.values.types import Kind, SqlType, array_of
+from qserver.values.types import OPAQUE_KINDS, REG_KINDS, Kind, SqlType, array_of, is_vector
 
 OIDS: Final[Mapping[Kind, tuple[int, int, int]]] = {
     Kind.BOOLEAN: (16, 1000, 1),
@@ -37,9 +37,29 @@ OIDS: Final[Mapping[Kind, tuple[int, int, int]]] = {
     Kind.ENUM: (25, 1009, -1),
     Kind.UNKNOWN: (25, 1009, -2),
     Kind.VOID: (2278, 0, 4),
+    Kind.INTERNAL_CHAR: (18, 1002, 1),
+    Kind.NAME: (19, 1003, 64),
+    Kind.OID: (26, 1028, 4),
+    Kind.TID: (27, 1010, 6),
+    Kind.XID: (28, 1011, 4),
+    Kind.CID: (29, 1012, 4),
+    Kind.REGPROC: (24, 1008, 4),
+    Kind.REGPROCEDURE: (2202, 2207, 4),
+    Kind.REGOPER: (2203, 2208, 4),
+    Kind.REGOPERATOR: (2204, 2209, 4),
+    Kind.REGCLASS: (2205, 2210, 4),
+    Kind.REGTYPE: (2206, 2211, 4),
+    Kind.REGNAMESPACE: (4089, 4090, 4),
+    Kind.REGROLE: (4096, 4097, 4),
+    Kind.REGCOLLATION: (4191, 4192, 4),
+    Kind.REGCONFIG: (3734, 3735, 4),
+    Kind.REGDICTIONARY: (3769, 3770, 4),
+    Kind.ACLITEM: (1033, 1034, 12),
+    Kind.INET: (869, 1041, -1),
 }
 """Of each kind: its oid, the oid of its arrays, and the size of its values in PostgreSQL."""
 
+_VECTORS: Final = {"int2vector": 22, "oidvector": 30}
 _LIKE_TEXT: Final = (Kind.ENUM, Kind.UNKNOWN)
 _FULL_INTERVAL: Final = 0x7FFF << 16
 _HEADER: Final = 4
@@ -48,6 +68,8 @@ _HEADER: Final = 4
 
 @lru_cache(maxsize=4096)
 def oid_of(sql_type: SqlType) -> int:
+    if is_vector(sql_type):
+        return _VECTORS[str(sql_type)]
     if sql_type.element is not None:
         return OIDS.get(sql_type.element.kind, OIDS[Kind.TEXT])[1]
     return OIDS.get(sql_type.kind, OIDS[Kind.TEXT])[0]
@@ -80,7 +102,7 @@ def type_of_oid(oid: int) -> SqlType | None:
 def _types() -> dict[int, SqlType]:
     found: dict[int, SqlType] = {}
     for kind, (oid, of_array, _) in OIDS.items():
-        if kind in (*_LIKE_TEXT, Kind.VOID, Kind.RECORD):
+        if kind in (*_LIKE_TEXT, *REG_KINDS, *OPAQUE_KINDS, Kind.VOID, Kind.RECORD):
             continue
         found[oid] = SqlType(kind)
         found[of_array] = array_of(SqlType(kind))

@@ -18,6 +18,7 @@ from qserver.engine.work import Step
 from qserver.errors import QserverError
 from qserver.functions.context import STEPS_BETWEEN_PAUSES
 from qserver.query.affected import AffectedGuard, diff_of
+from qserver.query.catalog.reader import CatalogReader
 from qserver.query.cursor import END, Cursor, StatementSteps
 from qserver.query.idempotency import needs_a_change
 from qserver.query.plan_cache import CachedPlan
@@ -28,7 +29,6 @@ from qserver.query.results import Body, Diff, Result, RunOptions
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
 from qserver.query.statements import Controls, StatementRun
-from qserver.query.system_tables import SystemReader
 from qserver.sql import NotShort, is_heavy
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -157,10 +157,10 @@ def open_reading(
     given, parameterized, plan = statement.given, statement.parameterized, statement.plan
     assert plan is not None and parameterized is not None and not plan.writes
     request.allowed.check_read()
-    reader: Snapshot | Transaction | SystemReader = base
+    reader: Snapshot | Transaction | CatalogReader = base
     if plan.system_tables:
         assert isinstance(base, Snapshot)
-        reader = SystemReader(Transaction(base))
+        reader = CatalogReader(Transaction(base))
     if given and is_heavy(given):
         run = partial(_run_plan, plan, reader, context)
         steps = run_heavy(plan, parameterized.literals, given, context, run)

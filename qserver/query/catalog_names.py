@@ -2,34 +2,31 @@
 
 A name without a schema belongs to `public`, or to the first schema of the session's search_path
 that has it. The tables of `information_schema` and `pg_catalog` are
-made of the catalog itself, see `system_tables`.
+made of the catalog itself, see `catalog`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from qserver.errors import UndefinedSchema
+from qserver.query.catalog.data import SYSTEM_SCHEMAS
+from qserver.query.catalog.relations import find_relation
+from qserver.query.catalog.sources import source_of
+from qserver.query.catalog.types import domain
+from qserver.query.definition_texts import SYSTEM_TABLES
 from qserver.query.settings.values import Scope
-from qserver.query.system_tables import SCHEMAS, find_system_table
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import PUBLIC, catalog_key
 from qserver.values.relations import Definition, View
 from qserver.values.schema import Table
-from qserver.values.types import BIGINT, TEXT, Kind, SqlType
+from qserver.values.types import Kind, SqlType
 
-STANDING_FOR_OTHERS: Final = {
-    "regclass": TEXT,
-    "regtype": TEXT,
-    "regproc": TEXT,
-    "regnamespace": TEXT,
-    "oid": BIGINT,
-    "xid": BIGINT,
-    '"char"': TEXT,
-}
-"""Types that tools ask PostgreSQL for; here a name is a text, and an oid an integer."""
+OWN_SCHEMA: Final = "qserver_catalog"
+_OWN: Final = {each.table.name: replace(each.table, schema=OWN_SCHEMA) for each in SYSTEM_TABLES}
 
 
 class CatalogNames:
@@ -70,41 +67,59 @@ class CatalogNames:
             definition = self.found[key] = self.catalog.find(key)
             if definition is not None:
                 return definition
-            if schema in SCHEMAS and find_system_table(schema, name) is not None:
+            if find_relation(schema, name) is not None:
                 return None
         return None
 
     def find_table(self, name: tuple[str, ...]) -> Table | None:
-        definition = self.find(name)
-        if definition is not None or (len(name) > 1 and name[-2] not in SCHEMAS):
-            return definition if isinstance(definition, Table) else None
-        for schema in name[-2:-1] or (*(self.path or ()), "pg_catalog"):
-            table = find_system_table(schema, name[-1])
-            if table is not None:
-                self.system_tables = True
-                return table
-        return None
+        found = self._find_relation(name)
+        return found if isinstance(found, Table) else None
 
     def find_view(self, name: tuple[str, ...]) -> View | None:
+        found = self._find_relation(name)
+        return found if isinstance(found, View) else None
+
+    def _find_relation(self, name: tuple[str, ...]) -> Definition | None:
+        """Find what a name means: pg_catalog comes before public, as in PostgreSQL."""
+        schema = name[-2] if len(name) > 1 else "pg_catalog"
+        if schema in SYSTEM_SCHEMAS and (len(name) > 1 or name[-1].startswith("pg_")):
+            found = find_relation(schema, name[-1])
+            if found is not None:
+                self.system_tables = True
+                return found
+        if schema == OWN_SCHEMA and name[-1] in _OWN:
+            self.system_tables = True
+            return _OWN[name[-1]]
         definition = self.find(name)
-        return definition if isinstance(definition, View) else None
+        if definition is None and len(name) == 1:
+            for searched in self.path or ():
+                found = find_relation(searched, name[0])
+                if found is not None:
+                    self.system_tables = True
+                    return found
+        return definition
 
     def find_type(self, name: tuple[str, ...]) -> SqlType | None:
-        """Return an ENUM, or a type that stands for PostgreSQL's own oids and names.
-
-        Raise if the schema does not exist.
-        """
+        """Return an ENUM, or what a domain is made of; raise if the schema does not exist."""
         definition = self.find(name)
         if isinstance(definition, Enumeration):
-            return SqlType(Kind.ENUM, enum=definition)
+            return SqlType(Kind.ENUM, enum=definition.in_column)
+        if name[:-1] == ("information_schema",):
+            return domain(name[-1])
         if len(name) > 1 and not self.has_schema(name[-2]):
             raise UndefinedSchema(f'schema "{name[-2]}" does not exist')
-        return STANDING_FOR_OTHERS.get(name[-1]) if name[:-1] in ((), ("pg_catalog",)) else None
+        return None
 
     def has_schema(self, name: str) -> bool:
-        return name == PUBLIC or name in SCHEMAS or self.find((name, "")) is not None
+        own = name in (PUBLIC, OWN_SCHEMA, *SYSTEM_SCHEMAS)
+        return own or self.find((name, "")) is not None
+
+    def read_definitions(self) -> None:
+        self.system_tables = True
 
     def row_count(self, table: Table) -> int:
+        if table.id < 0:
+            return source_of(table.name).guess
         return len(self.trees.tree(table.id))
 
 
@@ -118,9 +133,12 @@ class StoredNames(CatalogNames):
         self.path, self.in_utc = None, statement.in_utc
         self._statement = statement
 
-    def find_table(self, name: tuple[str, ...]) -> Table | None:
+    def _find_relation(self, name: tuple[str, ...]) -> Definition | None:
         self.system_tables = False
-        table = super().find_table(name)
+        found = super()._find_relation(name)
         if self.system_tables:
             self._statement.system_tables = True
-        return table
+        return found
+
+    def read_definitions(self) -> None:
+        self._statement.system_tables = True

@@ -47,9 +47,9 @@ def statements_of(catalog: Catalog, key: str) -> list[str] | None:
     comments = [text for _, text in _comments_on(definition)]
     match definition:
         case Schema():
-            return [f"CREATE SCHEMA {quote_identifier(definition.name)}"]
+            return [f"CREATE SCHEMA {quote_identifier(definition.name)}", *comments]
         case Enumeration():
-            return [_create_type(definition)]
+            return [_create_type(definition), *comments]
         case Sequence():
             return [_create_sequence(definition), *comments]
         case View():
@@ -266,6 +266,10 @@ def _in_order_of_use(catalog: Catalog) -> list[View]:
 
 def _comments_on(definition: Definition) -> Statements:
     if isinstance(definition, Enumeration | Schema):
+        of_schema = f"SCHEMA {quote_identifier(definition.name)}"
+        place = of_schema if isinstance(definition, Schema) else f"TYPE {definition}"
+        for _, text in definition.comments:
+            yield "comment", f"COMMENT ON {place} IS {quote_literal(text)}"
         return
     kind = {Table: "TABLE", View: "VIEW", Sequence: "SEQUENCE"}[type(definition)]
     for about, text in definition.comments:

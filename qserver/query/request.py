@@ -28,6 +28,7 @@ from qserver.limits import (
     TRANSACTION_MEMORY_BYTES_MAX,
     VALUE_BYTES_MAX,
 )
+from qserver.query.catalog.answers import CatalogAnswers
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
@@ -197,6 +198,7 @@ class RequestContext(Context):
     _now: datetime | None = None
     _random: Random | None = None
     _sequences: SequenceValues | None = None
+    _objects: CatalogAnswers | None = None
     memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
     user = "qserver"
 
@@ -277,6 +279,15 @@ class RequestContext(Context):
         if self._random is None:
             self._random = self._request.random()
         return self._random
+
+    @property
+    def objects(self) -> CatalogAnswers:  # type: ignore[override]
+        reader = self._transaction
+        if isinstance(reader, Transaction):
+            reader.whole_catalog_seen = True
+        if self._objects is None or self._objects.world.catalog is not reader.catalog:
+            self._objects = CatalogAnswers(reader, self.pages)
+        return self._objects
 
     @property
     def sequences(self) -> SequenceValues:  # type: ignore[override]

@@ -22,6 +22,7 @@ from qserver.durability.records import Definitions
 from qserver.engine.work import Step
 from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
+from qserver.query.catalog.reader import CatalogReader
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
 from qserver.query.deferred_keys import DeferredKeys, constraints_named
@@ -34,7 +35,6 @@ from qserver.query.session import NeedsSession, Session
 from qserver.query.session_statements import set_transaction, set_variable, show
 from qserver.query.settings.values import Scope
 from qserver.query.slots import run_heavy, slots_in_steps
-from qserver.query.system_tables import SystemReader
 from qserver.query.transaction_control import NeedsSavepoints, command_of
 from qserver.query.zoned_reader import ZonedReader
 from qserver.sql import (
@@ -219,7 +219,7 @@ class StatementRun:
     def run_plan(self, plan: CachedPlan, slots: Any) -> StatementSteps:
         transaction = self.transaction
         self._depend_on(plan)
-        reader: Any = SystemReader(transaction) if plan.system_tables else transaction
+        reader: Any = CatalogReader(transaction) if plan.system_tables else transaction
         if self.session is not None and self.session.settings.zone is not None:
             reader = ZonedReader(reader, self.session.settings.zone)
         steps = plan.compiled.run(reader, slots, self.context)

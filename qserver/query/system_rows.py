@@ -9,7 +9,7 @@ from typing import Any
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.identifiers import quote_identifier
-from qserver.values.relations import Definition, Sequence, View
+from qserver.values.relations import Sequence, View
 from qserver.values.schema import (
     Column,
     Index,
@@ -19,10 +19,6 @@ from qserver.values.schema import (
     predicate_text,
 )
 from qserver.values.types import TEXT, SqlType
-
-DATABASE = "qserver"
-PUBLIC = "public"
-OWNER = "qserver"
 
 MakeRows = Callable[[Catalog, Snapshot], Iterator[tuple[Any, ...]]]
 
@@ -55,11 +51,6 @@ def sequences_of(catalog: Catalog) -> Iterator[Sequence]:
     return (each for each in catalog.definitions() if isinstance(each, Sequence))
 
 
-def visible(table: Table) -> Iterator[tuple[int, Column]]:
-    """Return the visible columns, counted from 1."""
-    return enumerate((column for column in table.columns if not column.hidden), 1)
-
-
 def index_parts(table: Table, index: Index) -> tuple[str, str]:
     """Return the columns and the condition of an index, as CREATE INDEX has them."""
     downward = index.descending or (False,) * len(index.columns)
@@ -73,15 +64,3 @@ def index_parts(table: Table, index: Index) -> tuple[str, str]:
             parts.append(f"{part} DESC" if down else part)
     nulls = "" if index.nulls_distinct else " NULLS NOT DISTINCT"
     return f"({', '.join(parts)}){nulls}", condition
-
-
-def yes(truth: object) -> str:
-    return "YES" if truth else "NO"
-
-
-def comment_of(definition: Definition, what: str) -> str | None:
-    """Return the text of COMMENT ON, or None."""
-    for about, text in getattr(definition, "comments", ()):
-        if about == what:
-            return str(text)
-    return None

@@ -24,6 +24,7 @@
       parameter_steps
     prepare                     the way from an AST to a compiled plan
     described, positions        statements that are kept for later; the place of an error
+    type_texts, printing        a type that stands in a text; expressions as PostgreSQL prints them
     step_budget                 the budget of planning, in steps
     ports                       what this room needs from the catalog
 
@@ -68,5 +69,7 @@ from qserver.sql.prepare import CompiledPlan as CompiledPlan
 from qserver.sql.prepare import only_reads as only_reads
 from qserver.sql.prepare import prepare as prepare
 from qserver.sql.prepare import statement_inside as statement_inside
+from qserver.sql.printing import printed_expression as printed_expression
 from qserver.sql.step_budget import NotShort as NotShort
 from qserver.sql.step_budget import StepBudget as StepBudget
+from qserver.sql.type_texts import type_of_text as type_of_text

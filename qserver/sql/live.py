@@ -46,6 +46,8 @@ def _beside_tables(node: Any, slots: Mapping[Any, Any] | Sequence[Any]) -> str |
         function = node.function
         if function.volatile or (function.needs_context and function.name not in _USER_NAMES):
             return "the current time" if function.name == "moment" else f"{function.name}()"
+    if type(node) is plan.FunctionScan and node.function.needs_context:
+        return f"{node.function.name}()"
     kind = type(node)
     if kind in (expressions.Slot, expressions.Slots) and isinstance(node.convert, MomentReader):
         names = node.names if kind is expressions.Slots else (node.name,)

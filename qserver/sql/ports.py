@@ -36,6 +36,9 @@ class CatalogPort(Protocol):
 
     def has_schema(self, name: str) -> bool: ...
 
+    def read_definitions(self) -> None:
+        """Note that the statement's result depends on the definitions of the catalog."""
+
     def row_count(self, table: Table) -> int:
         """Estimate the number of rows, for planning."""
         ...

@@ -20,7 +20,13 @@ from pyrsistent import PMap, pmap
 from qserver.storage.writes import ANSWERS_TREE, NEVER, SEQUENCES_TREE, Moment
 from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import catalog_key
-from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
+from qserver.values.numbering import FIRST_OID, numbered, oids_of
+from qserver.values.relations import (
+    Definition,
+    Schema,
+    definition_from_plain,
+    definition_to_plain,
+)
 from qserver.values.schema import Table
 
 
@@ -39,6 +45,10 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     moments: PMap[str, Moment] = pmap()
     """When each definition was last changed."""
     last_change: Moment = NEVER
+    oids: PMap[int, str] = pmap()
+    """The name of the definition that an object id belongs to, or is that of a part of."""
+    schemas: frozenset[str] = frozenset()
+    """The names of the schemas that were created."""
 
     def find(self, name: str) -> Definition | None:
         return self.tables.get(name) or self.others.get(name)
@@ -54,20 +64,32 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         return None if owner is None else self.tables.get(owner)
 
     def changed(self, changes: Mapping[str, Definition | None], trees_used: int) -> Catalog:
-        """Return the next catalog; None removes a name."""
+        """Return the next catalog; None removes a name.
+
+        Definitions without oids get them: from logs of earlier releases, or if they are new.
+        """
+        before = {name: self.find(name) for name in changes}
+        given, trees_used = _with_oids(before, changes, max(trees_used, self.trees_used))
         tables, others, owners, rows_of = self.tables, self.others, self.owners, self.rows_of
-        plain = self.plain
-        for name in changes:
-            before = tables.get(name)
-            plain = plain if before is None else plain - {before.id}
-            for key in _index_keys(before):
+        plain, oids, schemas = self.plain, self.oids, self.schemas
+        for name, former in before.items():
+            for key in _index_keys(former):
                 if owners.get(key) == name:
                     owners = owners.discard(key)
-            for index in before.indexes if before else ():
-                rows_of = rows_of.discard(index.id)
-        for name, definition in changes.items():
+            for oid in oids_of(former):
+                if oids.get(oid) == name:
+                    oids = oids.discard(oid)
+            if isinstance(former, Table):
+                plain = plain - {former.id}
+                for index in former.indexes:
+                    rows_of = rows_of.discard(index.id)
+            elif isinstance(former, Schema):
+                schemas = schemas - {former.name}
+        for name, definition in given.items():
             for key in _index_keys(definition):
                 owners = owners.set(key, name)
+            for oid in oids_of(definition):
+                oids = oids.set(oid, name)
             if isinstance(definition, Table):
                 for index in definition.indexes:
                     rows_of = rows_of.set(index.id, definition.id)
@@ -75,10 +97,16 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
                 tables, others = tables.set(name, definition), others.discard(name)
             elif definition is not None:
                 tables, others = tables.discard(name), others.set(name, definition)
+                schemas = schemas | {definition.name} if type(definition) is Schema else schemas
             else:
                 tables, others = tables.discard(name), others.discard(name)
         fields = tables, trees_used, others, owners, rows_of, plain
-        return Catalog(*fields, self.moments, self.last_change)
+        return Catalog(*fields, self.moments, self.last_change, oids, schemas)
+
+    def with_oid(self, oid: int) -> Definition | None:
+        """Return the definition that has an oid, or whose part has it."""
+        name = self.oids.get(oid)
+        return None if name is None else self.find(name)
 
     def dated(self, names: Iterable[str], at: Moment) -> Catalog:
         """Return the same catalog, in which these definitions were changed by that version."""
@@ -136,6 +164,23 @@ _ENGINE_NAMES: Final = MappingProxyType(
 
 def _name_of(item: tuple[str, Definition]) -> str:
     return item[0]
+
+
+def _with_oids(
+    before: Mapping[str, Definition | None], changes: Mapping[str, Definition | None], used: int
+) -> tuple[Mapping[str, Definition | None], int]:
+    """Return the changes with oids, and the highest number in use: oids count with trees."""
+
+    def take(count: int) -> int:
+        nonlocal used
+        first, used = used + 1, used + count
+        return FIRST_OID + first
+
+    given: dict[str, Definition | None] = {}
+    for name in sorted(changes):
+        definition = changes[name]
+        given[name] = None if definition is None else numbered(definition, before[name], take)
+    return given, used
 
 
 def _index_keys(definition: Definition | None) -> list[str]:

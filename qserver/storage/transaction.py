@@ -396,9 +396,9 @@ class Transaction:
     def define(self, name: str, definition: Definition | None) -> None:
         """Set or remove a definition; the caller fills or drops the trees behind it."""
         self.whole_catalog_seen = True
-        definitions = {**self.catalog_changes.definitions, name: definition}
-        self.catalog_changes = replace(self.catalog_changes, definitions=definitions)
         self.catalog = self.catalog.changed({name: definition}, self.catalog.trees_used)
+        definitions = {**self.catalog_changes.definitions, name: self.catalog.find(name)}
+        self.catalog_changes = replace(self.catalog_changes, definitions=definitions)
 
     def drop_trees(self, *trees: int) -> None:
         """Drop trees with all their entries; no definition may still name them."""

@@ -28,8 +28,17 @@ from qserver.values.interval import Interval
 from qserver.values.json_input import json_from_text
 from qserver.values.jsonb import Jsonb
 from qserver.values.numerics import fit_numeric, plain_numeric
+from qserver.values.object_names import ObjectName
 from qserver.values.second_digits import second_rounder
-from qserver.values.types import INTEGER_BITS, Kind, SqlType, type_of_value
+from qserver.values.types import (
+    INTEGER_BITS,
+    NUMBERING_KINDS,
+    OPAQUE_KINDS,
+    REG_KINDS,
+    Kind,
+    SqlType,
+    type_of_value,
+)
 from qserver.values.zoned_time import ZonedTime, in_zone
 
 Admitter = Callable[[Any], Any]
@@ -296,4 +305,8 @@ _SIMPLE_ADMITTERS: dict[Kind, Admitter] = {
     Kind.BYTEA: _exact_admitter(Kind.BYTEA, bytes),
     Kind.JSON: _admit_json,
     Kind.JSONB: _exact_admitter(Kind.JSONB, Jsonb),
+    **dict.fromkeys((Kind.NAME, Kind.INTERNAL_CHAR, *OPAQUE_KINDS), _admit_text),
+    **{kind: _exact_admitter(kind, int) for kind in NUMBERING_KINDS},
+    **{kind: _exact_admitter(kind, ObjectName) for kind in REG_KINDS},
+    Kind.ANYARRAY: _exact_admitter(Kind.ANYARRAY, tuple),
 }

@@ -12,24 +12,29 @@ length or precision. An explicit cast to VARCHAR(n) truncates silently; an assig
     EXPLICIT      only by CAST or `::`    text → anything, boolean ↔ integer
 
 An array is cast element by element, under the rules of its elements. An untyped literal (UNKNOWN)
-is text that may become any type. Different from PostgreSQL: any text, not only a literal, that is
-cast to INTERVAL MONTH counts months if it names no unit.
+is text that may become any type. A cast to regclass or its kin needs the catalog: the binder makes
+a call of it (`functions.objects`), and here is only where such a cast may happen.
+
+Different from PostgreSQL: any text, not only a literal, that is cast to INTERVAL MONTH counts
+months if it names no unit.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import IntEnum
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
 from qserver.errors import (
     CannotCoerce,
     FeatureNotSupported,
     InvalidParameterValue,
+    InvalidTextRepresentation,
     NumericValueOutOfRange,
 )
 from qserver.values.admission import admitter
@@ -61,10 +66,15 @@ from qserver.values.types import (
     INTEGER_BITS,
     INTEGER_KINDS,
     NUMBER_KINDS,
+    NUMBERING_KINDS,
+    OPAQUE_KINDS,
     PSEUDO_KINDS,
+    REG_KINDS,
+    STRING_KINDS,
     TEXT_KINDS,
     Kind,
     SqlType,
+    is_vector,
 )
 from qserver.values.zoned_time import ZonedTime, in_zone
 from qserver.values.zones import (
@@ -76,6 +86,8 @@ from qserver.values.zones import (
 )
 
 Cast = Callable[[Any], Any]
+
+NAME_BYTES_MAX: Final = 63
 
 
 class Context(IntEnum):
@@ -115,16 +127,29 @@ def context_of(source: Kind, target: Kind) -> Context | None:
         return None
     if (source, target) in _EXPLICIT:
         return Context.EXPLICIT
+    if target in REG_KINDS:
+        return _context_of_object(source, target)
     if (source, target) in _CASTS:
         return Context.IMPLICIT if (source, target) in _IMPLICIT else Context.ASSIGNMENT
-    if target in TEXT_KINDS:
+    if target in TEXT_KINDS or target is Kind.NAME:
         return Context.IMPLICIT if source in TEXT_KINDS else Context.ASSIGNMENT
-    return Context.EXPLICIT if source in TEXT_KINDS else None
+    return Context.EXPLICIT if source in STRING_KINDS else None
+
+
+def _context_of_object(source: Kind, target: Kind) -> Context | None:
+    if source in STRING_KINDS:
+        is_class = target is Kind.REGCLASS and source is not Kind.NAME
+        return Context.IMPLICIT if is_class else Context.EXPLICIT
+    if source in (Kind.OID, *INTEGER_KINDS) or {source, target} in _OBJECT_PAIRS:
+        return Context.IMPLICIT
+    return Context.EXPLICIT if source in REG_KINDS else None
 
 
 def context_between(source: SqlType, target: SqlType) -> Context | None:
     """The same for whole types: arrays follow their elements; an enum casts to no other enum."""
     if source.element is not None and target.element is not None:
+        if is_vector(target) and source != target:
+            return Context.EXPLICIT
         return context_between(source.element, target.element)
     if source.enum is not None and target.enum is not None:
         return Context.IMPLICIT if source.enum.key == target.enum.key else None
@@ -141,6 +166,10 @@ def _to_kind(source: SqlType, target: SqlType, context: Context) -> Cast:
         return unchanged
     if target.kind in TEXT_KINDS:
         return unchanged if source.kind in _TEXTUAL else text_function(source)
+    if target.kind is Kind.NAME:
+        return _composed(
+            unchanged if source.kind in _TEXTUAL else text_function(source), name_of_text
+        )
     if source.kind is Kind.CHAR and source.length is not None:
         return _padded(reader(target), source.length)
     if source.kind in _TEXTUAL:
@@ -150,6 +179,9 @@ def _to_kind(source: SqlType, target: SqlType, context: Context) -> Cast:
 
 def reader(target: SqlType) -> Cast:
     """A function that reads a value from text, before length and precision apply."""
+    if is_vector(target) and target.element is not None:
+        read = reader(target.element)
+        return lambda text: tuple([read(word) for word in text.split()])
     if target.element is not None:
         return array_reader(reader(target.element))
     if target.enum is not None:
@@ -157,6 +189,44 @@ def reader(target: SqlType) -> Cast:
     if target.fields is not None:
         return interval_reader(target.fields)
     return _READERS[target.kind]
+
+
+def name_of_text(text: str) -> str:
+    """A name has up to 63 bytes; what is behind them is cut off, as in PostgreSQL."""
+    if len(text) * 4 <= NAME_BYTES_MAX:
+        return text
+    return text.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
+
+
+def _internal_char(text: str) -> str:
+    """The first byte of a text; of one that is not ASCII, PostgreSQL's octal escape."""
+    first = text[:1].encode()[:1]
+    return text[:1] if first < b"\x80" else f"\\{first[0]:o}"
+
+
+def _unsigned(kind: Kind) -> Cast:
+    def read(text: str) -> int:
+        digits = text.strip()
+        if not re.fullmatch(r"[-+]?\d+", digits):
+            raise InvalidTextRepresentation(f'invalid input syntax for type {kind.value}: "{text}"')
+        number = int(digits) if len(digits) < 20 else 2**63
+        if not -(2**31) <= number < 2**32:
+            raise NumericValueOutOfRange(f'value "{text}" is out of range for type {kind.value}')
+        return number % 2**32
+
+    return read
+
+
+def _oid_from_integer(value: int) -> int:
+    """Negative numbers of 32 bits become large ones, as in PostgreSQL."""
+    if not -(2**31) <= value < 2**32:
+        raise NumericValueOutOfRange("OID out of range")
+    return value % 2**32
+
+
+def _integer_from_oid(value: int) -> int:
+    """The same 32 bits, with a sign."""
+    return value - 2**32 if value >= 2**31 else int(value)
 
 
 def _each_element(function: Cast) -> Cast:
@@ -345,7 +415,10 @@ _READERS: dict[Kind, Cast] = {
     Kind.BYTEA: bytes_from_text,
     Kind.JSON: json_from_text,
     Kind.JSONB: jsonb_from_text,
-    **dict.fromkeys(TEXT_KINDS, unchanged),
+    **dict.fromkeys((*TEXT_KINDS, *OPAQUE_KINDS), unchanged),
+    Kind.NAME: name_of_text,
+    Kind.INTERNAL_CHAR: _internal_char,
+    **{kind: _unsigned(kind) for kind in NUMBERING_KINDS},
     **{kind: integer_reader(kind) for kind in INTEGER_KINDS},
 }
 
@@ -387,6 +460,20 @@ for _kind in INTEGER_KINDS:
             _CASTS[_kind, _wider] = unchanged
             _CASTS[_wider, _kind] = _integer_from_integer(_kind)
 
+_CASTS[Kind.OID, Kind.INTEGER] = _integer_from_oid
+_CASTS[Kind.OID, Kind.BIGINT] = int
+_CASTS[Kind.INTERNAL_CHAR, Kind.INTEGER] = lambda text: ord(text[:1] or "\0")
+for _kind in INTEGER_KINDS:
+    _CASTS[_kind, Kind.OID] = _oid_from_integer
+for _kind in REG_KINDS:
+    _CASTS[_kind, Kind.OID] = int
+    _CASTS[_kind, Kind.INTEGER] = _integer_from_oid
+    _CASTS[_kind, Kind.BIGINT] = int
+for _kind in TEXT_KINDS:
+    _CASTS[Kind.NAME, _kind] = _CASTS[Kind.INTERNAL_CHAR, _kind] = unchanged
+    _CASTS[_kind, Kind.NAME] = name_of_text
+    _CASTS[_kind, Kind.INTERNAL_CHAR] = _internal_char
+
 for _kind in NUMBER_KINDS:
     _CASTS[Kind.JSONB, _kind] = _number_from_jsonb(_kind)
 
@@ -394,10 +481,14 @@ _EXPLICIT = {
     (Kind.BOOLEAN, Kind.INTEGER),
     (Kind.INTEGER, Kind.BOOLEAN),
     *((Kind.JSONB, kind) for kind in (Kind.BOOLEAN, *NUMBER_KINDS)),
+    (Kind.INTERNAL_CHAR, Kind.INTEGER),
 }
 
 # Kinds whose values are `str`.
-_TEXTUAL = frozenset({*TEXT_KINDS, Kind.UNKNOWN})
+_TEXTUAL = frozenset({*STRING_KINDS, *OPAQUE_KINDS, Kind.UNKNOWN})
+
+# Kinds that are two names for one sort of objects.
+_OBJECT_PAIRS = ({Kind.REGPROC, Kind.REGPROCEDURE}, {Kind.REGOPER, Kind.REGOPERATOR})
 
 # Each kind widens to those after it.
 _NUMBERS = (*INTEGER_KINDS, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
@@ -407,4 +498,11 @@ _IMPLICIT = {
     for order in (_NUMBERS, _DATETIMES)
     for at in range(len(order))
     for wider in order[at + 1 :]
-} | {(Kind.TIME, Kind.TIMETZ), (Kind.TIME, Kind.INTERVAL)}
+} | {
+    (Kind.TIME, Kind.TIMETZ),
+    (Kind.TIME, Kind.INTERVAL),
+    (Kind.NAME, Kind.TEXT),
+    (Kind.INTERNAL_CHAR, Kind.TEXT),
+    *((kind, Kind.NAME) for kind in TEXT_KINDS),
+    *((kind, Kind.OID) for kind in (*INTEGER_KINDS, *REG_KINDS)),
+}

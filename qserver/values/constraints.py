@@ -6,7 +6,7 @@ so that a definition in the log outlives every release of the compiler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from qserver.values.plain import PlainFields
@@ -24,15 +24,15 @@ class Check:
     text: str
     columns: tuple[str, ...] = ()
     valid: bool = True
+    oid: int = field(default=0, compare=False)
 
     def to_plain(self) -> list[Any]:
-        plain = [self.name, self.text, list(self.columns)]
-        return plain if self.valid else [*plain, False]
+        return [self.name, self.text, list(self.columns), self.valid, self.oid]
 
     @staticmethod
     def from_plain(plain: Any) -> Check:
-        name, text, columns, *valid = plain
-        return Check(name, text, tuple(columns), *valid)
+        name, text, columns, *rest = plain
+        return Check(name, text, tuple(columns), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +54,4 @@ class ForeignKey(PlainFields):
     on_delete_columns: tuple[str, ...] = ()
     deferral: str = ""
     """"deferrable", or "deferred" if it is so initially; otherwise it never waits."""
+    oid: int = field(default=0, compare=False)

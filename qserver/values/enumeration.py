@@ -9,7 +9,7 @@ theirs, and no stored value changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
 from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
@@ -54,14 +54,25 @@ class Label(str):
 
 @dataclass(frozen=True, slots=True)
 class Enumeration(Named):
-    """An ENUM type: its name, its labels in order, and its schema."""
+    """An ENUM type: its name, its labels in order, and its schema.
+
+    Copies of it are in the types of columns; those have no oids and no comments of their own.
+    """
 
     name: str
     labels: tuple[Label, ...]
     schema: str = PUBLIC
+    oid: int = field(default=0, compare=False)
+    label_oids: tuple[int, ...] = field(default=(), compare=False)
+    comments: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return qualified(self.schema, self.name)
+
+    @property
+    def in_column(self) -> Enumeration:
+        """The copy that the type of a column has."""
+        return Enumeration(self.name, self.labels, self.schema)
 
     def label(self, text: str) -> Label:
         """The label with this text."""
@@ -96,13 +107,19 @@ class Enumeration(Named):
         return positions[-1] + 1.0 if at == len(positions) else sum(positions[at - 1 : at + 1]) / 2
 
     def to_plain(self) -> list[Any]:
-        return [self.name, [[str(label), label.position] for label in self.labels], self.schema]
+        labels = [[str(label), label.position] for label in self.labels]
+        comments = [list(each) for each in self.comments]
+        return [self.name, labels, self.schema, self.oid, list(self.label_oids), comments]
 
     @staticmethod
     def from_plain(plain: Any) -> Enumeration:
         """Earlier releases wrote the schema and a dot before the name, and had no name with one."""
         name, texts, *rest = plain
         labels = tuple(Label(text, position) for text, position in texts)
+        if len(rest) > 1:
+            schema, oid, label_oids, comments = rest
+            told = tuple((about, text) for about, text in comments)
+            return Enumeration(name, labels, schema, oid, tuple(label_oids), told)
         if rest:
             return Enumeration(name, labels, *rest)
         schema, _, name = name.rpartition(".")

@@ -12,7 +12,7 @@ every table is also a type. All are frozen values with a plain form for the log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 from qserver.values.enumeration import Enumeration
@@ -47,6 +47,8 @@ class View(Named, PlainFields):
     schema: str = PUBLIC
     check_option: str = ""  # "local", "cascaded"
     defaults: tuple[tuple[str, str, str | None], ...] = ()
+    oid: int = field(default=0, compare=False)
+    default_oids: tuple[int, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -77,6 +79,7 @@ class Sequence(Named, PlainFields):
     schema: str = PUBLIC
     state: int = 0
     """By default the sequence's own id."""
+    oid: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -92,6 +95,8 @@ class Schema:
     """A prefix of other names. `public` always exists and has no `Schema`."""
 
     name: str
+    oid: int = field(default=0, compare=False)
+    comments: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -100,12 +105,16 @@ class Schema:
     def key(self) -> str:
         return catalog_key(self.name, "")
 
-    def to_plain(self) -> str:
-        return self.name
+    def to_plain(self) -> list[Any]:
+        return [self.name, self.oid, [list(each) for each in self.comments]]
 
     @staticmethod
     def from_plain(plain: Any) -> Schema:
-        return Schema(plain)
+        """Earlier releases wrote the name alone."""
+        if isinstance(plain, str):
+            return Schema(plain)
+        name, oid, comments = plain
+        return Schema(name, oid, tuple((about, text) for about, text in comments))
 
 
 Definition: TypeAlias = Table | View | Sequence | Enumeration | Schema

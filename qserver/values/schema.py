@@ -66,6 +66,8 @@ class Column(PlainFields):
     generated: str | None = None
     identity: str | None = None
     sequence: str | None = None
+    default_oid: int | None = field(default=None, compare=False)
+    """The object id of its default; see `numbering`, also for the other oids."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -92,6 +94,7 @@ class Index(PlainFields):
     descending: tuple[bool, ...] = ()
     constraint: bool = False
     nulls_distinct: bool = True
+    oid: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -126,6 +129,8 @@ class Table(Named, PlainFields):
     comments: tuple[tuple[str, str], ...] = ()
     referenced_by: tuple[str, ...] = ()
     schema: str = PUBLIC
+    oid: int = field(default=0, compare=False)
+    primary_key_oid: int = field(default=0, compare=False)
 
     READERS: ClassVar = {
         "columns": each_by(Column.from_plain),
@@ -165,6 +170,11 @@ class Table(Named, PlainFields):
     def is_plain(self) -> bool:
         """Do its rows hold only values that are stored just as they are? See `encoding`."""
         return all(column.type.kind in PLAIN_KINDS for column in self.columns)
+
+    @property
+    def has_tree(self) -> bool:
+        """Are its rows in a tree, in the order of the key? Those of the catalog are in none."""
+        return self.id > 0
 
     @property
     def has_row_id(self) -> bool:

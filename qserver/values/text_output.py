@@ -14,6 +14,7 @@ from datetime import datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from math import copysign, frexp, inf, isfinite, ldexp
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -21,20 +22,33 @@ import msgspec
 from qserver.values.arrays import array_writer
 from qserver.values.binary_text import text_of_bytes
 from qserver.values.interval_text import text_of_interval
-from qserver.values.types import NUMBER_KINDS, Kind, SqlType, type_of_value
+from qserver.values.types import (
+    NUMBER_KINDS,
+    NUMBERING_KINDS,
+    OPAQUE_KINDS,
+    REG_KINDS,
+    Kind,
+    SqlType,
+    is_vector,
+    type_of_value,
+)
 from qserver.values.zones import SESSION_ZONE, offset_of, offset_text, on_session_clock
 
 _REAL_NORMAL_MIN = 2.0**-126
 
 _encode: Final = msgspec.json.Encoder().encode
 
-_NEVER_QUOTED: Final = frozenset({*NUMBER_KINDS, Kind.BOOLEAN, Kind.DATE, Kind.UUID})
+_NEVER_QUOTED: Final = frozenset(
+    {*NUMBER_KINDS, *NUMBERING_KINDS, Kind.BOOLEAN, Kind.DATE, Kind.UUID}
+)
 """Kinds whose texts have no character that needs quotes in an array."""
 
 
 @lru_cache(maxsize=4096)
 def text_function(sql_type: SqlType) -> Callable[[Any], str]:
     """The function that prints values of a type, except NULL, as a cast to text does."""
+    if is_vector(sql_type):
+        return lambda vector: " ".join([str(int(each)) for each in vector])
     if sql_type.element is not None:
         kind = sql_type.element.kind
         write = shown_function(sql_type.element)
@@ -256,6 +270,8 @@ TEXT_OUTPUT: dict[Kind, Callable[[Any], str]] = {
     Kind.JSON: str,
     Kind.JSONB: str,
     Kind.ENUM: str,
+    **dict.fromkeys((Kind.NAME, Kind.INTERNAL_CHAR, *OPAQUE_KINDS, *NUMBERING_KINDS), str),
+    **dict.fromkeys(REG_KINDS, attrgetter("text")),
     Kind.UNKNOWN: str,
     Kind.VOID: lambda value: "",
 }

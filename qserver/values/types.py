@@ -19,6 +19,10 @@
     jsonb                      Jsonb                           its canonical text, see `jsonb`
     enum                       Label, str                      Label: a str that sorts by position
     array                      tuple, nested by dimension      rectangular, elements admitted
+    name, "char"               str                             cut to 63 bytes, to one
+    oid, xid, cid              int                             itself, from 0 to 2³² - 1
+    regclass, regtype …        ObjectName                      (never in a column)
+    int2vector, oidvector      tuple                           an array that counts from 0
     record                     Record                          (never in a column)
 
 Arrays of every dimension have one type, as in PostgreSQL, and count from 1. NULL is None
@@ -48,6 +52,7 @@ from qserver.limits import (
 from qserver.values.enumeration import Enumeration, Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
+from qserver.values.object_names import ObjectName
 from qserver.values.records import Record
 from qserver.values.zoned_time import ZonedTime
 
@@ -79,6 +84,33 @@ class Kind(Enum):
     ARRAY = "array"
     RECORD = "record"
 
+    # Those of catalogs.
+    NAME = "name"
+    INTERNAL_CHAR = '"char"'
+    OID = "oid"
+    XID = "xid"
+    CID = "cid"
+    REGCLASS = "regclass"
+    REGTYPE = "regtype"
+    REGPROC = "regproc"
+    REGPROCEDURE = "regprocedure"
+    REGOPER = "regoper"
+    REGOPERATOR = "regoperator"
+    REGNAMESPACE = "regnamespace"
+    REGROLE = "regrole"
+    REGCOLLATION = "regcollation"
+    REGCONFIG = "regconfig"
+    REGDICTIONARY = "regdictionary"
+    PG_NODE_TREE = "pg_node_tree"
+    ACLITEM = "aclitem"
+    PG_LSN = "pg_lsn"
+    TID = "tid"
+    INET = "inet"
+    PG_NDISTINCT = "pg_ndistinct"
+    PG_DEPENDENCIES = "pg_dependencies"
+    PG_MCV_LIST = "pg_mcv_list"
+    PG_STATISTIC = "pg_statistic"
+
     # Types without values: of a literal or NULL before its type is known, and of placeholders in
     # signatures of functions.
     UNKNOWN = "unknown"
@@ -101,7 +133,8 @@ class SqlType:
 
     For times and intervals `precision` is the number of fractional digits of the second; for
     intervals `fields` may restrict them ("year to month"). An array has `element`, which is no
-    array itself, an enum has `enum`, a record may have `columns`, its names and types.
+    array itself, and the name of a vector as `fields` if it is one. An enum has `enum`, a record
+    may have `columns`, its names and types.
     """
 
     kind: Kind
@@ -116,7 +149,7 @@ class SqlType:
     def __str__(self) -> str:
         """As PostgreSQL prints it."""
         if self.element is not None:
-            return f"{self.element}[]"
+            return self.fields or f"{self.element}[]"
         if self.enum is not None:
             return str(self.enum)
         name = self.kind.value
@@ -186,6 +219,14 @@ BYTEA: Final = SqlType(Kind.BYTEA)
 JSON: Final = SqlType(Kind.JSON)
 JSONB: Final = SqlType(Kind.JSONB)
 RECORD: Final = SqlType(Kind.RECORD)
+NAME: Final = SqlType(Kind.NAME)
+INTERNAL_CHAR: Final = SqlType(Kind.INTERNAL_CHAR)
+OID: Final = SqlType(Kind.OID)
+XID: Final = SqlType(Kind.XID)
+REGCLASS: Final = SqlType(Kind.REGCLASS)
+REGTYPE: Final = SqlType(Kind.REGTYPE)
+INT2VECTOR: Final = SqlType(Kind.ARRAY, element=SMALLINT, fields="int2vector")
+OIDVECTOR: Final = SqlType(Kind.ARRAY, element=OID, fields="oidvector")
 UNKNOWN: Final = SqlType(Kind.UNKNOWN)
 VOID: Final = SqlType(Kind.VOID)
 ANY: Final = SqlType(Kind.ANY)
@@ -200,6 +241,23 @@ INTEGER_KINDS: Final = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 FLOAT_KINDS: Final = (Kind.REAL, Kind.DOUBLE)
 NUMBER_KINDS: Final = (*INTEGER_KINDS, Kind.NUMERIC, *FLOAT_KINDS)
 TEXT_KINDS: Final = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
+STRING_KINDS: Final = (*TEXT_KINDS, Kind.NAME, Kind.INTERNAL_CHAR)
+REG_KINDS: Final = (
+    *(Kind.REGCLASS, Kind.REGTYPE, Kind.REGPROC, Kind.REGPROCEDURE, Kind.REGOPER),
+    *(Kind.REGOPERATOR, Kind.REGNAMESPACE, Kind.REGROLE, Kind.REGCOLLATION, Kind.REGCONFIG),
+    Kind.REGDICTIONARY,
+)
+"""Kinds whose values are `ObjectName`s."""
+
+NUMBERING_KINDS: Final = (Kind.OID, Kind.XID, Kind.CID)
+"""Kinds of numbers without a sign, of 32 bits."""
+
+OPAQUE_KINDS: Final = (
+    *(Kind.PG_NODE_TREE, Kind.ACLITEM, Kind.PG_LSN, Kind.TID, Kind.INET, Kind.PG_NDISTINCT),
+    *(Kind.PG_DEPENDENCIES, Kind.PG_MCV_LIST, Kind.PG_STATISTIC),
+)
+"""Kinds that only columns of the catalog have. Their values are texts."""
+
 DATETIME_KINDS: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 TIME_KINDS: Final = (Kind.TIME, Kind.TIMETZ)
 PSEUDO_KINDS: Final = (
@@ -272,6 +330,11 @@ def array_of(element: SqlType) -> SqlType:
     return element if element.kind is Kind.ARRAY else SqlType(Kind.ARRAY, element=element)
 
 
+def is_vector(sql_type: SqlType) -> bool:
+    """Is it int2vector or oidvector?"""
+    return sql_type.element is not None and sql_type.fields is not None
+
+
 def record_of(columns: tuple[tuple[str, SqlType], ...]) -> SqlType:
     return SqlType(Kind.RECORD, columns=columns)
 
@@ -313,4 +376,5 @@ _TYPE_BY_CLASS: dict[type, SqlType] = {
     bytes: BYTEA,
     Jsonb: JSONB,
     Record: RECORD,
+    ObjectName: OID,
 }

@@ -81,9 +81,9 @@ async def test_an_insert_that_meets_a_new_table_of_the_same_name_writes_to_the_n
             transaction.insert(table, (100, 0))
 
         outcome = await database.transact(work)
-        assert (outcome.retries, trees) == (1, [1, 2])
+        assert (outcome.retries, len(set(trees))) == (1, 2)
         assert (await counters.read(database, counters.everything)).result == [(100, 0)]
-        assert trees_of(await newest(database)) == {2}
+        assert trees_of(await newest(database)) == {trees[-1]}
 
 
 @pytest.mark.parametrize("shards", [1, 4])

@@ -70,7 +70,7 @@ def test_a_sequence_is_found_by_its_own_number_whatever_it_is_called() -> None:
     before = Sequence(7, "s")
     other, renamed = Sequence(8, "s"), Sequence(7, "t", increment=5, state=9)
     catalog = Catalog().changed({"s": other, "t": renamed}, 9)
-    assert definition_now(catalog, before) is renamed
+    assert definition_now(catalog, before) == renamed
     assert definition_now(catalog, UP) is UP
     with pytest.raises(UndefinedTable, match='relation "s" does not exist'):
         definition_now(catalog.changed({"t": None}, 9), before)

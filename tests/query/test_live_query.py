@@ -159,7 +159,10 @@ async def test_only_a_commit_that_can_matter_wakes_it() -> None:
         ("SELECT id FROM t WHERE date 'today' > '2020-01-01'", "the current time"),
         ("SELECT nextval('o_n_seq')", "nextval()"),
         ("SELECT gen_random_uuid() FROM t", "gen_random_uuid()"),
-        ("SELECT table_name FROM information_schema.tables", "tables"),
+        ("SELECT table_name FROM information_schema.tables", "it shows what is defined"),
+        ("SELECT tablename FROM pg_tables", "it shows what is defined"),
+        ("SELECT 't'::regclass, id FROM t", "regclass()"),
+        ("SELECT word FROM pg_get_keywords()", "pg_get_keywords()"),
     ],
 )
 async def test_what_depends_on_more_than_tables_is_refused(sql: str, found: str) -> None:

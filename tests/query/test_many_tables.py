@@ -1,23 +1,27 @@
-"""A catalog of many tables is looked at in short steps."""
+"""A catalog of many tables is looked at in short steps, and a look-up costs what it finds."""
 
 from __future__ import annotations
 
 import pytest
 
-from qserver.query.system_tables import PAGE_ROWS, SCHEMAS, SystemReader
+from qserver.query.catalog import sources
+from qserver.query.catalog.data import relations
+from qserver.query.catalog.reader import PAGE_ROWS, CatalogReader
+from qserver.query.catalog.relations import find_relation
+from qserver.query.catalog.world import World
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.values.schema import Column, define_table
+from qserver.values.keys import TOP
+from qserver.values.relations import Definition
+from qserver.values.schema import Column, Table, define_table
 from qserver.values.types import INTEGER
 from tests.engine.passes import counted_passes
 from tests.sql.databases import opened_sql
 
 TABLES = 1000
-SYSTEM_TABLES = {
-    f"{schema}.{name}": each for schema, tables in SCHEMAS.items() for name, each in tables.items()
-}
+NAMES = [name for schema, name in relations() if isinstance(find_relation(schema, name), Table)]
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +34,66 @@ def snapshot() -> Snapshot:
     return Snapshot(1, 0.0, Catalog().changed(changes, TABLES), Trees(), 1)
 
 
-@pytest.mark.parametrize("name", SYSTEM_TABLES)
-def test_a_system_table_hands_out_short_pages_in_every_order(name: str, snapshot: Snapshot) -> None:
-    tree = SYSTEM_TABLES[name].table.id
-    reader = SystemReader(Transaction(snapshot))
-    pages = list(reader.scan_values(tree))
-    rows = [row for page in pages for row in page]
+def _table(name: str) -> Table:
+    schema = next(schema for schema, each in relations() if each == name)
+    found = find_relation(schema, name)
+    assert isinstance(found, Table)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_hands_out_short_pages_with_each_key_once(name: str, snapshot: Snapshot) -> None:
+    table, reader = _table(name), CatalogReader(Transaction(snapshot))
+    pages = list(reader.scan_values(table.id))
     assert all(len(page) <= PAGE_ROWS for page in pages)
-    assert [row[-1] for row in rows] == list(range(len(rows)))
-    forward = [row for _, page in reader.scan(tree) for row in page]
-    backward = [row for _, page in reader.scan(tree, backward=True) for row in page]
-    assert forward == rows and backward == rows[::-1]
-    assert reader.first_rows(tree, None, None, False, 3) == rows[:3]
-    assert reader.first_rows(tree, None, None, True, 3) == rows[::-1][:3]
+    rows = [row for page in pages for row in page]
+    assert all(len(row) == len(table.columns) for row in rows)
+    keys = [tuple(row[at] for at in table.primary_key) for row in rows]
+    assert len(set(keys)) == len(keys)
+    again = [row for page in reader.scan_values(table.id) for row in page]
+    assert again == rows, "a second scan hands out what the first has kept"
+    required = [at for at, column in enumerate(table.columns) if not column.nullable]
+    assert not any(row[at] is None for row in rows for at in required)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in sources.SOURCES])
+def test_a_look_up_finds_the_rows_that_a_scan_finds(name: str, snapshot: Snapshot) -> None:
+    table, reader = _table(name), CatalogReader(Transaction(snapshot))
+    rows = [row for page in reader.scan_values(table.id) for row in page]
+    for row in rows[:: max(1, len(rows) // 20)]:
+        key = tuple(row[at] for at in table.primary_key)
+        assert reader.get_entry(table.id, key) == row
+        for index in table.indexes:
+            first = index.columns[0]
+            wanted = [
+                tuple(each[at] for at in table.primary_key)
+                for each in rows
+                if each[first] == row[first]
+            ]
+            low = (row[first],)
+            found = [key for page in reader.scan_values(index.id, low, (*low, TOP)) for key in page]
+            assert sorted(found) == sorted(wanted)
+
+
+def test_a_look_up_by_oid_or_name_makes_the_rows_of_one_table(snapshot: Snapshot) -> None:
+    wanted = snapshot.catalog.tables["t0500"]
+    made: list[tuple[str, list[Definition]]] = []
+    for name, column, value in (
+        ("pg_class", "oid", wanted.oid),
+        ("pg_class", "relname", "t0500"),
+        ("pg_attribute", "attrelid", wanted.oid),
+        ("pg_constraint", "conrelid", wanted.oid),
+        ("pg_index", "indrelid", wanted.oid),
+        ("pg_attrdef", "adrelid", wanted.oid),
+        ("pg_type", "oid", wanted.oid + 1),
+        ("pg_type", "typname", "t0500"),
+        ("pg_description", "objoid", wanted.oid),
+        ("pg_depend", "objid", wanted.oid),
+    ):
+        source = sources.SOURCES[name]
+        world = World(snapshot.catalog, snapshot)
+        made.append((name, list(source.looked_up_by[column](world, value))))
+    assert all(found == [wanted] for _, found in made), made
 
 
 async def test_a_statement_on_many_columns_lets_others_run() -> None:

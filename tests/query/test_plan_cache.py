@@ -84,7 +84,7 @@ def test_a_literal_that_is_pinned_later_makes_plans_that_did_not_know_of_it_void
 
 def test_a_plan_holds_while_the_definitions_that_it_uses_are_the_same_objects() -> None:
     snapshot, cache = database(2), PlanCache()
-    plan = plan_for(snapshot, tables=[PLAIN])
+    plan = plan_for(snapshot, tables=[snapshot.catalog.tables["plain"]])
     cache.keep("fingerprint", [], plan)
 
     other = Transaction(snapshot)

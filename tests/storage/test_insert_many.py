@@ -108,7 +108,7 @@ def test_a_snapshot_shows_what_a_transaction_does(
     assert flat(ways[0]) == flat(ways[1])
     anyhow = [reader.scan_values(PLAIN.id, low, high) for reader in (snapshot, transaction)]
     assert list(anyhow[0]) == list(anyhow[1])
-    assert snapshot.find_definition("plain") is PLAIN
+    assert snapshot.find_definition("plain") == PLAIN
 
 
 def test_what_went_in_together_is_there_after_the_commit() -> None:

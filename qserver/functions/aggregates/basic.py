@@ -31,6 +31,7 @@ from qserver.values.types import (
     INTEGER,
     INTERVAL,
     NUMERIC,
+    OID,
     REAL,
     SMALLINT,
     TEXT,
@@ -212,6 +213,7 @@ def _extremes() -> Iterator[Aggregate]:
     for each in (
         *(SMALLINT, INTEGER, BIGINT, NUMERIC, REAL, DOUBLE),
         *(TEXT, SqlType(Kind.CHAR), DATE, TIMESTAMP, TIMESTAMPTZ, TIME, TIMETZ, INTERVAL, ANYENUM),
+        OID,
     ):
         yield from extremes(each)
 

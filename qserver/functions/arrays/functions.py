@@ -31,7 +31,9 @@ from qserver.values.types import (
     ANYCOMPATIBLEARRAY,
     ANYELEMENT,
     BOOLEAN,
+    INT2VECTOR,
     INTEGER,
+    OIDVECTOR,
     TEXT,
     SqlType,
     array_of,
@@ -129,6 +131,15 @@ def length(array: Array, dimension: int) -> int | None:
 
 def lower(array: Array, dimension: int) -> int | None:
     return 1 if 1 <= dimension <= len(dimensions(array)) else None
+
+
+def _last_from_0(array: Array, dimension: int) -> int | None:
+    found = length(array, dimension)
+    return None if found is None else found - 1
+
+
+def _first_from_0(array: Array, dimension: int) -> int | None:
+    return None if lower(array, dimension) is None else 0
 
 
 def count_dimensions(array: Array) -> int | None:
@@ -346,6 +357,9 @@ def _functions() -> Iterator[Function | Generic]:
     yield _optional("array_cat", (array, array), array, concatenate)
     for name, call in (("array_length", length), ("array_upper", length), ("array_lower", lower)):
         yield Function(name, (ANYARRAY, INTEGER), INTEGER, call, gives_null=True, cost=FREE)
+    for vector in (INT2VECTOR, OIDVECTOR):  # they count from 0
+        for name, call in (("array_upper", _last_from_0), ("array_lower", _first_from_0)):
+            yield Function(name, (vector, INTEGER), INTEGER, call, gives_null=True, cost=FREE)
     yield Function(
         "array_ndims", (ANYARRAY,), INTEGER, count_dimensions, gives_null=True, cost=FREE
     )

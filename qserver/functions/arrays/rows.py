@@ -12,7 +12,17 @@ from qserver.functions.costs import flat_cost, parts_cost
 from qserver.functions.registry import TableFunction
 from qserver.functions.signatures import Generic
 from qserver.values.arrays import Array, flat
-from qserver.values.types import ANY, ANYARRAY, ANYELEMENT, BOOLEAN, INTEGER, TEXT, SqlType
+from qserver.values.types import (
+    ANY,
+    ANYARRAY,
+    ANYELEMENT,
+    BOOLEAN,
+    INT2VECTOR,
+    INTEGER,
+    OIDVECTOR,
+    TEXT,
+    SqlType,
+)
 
 RowIterable = Iterable[tuple[Any, ...]]
 
@@ -45,6 +55,10 @@ def subscripts(array: Array, dimension: int, backward: bool = False) -> RowItera
     return zip(reversed(places) if backward else places)
 
 
+def _subscripts_from_0(array: Array, dimension: int, backward: bool = False) -> RowIterable:
+    return ((place - 1,) for (place,) in subscripts(array, dimension, backward))
+
+
 def _string_rows(text: str | None, delimiter: str | None, null: str | None = None) -> RowIterable:
     return zip(string_to_array(text, delimiter, null) or ())
 
@@ -57,6 +71,16 @@ TABLE_FUNCTIONS: Final = (
             "generate_subscripts", parameters, (("generate_subscripts", INTEGER),), subscripts
         )
         for parameters in ((ANYARRAY, INTEGER), (ANYARRAY, INTEGER, BOOLEAN))
+    ),
+    *(
+        TableFunction(
+            "generate_subscripts",
+            (vector, INTEGER, *more),
+            (("generate_subscripts", INTEGER),),
+            _subscripts_from_0,
+        )
+        for vector in (INT2VECTOR, OIDVECTOR)
+        for more in ((), (BOOLEAN,))
     ),
     *(
         TableFunction(

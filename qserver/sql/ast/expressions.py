@@ -169,6 +169,8 @@ class TypeName(Node):
     array_dimensions: int = 0
     schemas: tuple[str, ...] = ()
     """What is written before the name, without the dots."""
+    quoted: bool = False
+    """Whether it is written in quotes, so that a word of the grammar is only a name."""
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -33,7 +33,8 @@ class Types:
 
     def generic_type(self, children: Children) -> TypeName:
         name, arguments = children
-        return _named(parts(name), arguments or (), name[0].start)
+        made = _named(parts(name), arguments or (), name[0].start)
+        return replace(made, quoted=True) if _is_quoted_char(name) else made
 
     def two_word_type(self, children: Children) -> TypeName:
         first, second, arguments = children
@@ -102,6 +103,12 @@ class Types:
         word, arguments, string = children
         name = TypeName("interval", arguments, position=word.start)
         return Cast(string.value, name, position=word.start)
+
+
+def _is_quoted_char(name: Children) -> bool:
+    """Is it "char", which is another type than char?"""
+    first = name[0]
+    return len(name) == 1 and first.value == "char" and first.source.text[first.start] == '"'
 
 
 def _named(name: tuple[str, ...], arguments: tuple[Literal, ...], position: int) -> TypeName:

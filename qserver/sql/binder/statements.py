@@ -20,6 +20,8 @@ from qserver.sql.binder.expressions.expressions import EXPRESSION_BINDERS
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.binder.names.scope import Scope, outermost
 from qserver.sql.binder.queries.queries import prepare_query
+from qserver.sql.binder.tables.table_expressions import shown_expression
+from qserver.sql.expressions import Expression
 from qserver.sql.plan import Change, CommonTable, Select
 from qserver.sql.ports import CatalogPort
 from qserver.sql.step_budget import StepBudget
@@ -121,3 +123,13 @@ def _bind_change(scope: Scope, statement: ast.Insert | ast.Update | ast.Delete) 
             return bind_update(scope, statement)
         case ast.Delete():
             return bind_delete(scope, statement)
+
+
+def bind_expression(
+    text: str, table: Table, catalog: CatalogPort, wanted: SqlType | None
+) -> Expression:
+    """Bind an expression of a table's definition, as it is to be shown."""
+    binding = Binding(
+        catalog, {}, EXPRESSION_BINDERS, prepare_query, _bind_change, _nothing_suggested
+    )
+    return shown_expression(binding, text, table, wanted)

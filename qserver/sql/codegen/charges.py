@@ -154,7 +154,8 @@ def costly_rows(function: TableFunction) -> CostlyCall:
     cost = cost_of(function.name, function.parameters, function.cost)
     if function.cost is None and any(each.kind is Kind.JSON for each in function.parameters):
         cost = key_cost  # all parts are made before the first row, as they stand in the text
-    return CostlyCall(function.name, function.call, cost, makes_long=False)
+    needs_context = function.needs_context
+    return CostlyCall(function.name, function.call, cost, False, needs_context)
 
 
 def step_cost(aggregate: Aggregate, argument: Expression) -> Cost | None:

@@ -182,7 +182,7 @@ def change_type(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlStep
     """Rewrite every row, with the column cast or computed by USING."""
     assert action.type is not None
     at = _position(table, action.name)
-    sql_type = work.type(action.type)
+    sql_type = work.column_type(action.type)
     identity = table.columns[at].identity is not None
     if identity:
         require_counting_type(sql_type)

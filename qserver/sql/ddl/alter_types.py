@@ -117,7 +117,7 @@ def _replace(work: DdlPort, old: Enumeration, new: Enumeration) -> None:
 
     def changed(sql_type: SqlType) -> SqlType:
         if sql_type.enum == old:
-            return replace(sql_type, enum=new)
+            return replace(sql_type, enum=new.in_column)
         if sql_type.element is not None:
             return replace(sql_type, element=changed(sql_type.element))
         return sql_type

@@ -67,7 +67,7 @@ def define_column(
             f'column name "{node.name}" conflicts with a system column name', table=table
         )
     serial = None if node.type.schemas else SERIAL_TYPES.get(node.type.name)
-    column = Column(node.name, serial or work.type(node.type))
+    column = Column(node.name, serial or work.column_type(node.type))
     sequence = None
     if serial is not None:
         sequence = sequence_for(work, schema, table, column.name, serial)

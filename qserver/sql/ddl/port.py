@@ -25,7 +25,7 @@ from qserver.values.keys import Key, Row
 from qserver.values.relations import Definition
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
-from qserver.values.types import SqlType
+from qserver.values.types import OPAQUE_KINDS, REG_KINDS, SqlType
 
 DdlSteps: TypeAlias = Generator[Any, Any, int]
 """A running DDL statement: yields, and returns the number of rows that it created.
@@ -171,6 +171,17 @@ class DdlPort:
     def stored(self, text: str) -> str:
         """Return the text of an expression as a definition keeps it."""
         return stored_expression(text, self.statements.names, self.key)
+
+    def column_type(self, node: ast.TypeName) -> SqlType:
+        """Return a type that a column can have: its values are stored."""
+        sql_type = self.type(node)
+        if (sql_type.element or sql_type).kind in (*REG_KINDS, *OPAQUE_KINDS):
+            raise FeatureNotSupported(
+                f"a column cannot have the type {sql_type}",
+                hint="Store the oid, or the name as a text, and cast it where it is read.",
+                position=node.position + 1,
+            )
+        return sql_type
 
     def value(self, literal: ast.Literal) -> Any:
         return self.literals[literal.index]

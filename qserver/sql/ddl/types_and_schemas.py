@@ -80,12 +80,16 @@ def comment_on(work: DdlPort, node: ast.CommentOn) -> DdlSteps:
         case "index":
             _comment_on_index(work, node.name, text)
         case "schema" | "database":
-            key = catalog_key(node.name[-1], "")
-            if node.kind == "schema" and node.name[-1] != PUBLIC and work.find(key) is None:
+            schema = work.find(catalog_key(node.name[-1], ""))
+            if schema is not None and node.kind == "schema":
+                _set(work, schema, "", text)
+            elif node.kind == "schema" and node.name[-1] != PUBLIC:
                 raise UndefinedSchema(f'schema "{node.name[-1]}" does not exist')
         case "type":
-            if not isinstance(work.find(work.key(node.name)), Enumeration):
+            enumeration = work.find(work.key(node.name))
+            if not isinstance(enumeration, Enumeration):
                 raise UndefinedObject(f'type "{".".join(node.name)}" does not exist')
+            _set(work, enumeration, "", text)
         case _:
             _comment_on_relation(work, node, text)
     return 0
@@ -133,7 +137,7 @@ def _comment_on_index(work: DdlPort, name: tuple[str, ...], text: str | None) ->
 
 
 def _set(work: DdlPort, definition: object, what: str, text: str | None) -> None:
-    assert isinstance(definition, Table | View | Sequence)
+    assert isinstance(definition, Table | View | Sequence | Enumeration | Schema)
     kept = tuple(pair for pair in definition.comments if pair[0] != what)
     comments = kept if text is None else (*kept, (what, text))
     work.transaction.define(definition.key, replace(definition, comments=comments))

@@ -1,7 +1,7 @@
 """Access path selection: how a scan finds its rows, by key, key prefix, index, or all rows.
 
 A key serves equalities of its leading columns with expressions that do not depend on the row, then
-IN or bounds on the next column, including the bounds of a LIKE with a fixed prefix. A condition
+IN or bounds on the next column, including the bounds of a pattern with a fixed prefix. A condition
 that the key guarantees is not checked again.
 
 A secondary index is used for equalities and IN, and for a range only if both ends are bounded: a
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from qserver.functions.text.prefixes import HIGH, LOW, probably_has_prefix
+from qserver.functions.text.prefixes import bounds_of
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Cast, Column, Expression, InList, Slot
 from qserver.sql.optimizer.estimate import RowCount
@@ -86,20 +86,20 @@ def _terms(scan: plan.Scan, conditions: list[Expression]) -> dict[int, _Terms]:
 
 
 def _note_prefix(scan: plan.Scan, condition: Apply, terms: dict[int, _Terms]) -> None:
-    """Add the bounds of a LIKE prefix. LIKE itself is still checked: bounds only narrow."""
-    if not probably_has_prefix(condition.function):
+    """Add the bounds of a pattern. The match itself is still checked: bounds only narrow."""
+    bounds = bounds_of(condition.function)
+    if bounds is None:
         return
     column, pattern = condition.arguments
     if isinstance(column, Cast):
         column = column.operand
     if not (isinstance(column, Column) and column.source == scan.source):
         return
-    if column.type.kind not in (Kind.TEXT, Kind.VARCHAR) or sources_named(pattern):
+    if column.type.kind not in (Kind.TEXT, Kind.VARCHAR, Kind.NAME) or sources_named(pattern):
         return
     of_column = terms.setdefault(column.position, _Terms())
     if of_column.low is None and of_column.high is None:
-        low = Apply(LOW, (pattern,), TEXT, nullable=pattern.nullable)
-        high = Apply(HIGH, (pattern,), TEXT, nullable=pattern.nullable)
+        low, high = [Apply(each, (pattern,), TEXT, pattern.nullable) for each in bounds]
         of_column.low, of_column.high = (low, True, low), (high, False, high)
 
 

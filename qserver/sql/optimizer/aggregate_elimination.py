@@ -38,7 +38,7 @@ def _eliminated(node: Plan) -> Plan:
         return node
     below = _without_projections(node)
     scan = below.input
-    if not below.calls or not isinstance(scan, plan.Scan):
+    if not below.calls or not isinstance(scan, plan.Scan) or not scan.table.has_tree:
         return node
     if len(below.calls) == 1:
         return _single(below, scan) or node

@@ -36,6 +36,9 @@ Scans: TypeAlias = dict[int, plan.Scan]
 
 EQUAL, COMPARED, OTHER = 0.1, 0.33, 0.5
 
+FOUND_IN_CATALOG = 10.0
+"""Rows that a look-up in a catalog finds: those of one object."""
+
 
 def estimate(node: Plan, row_count: RowCount) -> float:
     """Estimate the rows of a plan; at least one."""
@@ -104,6 +107,8 @@ def _scan(node: plan.Scan, row_count: RowCount, rows_of: RowsOf) -> float:
         rows = float(max(1, _count(keys.choices)))
     else:
         rows *= EQUAL ** len(keys.equal)
+        if keys.equal and not node.table.has_tree:
+            rows = min(rows, FOUND_IN_CATALOG)
         rows *= min(1.0, EQUAL * _count(keys.choices)) if keys.choices else 1.0
         rows *= COMPARED ** sum(bound is not None for bound in (keys.low, keys.high))
         if index is None and _pins_key(node):

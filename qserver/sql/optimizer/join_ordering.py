@@ -1,8 +1,10 @@
 """Join ordering: orders inner joins by size and selects each join's method.
 
-A cluster of inner joins is split into its relations and conditions. The smallest relation comes
-first; next comes the relation that an equality connects to the joined ones and that gives the
-fewest rows. Relations that another condition connects come later, unconnected ones last.
+A cluster of inner joins is split into its relations and conditions. A left join among them whose
+right side no condition of the cluster names is done after all of them: (a ⟕ b) ⋈ c is (a ⋈ c) ⟕ b.
+The smallest relation comes first; next comes the relation that an equality connects to the joined
+ones and that gives the fewest rows. Relations that another condition connects come later,
+unconnected ones last.
 
 Equalities between the two sides make a hash join, or, if the left side is small and the right side
 is a table with a matching key, a look-up for each left row.
@@ -68,6 +70,36 @@ def _cluster(node: Plan) -> tuple[list[Plan], list[Expression]]:
 
 def _ordered_cluster(node: plan.Join, row_count: RowCount) -> Plan:
     relations, conditions = _cluster(node)
+    named = frozenset[int]().union(*map(sources_named, conditions))
+    later: list[plan.Join] = []
+    inner = [_without_left_joins(relation, named, later) for relation in relations]
+    if not later:
+        return _ordered(relations, conditions, row_count)
+    more = [_cluster(relation) for relation in inner]
+    relations = [each for found, _ in more for each in found]
+    conditions += [each for _, found in more for each in found]
+    joined = _ordered(relations, conditions, row_count)
+    for left_join in reversed(later):
+        right = join_ordering(left_join.right, row_count)
+        joined = with_method(replace(left_join, left=joined, right=right), row_count)
+    return joined
+
+
+def _without_left_joins(node: Plan, named: frozenset[int], later: list[plan.Join]) -> Plan:
+    """Return a relation without its left joins, which are added to `later`, the outermost first."""
+    while (
+        isinstance(node, plan.Join)
+        and node.kind == "left"
+        and node.method is None
+        and not node.lateral
+        and not named & frozenset(output_sources(node.right))
+    ):
+        later.append(node)
+        node = node.left
+    return node
+
+
+def _ordered(relations: list[Plan], conditions: list[Expression], row_count: RowCount) -> Plan:
     relations = [join_ordering(relation, row_count) for relation in relations]
     sizes = [estimate(relation, row_count) for relation in relations]
     waiting = list(range(len(relations)))

@@ -79,7 +79,7 @@ def scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
     If all rows are wanted, a sort is faster than a look-up for each row by another index.
     """
     scan = node.input
-    if not isinstance(scan, plan.Scan) or scan.access.range.choices:
+    if not isinstance(scan, plan.Scan) or scan.access.range.choices or not scan.table.has_tree:
         return None
     orders: list[tuple[Index | None, tuple[int, ...], tuple[bool, ...]]] = []
     if scan.access.index is None:

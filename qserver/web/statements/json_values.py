@@ -9,6 +9,7 @@ NULL) into one that msgspec can write:
     json, jsonb       the value itself, on one line
     timetz            ISO 8601 with its offset: 12:00:00+02:00
     enum, char(n)     a text
+    regclass, …       the name of the object
     array, record     an array of such values; a record is the text that PostgreSQL prints
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +31,7 @@ from qserver.values.text_output import (
     text_of_numeric,
     text_of_real,
 )
-from qserver.values.types import Kind, SqlType
+from qserver.values.types import REG_KINDS, Kind, SqlType
 from qserver.values.zoned_time import ZonedTime
 
 Converter = Callable[[Any], Any]
@@ -105,4 +107,6 @@ _CONVERTERS: Final[Mapping[Kind, Converter]] = {
     Kind.JSON: _json,
     Kind.JSONB: lambda value: _json(value.text),
     Kind.ENUM: lambda value: str.__str__(value),
+    **dict.fromkeys(REG_KINDS, attrgetter("text")),
+    Kind.OID: int,
 }

@@ -42,6 +42,9 @@ class TestCatalog:
     def has_schema(self, name: str) -> bool:
         return name == "public"
 
+    def read_definitions(self) -> None:
+        pass
+
     @property
     def stored(self) -> TestCatalog:
         return self

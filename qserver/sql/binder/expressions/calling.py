@@ -54,7 +54,8 @@ def require_schema(binding: Binding, symbol: str, position: int) -> None:
 
 def is_built_in(name: tuple[str, ...]) -> bool:
     """Tell whether a function is looked for. PostgreSQL's dumps call extensions' by public."""
-    return name[:-1] in ((), ("pg_catalog",), ("public",))
+    own = name[:-1] == ("information_schema",) and name[-1].startswith("_pg_")
+    return own or name[:-1] in ((), ("pg_catalog",), ("public",))
 
 
 def not_in_schema(
@@ -93,6 +94,8 @@ def apply(
     binding: Binding, resolved: Resolved, operands: Sequence[Operand], position: int
 ) -> Expression:
     chosen = resolved.function
+    if chosen.reads_catalog:
+        binding.catalog.read_definitions()
     arguments = tuple(
         [
             implicit(binding, operand, parameter, position)

@@ -34,7 +34,7 @@ from qserver.functions.resolve import (
 )
 from qserver.sql import ast
 from qserver.sql.binder.expressions.calling import function, is_built_in, not_in_schema
-from qserver.sql.binder.expressions.coercion import alike, implicit, settled
+from qserver.sql.binder.expressions.coercion import alike, explicit, implicit, settled
 from qserver.sql.binder.expressions.copies import again
 from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.expressions.record_functions import bind_populating
@@ -46,7 +46,7 @@ from qserver.sql.binder.queries.aggregates import bind_aggregate, bind_grouping
 from qserver.sql.binder.queries.hypothetical import HYPOTHETICAL, bind_hypothetical
 from qserver.sql.binder.queries.windows import bind_window_call
 from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Expression
-from qserver.values.types import DATETIME_KINDS, DOUBLE, INTEGER, TEXT, Kind, SqlType
+from qserver.values.types import DATETIME_KINDS, DOUBLE, INTEGER, REGTYPE, TEXT, Kind, SqlType
 
 
 def bind_call(scope: Scope, node: ast.Call) -> Operand:
@@ -85,7 +85,8 @@ def _arguments(scope: Scope, node: ast.Call) -> list[Operand]:
     """Bind the arguments in order, named ones in their parameters' places."""
     named = [each for each in node.arguments if isinstance(each, ast.NamedArgument)]
     if not named:
-        return [scope.bind(argument) for argument in node.arguments]
+        given_first = _named_sequence(node) or node.arguments[:1]
+        return [scope.bind(argument) for argument in (*given_first, *node.arguments[1:])]
     parameters = _PARAMETER_NAMES.get(node.name[-1], {})
     given: dict[str, Operand] = {}
     for name, argument in zip(parameters, node.arguments, strict=False):
@@ -101,6 +102,16 @@ def _arguments(scope: Scope, node: ast.Call) -> list[Operand]:
             )
         given[each.name] = scope.bind(each.value)
     return [given.get(name, default) for name, default in parameters.items()]
+
+
+def _named_sequence(node: ast.Call) -> tuple[ast.Expression, ...]:
+    """Return 's' of nextval('s'::regclass): its name alone, for which nobody reads the catalog."""
+    if node.name[-1] not in ("nextval", "currval", "setval") or not node.arguments:
+        return ()
+    match node.arguments[0]:
+        case ast.Cast(operand=ast.Literal() as text, type=ast.TypeName(name="regclass")):
+            return (text,)
+    return ()
 
 
 _PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
@@ -158,9 +169,12 @@ def _type_of(scope: Scope, node: ast.Call) -> Expression:
     operand = scope.bind(node.arguments[0])
     if isinstance(operand, Unknown) and isinstance(operand.name, str):
         operand = settled(scope.binding, operand)
+    name: Expression
     if isinstance(operand, Unknown | RowValue | Column | Constant):
-        return Constant(str(operand.type.bare), TEXT)
-    return Apply(_type_name(operand.type.bare), (operand,), TEXT, nullable=False)
+        name = Constant(str(operand.type.bare), TEXT)
+    else:
+        name = Apply(_type_name(operand.type.bare), (operand,), TEXT, nullable=False)
+    return explicit(scope.binding, name, REGTYPE, node.position)
 
 
 @lru_cache(maxsize=1024)

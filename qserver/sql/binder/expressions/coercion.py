@@ -24,6 +24,7 @@ from qserver.errors import (
 )
 from qserver.functions.costs import BYTES_SMALL
 from qserver.functions.datetime.moments import MomentReader, is_moment_type, is_moment_word
+from qserver.functions.objects import names_objects, naming_function
 from qserver.functions.registry import Function
 from qserver.functions.resolve import common_type
 from qserver.sql.binder.binding import Binding, RowsNeedMarks
@@ -80,6 +81,8 @@ def implicit(binding: Binding, operand: Operand, target: SqlType, position: int 
     expression = settled(binding, operand)
     if expression.type == target or expression.type.bare == target:
         return expression
+    if names_objects(target):
+        return _object_names(binding, expression, target)
     return _cast(expression, target, cast_function(expression.type, target))
 
 
@@ -109,6 +112,8 @@ def explicit(binding: Binding, operand: Operand, target: SqlType, position: int)
     if expression.type == target:
         return expression
     try:
+        if names_objects(target):
+            return _object_names(binding, expression, target)
         function = cast_function(expression.type, target)
     except QserverError as error:
         raise located(error, position) from None
@@ -126,6 +131,8 @@ def assigned(
     if operand.type == target:
         return operand
     try:
+        if names_objects(target):
+            return _object_names(binding, operand, target)
         function = assignment_function(operand.type, target)
     except CannotCoerce:
         raise _not_assignable(column, target, str(operand.type.bare), position) from None
@@ -237,6 +244,15 @@ def _as_record(*items: Any) -> Record:
     return Record(items)
 
 
+def _object_names(binding: Binding, expression: Expression, target: SqlType) -> Expression:
+    """Cast to regclass or its kin, or to an array of them: a call that reads the catalog."""
+    if isinstance(expression, Constant) and expression.value is None:
+        return Constant(None, target)
+    binding.catalog.read_definitions()
+    function = naming_function(expression.type.bare, target)
+    return Apply(function, (expression,), target, expression.nullable)
+
+
 # --- casts ---------------------------------------------------------------------------------------
 
 
@@ -283,6 +299,8 @@ def _read(
             "input of anonymous composite types is not implemented",
             position=operand.position + 1,
         )
+    if names_objects(target):
+        return _object_names(binding, _read(binding, operand, TEXT), target)
     count = operand.count
     if isinstance(operand.name, str):
         slot = several(binding.infer(operand.name, target, count), count)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qserver.functions.text.prefixes import has_prefix, with_prefix
+from qserver.functions.text.prefixes import marked
 from qserver.sql import ast
 from qserver.sql.binder.expressions.calling import function, has_rows, operator
 from qserver.sql.binder.expressions.coercion import condition
@@ -27,7 +27,7 @@ from qserver.sql.binder.expressions.rows import (
 from qserver.sql.binder.expressions.scalars import bind_item
 from qserver.sql.binder.expressions.subqueries import row_query
 from qserver.sql.binder.names.scope import Scope, leftmost
-from qserver.sql.expressions import Apply, Expression, Not
+from qserver.sql.expressions import Apply, Constant, Expression, Not, Slot
 
 _LIKE_OPERATORS = {
     "like": ("like", False),
@@ -94,7 +94,8 @@ def _binary(scope: Scope, node: ast.Operator, left: Operand) -> Operand:
     if symbol in _LIKE_OPERATORS:
         kind, negated = _LIKE_OPERATORS[symbol]
         return _like(scope, kind, left, right, None, negated, node.position)
-    return operator(binding, symbol, left, right, node.position)
+    made = operator(binding, symbol, left, right, node.position)
+    return _matched(scope, made, right) if symbol.endswith("~") else made
 
 
 def _right(scope: Scope, left: Operand, node: ast.Expression) -> Operand:
@@ -128,11 +129,19 @@ def _like(
     if escape is not None:
         pattern = function(binding, "like_escape", (pattern, escape), position)
     symbol = f"not {kind}" if negated else kind
-    matched = operator(binding, symbol, left, pattern, position)
-    if symbol == "like" and isinstance(pattern, Unknown) and type(pattern.name) is int:
-        likely = scope.literals.guess(pattern.name) if pattern.text is None else pattern.text
-        if has_prefix(likely) and isinstance(matched, Apply):
-            return replace(matched, function=with_prefix(matched.function))
+    return _matched(scope, operator(binding, symbol, left, pattern, position), pattern)
+
+
+def _matched(scope: Scope, matched: Expression, pattern: Operand) -> Expression:
+    """Mark a match by the literal that its pattern is: other literals only guess as well."""
+    if not isinstance(matched, Apply):
+        return matched
+    match pattern:
+        case Unknown(text=str() as text) | Constant(value=text):
+            return replace(matched, function=marked(matched.function, text))
+        case Unknown(name=int() as index) | Slot(name=int() as index):
+            likely = scope.literals.guess(index)
+            return replace(matched, function=marked(matched.function, likely))
     return matched
 
 

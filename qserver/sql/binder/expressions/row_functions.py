@@ -17,7 +17,7 @@ from qserver.errors import FeatureNotSupported, UndefinedFunction
 from qserver.functions.resolve import ResolvedTableFunction, resolve_table_function
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause, refuse_rows
-from qserver.sql.binder.expressions.calling import operator, resolved_by
+from qserver.sql.binder.expressions.calling import operator, resolved_by, whole
 from qserver.sql.binder.expressions.coercion import implicit
 from qserver.sql.binder.expressions.operands import Operand, RowValue, located
 from qserver.sql.binder.expressions.same import same
@@ -76,7 +76,10 @@ def function_scan(
     def resolve(types: Sequence[SqlType]) -> ResolvedTableFunction:
         return resolve_table_function(name, types)
 
+    operands = [whole(scope.binding, each) for each in operands]
     resolved = resolved_by(scope.binding, resolve, operands, position)
+    if resolved.function.reads_catalog:
+        scope.binding.catalog.read_definitions()
     arguments = tuple(
         [
             implicit(scope.binding, operand, parameter, position)

@@ -14,7 +14,7 @@ from qserver.errors import (
     UndefinedObject,
 )
 from qserver.sql import ast
-from qserver.sql.binder.expressions.calling import function
+from qserver.sql.binder.expressions.calling import function, operator
 from qserver.sql.binder.expressions.coercion import (
     alike,
     assigned,
@@ -51,6 +51,7 @@ from qserver.values.types import (
     Kind,
     SqlType,
     array_of,
+    is_vector,
 )
 
 LITERAL_TYPES = {
@@ -160,13 +161,13 @@ def bind_cast(scope: Scope, node: ast.Cast) -> Operand:
 def bind_collate(scope: Scope, node: ast.Collate) -> Operand:
     """Accept only collations by code point, the only order of text."""
     operand = scope.bind(node.operand)
-    if node.collation not in COLLATIONS:
+    if node.collation.removeprefix("pg_catalog.") not in COLLATIONS:
         raise UndefinedObject(
             f'collation "{node.collation}" for encoding "UTF8" does not exist',
             position=node.position + 1,
         )
     expression = settled(scope.binding, operand)
-    if expression.type.kind not in TEXT_KINDS:
+    if expression.type.kind not in (*TEXT_KINDS, Kind.NAME):
         raise DatatypeMismatch(
             f"collations are not supported by type {expression.type.bare}",
             position=node.position + 1,
@@ -258,6 +259,9 @@ def bind_subscript(scope: Scope, node: ast.Subscript) -> Expression:
         return _inside_json(scope, operand, chain)
     if not any(each.is_slice for each in chain):
         numbers = [array_bound(scope, each.low) for each in chain]
+        if is_vector(operand.type):  # it counts from 0
+            one = Constant(1, INTEGER)
+            numbers = [operator(binding, "+", each, one, node.position) for each in numbers]
         return function(binding, "array_subscript", [operand, *numbers], node.position)
     bounds = array_bounds(scope, chain)
     part = function(binding, "array_slice", [operand, *bounds], node.position)

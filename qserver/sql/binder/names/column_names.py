@@ -32,7 +32,7 @@ def _name(node: ast.Expression) -> tuple[str, int]:
         case ast.Cast():
             name, strength = _name(node.operand)
             if strength < _STRONG:
-                return internal_name(node.type.name), _WEAK
+                return _type_name(node.type), _WEAK
             return name, strength
         case ast.Case():
             name, strength = (NAMELESS, _NONE)
@@ -67,3 +67,8 @@ def _first_name(query: ast.QueryBody) -> str:
         return NAMELESS
     target = query.targets[0]
     return target.alias or column_name(target.expression)
+
+
+def _type_name(node: ast.TypeName) -> str:
+    """Return the name that a cast to the type gives a column: `int4` for integer."""
+    return node.name if node.quoted or node.schemas else internal_name(node.name)

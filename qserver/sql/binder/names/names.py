@@ -7,6 +7,7 @@ not be visible.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,8 +30,9 @@ from qserver.sql.binder.names.relations import (
     key_of_row,
 )
 from qserver.sql.binder.names.scope import Level, Scope
-from qserver.sql.expressions import Column, Expression
+from qserver.sql.expressions import Column, Constant, Expression
 from qserver.sql.walk import everything
+from qserver.values.types import OID
 
 SEARCHED: Final = ("public", "pg_catalog")
 """The schemas of names that are written without one."""
@@ -58,6 +60,9 @@ def bind_name(scope: Scope, node: ast.Name) -> Operand:
 def column_of(scope: Scope, relation: AnyRelation, name: str, position: int) -> Expression:
     at = relation.positions.get(name)
     if at is None:
+        hidden = _system_column([relation], name)
+        if hidden is not None:
+            return hidden
         raise UndefinedColumn(
             f"column {relation.name}.{name} does not exist", position=position + 1, column=name
         )
@@ -88,7 +93,19 @@ def _bare(scope: Scope, name: str, position: int) -> Operand:
     relation_of_that_name = find_relation(scope, (name,), position)
     if relation_of_that_name is not None:
         return whole_row(scope, relation_of_that_name, position)
+    hidden = _system_column([each for each in scope.relations if each.by_column], name)
+    if hidden is not None:
+        return hidden
     raise _missing_column(scope.level, name, position)
+
+
+def _system_column(relations: Sequence[AnyRelation], name: str) -> Expression | None:
+    """Return `tableoid`, which every table has: its oid. A table of the catalog is its own tree."""
+    tables = [each.table for each in relations if each.table is not None]
+    if name != "tableoid" or len(tables) != 1 or len(relations) != 1:
+        return None
+    (table,) = tables
+    return Constant(-table.id if table.id < 0 else table.oid, OID)
 
 
 def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] | None:

@@ -15,28 +15,11 @@ from qserver.errors import (
 from qserver.sql import ast
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.binder.expressions.operands import located
+from qserver.values.type_names import TYPES_BY_NAME
 from qserver.values.types import (
-    BIGINT,
-    BOOLEAN,
-    BYTEA,
-    DATE,
     DOUBLE,
-    INTEGER,
-    INTERVAL,
     INTERVAL_FIELDS,
-    JSON,
-    JSONB,
-    NUMERIC,
     REAL,
-    SMALLINT,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    TIMETZ,
-    UUID_TYPE,
-    VARCHAR,
-    Kind,
     SqlType,
     array_of,
     char,
@@ -75,30 +58,6 @@ INTERNAL_NAMES: Final = {
 }
 """PostgreSQL's internal names of types with other names in the grammar; columns are named so."""
 
-_SIMPLE: Final = {
-    "int2": SMALLINT,
-    "int4": INTEGER,
-    "int8": BIGINT,
-    "float4": REAL,
-    "float8": DOUBLE,
-    "numeric": NUMERIC,
-    "bool": BOOLEAN,
-    "text": TEXT,
-    "name": TEXT,
-    "varchar": VARCHAR,
-    "bpchar": SqlType(Kind.CHAR),
-    "date": DATE,
-    "time": TIME,
-    "timetz": TIMETZ,
-    "timestamp": TIMESTAMP,
-    "timestamptz": TIMESTAMPTZ,
-    "interval": INTERVAL,
-    "uuid": UUID_TYPE,
-    "bytea": BYTEA,
-    "json": JSON,
-    "jsonb": JSONB,
-}
-_ARRAYS: Final = {f"_{name}": array_of(sql_type) for name, sql_type in _SIMPLE.items()}
 _WITH_LENGTH: Final = {"varchar": varchar, "bpchar": char}
 _WITH_DIGITS: Final = frozenset({"time", "timetz", "timestamp", "timestamptz", "interval"})
 
@@ -113,7 +72,7 @@ def internal_name(name: str) -> str:
 def is_built_in(name: str) -> bool:
     """Tell whether a name without a schema is that of a type that nobody can define."""
     internal = INTERNAL_NAMES.get(name, name)
-    return name.startswith("interval ") or internal in _SIMPLE or internal in _ARRAYS
+    return name.startswith("interval ") or internal in TYPES_BY_NAME
 
 
 def bind_type(node: ast.TypeName, literals: Literals, find_type: FindType) -> SqlType:
@@ -141,7 +100,7 @@ def _scalar(node: ast.TypeName, arguments: tuple[object, ...], find_type: FindTy
         if found is None:
             raise UndefinedObject(f'type "{shown}" does not exist')
         return found
-    word = "" if node.schemas else name
+    word = "" if node.schemas or node.quoted else name
     internal = INTERNAL_NAMES.get(word, name)
     if not all(type(each) is int for each in arguments):
         raise SqlSyntaxError(f'invalid type modifier for type "{name}"')
@@ -154,7 +113,7 @@ def _scalar(node: ast.TypeName, arguments: tuple[object, ...], find_type: FindTy
         fields = word.removeprefix("interval ")
         if fields in INTERVAL_FIELDS:
             return interval(fields, *numbers)
-    found = _SIMPLE.get(internal) or _ARRAYS.get(internal) or find_type(node.parts)
+    found = TYPES_BY_NAME.get(internal) or find_type(node.parts)
     if found is None:
         raise UndefinedObject(f'type "{shown}" does not exist')
     return _sized(found, internal, numbers) if numbers else found

@@ -12,7 +12,7 @@ from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.expressions.calling import function
-from qserver.sql.binder.expressions.coercion import assigned, condition, settled
+from qserver.sql.binder.expressions.coercion import assigned, condition, implicit, settled
 from qserver.sql.binder.expressions.operands import Operand, Unknown
 from qserver.sql.binder.expressions.parsed import parsed_expression
 from qserver.sql.binder.names.relations import relation_of_table
@@ -24,7 +24,7 @@ from qserver.sql.walk import substituted
 from qserver.sql.zone_dependence import depends_on_zone
 from qserver.values.identifiers import stored_name
 from qserver.values.schema import Column, Table
-from qserver.values.types import BIGINT
+from qserver.values.types import BIGINT, SqlType
 
 ROW_ID_SLOT = "row_id"
 """The slot for the hidden key of a new row: the executor fills it for each row."""
@@ -143,3 +143,16 @@ def _bind_text(
             error.definition = text, error.position
         error.position = None  # a position in the definition's text, not in the statement's
         raise
+
+
+def shown_expression(
+    binding: Binding, text: str, table: Table, wanted: SqlType | None
+) -> Expression:
+    """Bind an expression as it was written; a literal without a type has that of its place."""
+
+    def finish(operand: Operand, at: int) -> Expression:
+        if isinstance(operand, Unknown) and wanted is not None:
+            return implicit(binding, operand, wanted.bare)
+        return settled(binding, operand)
+
+    return _bind_text(binding, text, Clause.CHECK, finish, table, binding.new_source())

@@ -1,0 +1,127 @@
+"""Functions about the server and the session that PostgreSQL's tools call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from qserver.errors import InvalidParameterValue
+from qserver.functions.registry import Function, TableFunction
+from qserver.values.type_names import TYPES_BY_NAME
+from qserver.values.types import (
+    ANYARRAY,
+    ANYELEMENT,
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    NAME,
+    NUMERIC,
+    OID,
+    TEXT,
+    TIMESTAMPTZ,
+    Kind,
+    SqlType,
+    array_of,
+)
+
+if TYPE_CHECKING:
+    from qserver.functions.context import Context
+
+ENCODINGS: Final = (
+    *("SQL_ASCII", "EUC_JP", "EUC_CN", "EUC_KR", "EUC_TW", "EUC_JIS_2004", "UTF8"),
+    *("MULE_INTERNAL", "LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7"),
+    *("LATIN8", "LATIN9", "LATIN10", "WIN1256", "WIN1258", "WIN866", "WIN874", "KOI8R"),
+    *("WIN1251", "WIN1252", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8", "WIN1250"),
+    *("WIN1253", "WIN1254", "WIN1255", "WIN1257", "KOI8U", "SJIS", "BIG5", "GBK", "UHC"),
+    *("GB18030", "JOHAB", "SHIFT_JIS_2004"),
+)
+"""PostgreSQL's encodings, by their numbers."""
+
+_ALIASES: Final = {"UNICODE": "UTF8", "ISO88591": "LATIN1"}
+UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def encoding_name(number: int) -> str:
+    return ENCODINGS[number] if 0 <= number < len(ENCODINGS) else ""
+
+
+def encoding_number(name: str) -> int:
+    wanted = re.sub(r"\W|_", "", name).upper()
+    wanted = _ALIASES.get(wanted, wanted)
+    plain = [each.replace("_", "") for each in ENCODINGS]
+    return plain.index(wanted) if wanted in plain else -1
+
+
+def size_pretty(size: int | Decimal) -> str:
+    """Print bytes with the unit in which they have up to five digits, as PostgreSQL rounds."""
+    amount, unit, limit = int(size), 0, 10 * 1024
+    if isinstance(size, Decimal) and unit == 0 and abs(size) < limit:
+        return f"{size.normalize():f} bytes"
+    halved = False
+    while unit < len(UNITS) - 1 and abs(amount) >= (2 * limit - 1 if halved else limit):
+        shift = 10 if unit else 9
+        amount = abs(amount) // (1 << shift) * (1 if amount > 0 else -1)
+        halved, unit = True, unit + 1
+    if halved:
+        amount = (abs(amount) + 1) // 2 * (1 if amount > 0 else -1)
+    return f"{amount} {UNITS[unit]}"
+
+
+def size_bytes(text: str) -> int:
+    found = re.fullmatch(r"\s*([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+)\s*(\w*)\s*", text)
+    units = {unit.lower(): 1024**at for at, unit in enumerate(UNITS)} | {"": 1, "b": 1}
+    if found is None or found[2].lower() not in units:
+        raise InvalidParameterValue(f'invalid size: "{text}"')
+    return int(Decimal(found[1]) * units[found[2].lower()])
+
+
+def _constant(name: str, sql_type: SqlType, value: Any) -> Function:
+    return Function(name, (), sql_type, lambda: value, gives_null=value is None)
+
+
+def _now(context: Context) -> Any:
+    return context.now
+
+
+def _name_with_oid(name: str, oid: int) -> str:
+    """`name_oid`, with the name cut so that all of it is a name."""
+    end = f"_{int(oid)}"
+    return name.encode()[: 63 - len(end)].decode(errors="ignore") + end
+
+
+def _expanded(array: tuple[Any, ...]) -> Iterator[tuple[Any, int]]:
+    return ((value, number) for number, value in enumerate(array, 1))
+
+
+FUNCTIONS: Final = (
+    Function("pg_encoding_to_char", (INTEGER,), NAME, encoding_name),
+    Function("pg_char_to_encoding", (NAME,), INTEGER, encoding_number),
+    Function("pg_size_pretty", (BIGINT,), TEXT, size_pretty),
+    Function("pg_size_pretty", (NUMERIC,), TEXT, size_pretty),
+    Function("pg_size_bytes", (TEXT,), BIGINT, size_bytes),
+    Function("nameconcatoid", (NAME, OID), NAME, _name_with_oid),
+    Function("pg_is_other_temp_schema", (OID,), BOOLEAN, lambda oid: False),
+    Function("pg_blocking_pids", (INTEGER,), array_of(INTEGER), lambda pid: ()),
+    Function("pg_postmaster_start_time", (), TIMESTAMPTZ, _now, needs_context=True),
+    Function("pg_conf_load_time", (), TIMESTAMPTZ, _now, needs_context=True),
+    _constant("pg_backend_pid", INTEGER, 1),
+    _constant("pg_is_in_recovery", BOOLEAN, False),
+    _constant("pg_is_wal_replay_paused", BOOLEAN, False),
+    _constant("pg_my_temp_schema", OID, 0),
+    _constant("pg_client_encoding", NAME, "UTF8"),
+    _constant("getdatabaseencoding", NAME, "UTF8"),
+    *(
+        _constant(name, TYPES_BY_NAME["inet"], None)
+        for name in ("inet_server_addr", "inet_client_addr")
+    ),
+    *(_constant(name, INTEGER, None) for name in ("inet_server_port", "inet_client_port")),
+    *(
+        _constant(name, SqlType(Kind.PG_LSN), None)
+        for name in ("pg_last_wal_receive_lsn", "pg_last_wal_replay_lsn")
+    ),
+)
+TABLE_FUNCTIONS: Final = (
+    TableFunction("_pg_expandarray", (ANYARRAY,), (("x", ANYELEMENT), ("n", INTEGER)), _expanded),
+)

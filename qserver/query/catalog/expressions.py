@@ -1,0 +1,77 @@
+"""The texts of expressions in definitions, as PostgreSQL prints them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from qserver.query.catalog.data import SYSTEM_SCHEMAS
+from qserver.sql import printed_expression
+from qserver.values.identifiers import PUBLIC, catalog_key
+from qserver.values.relations import View
+from qserver.values.schema import Table
+from qserver.values.types import Kind, SqlType
+
+TEXTS_KEPT: Final = 4096
+
+
+@final
+class NodeTree(str):
+    """A value of pg_node_tree: the expression that it is, and how it is printed pretty."""
+
+    __slots__ = ("pretty",)
+
+    pretty: str
+
+    def __new__(cls, text: str, pretty: str) -> NodeTree:
+        value = super().__new__(cls, text)
+        value.pretty = pretty
+        return value
+
+
+def node_tree(table: Table, text: str, wanted: SqlType | None) -> NodeTree:
+    """Return an expression as it is printed. To print takes as long as to plan, so it is kept."""
+    name = id(table), text, wanted
+    found = _KEPT.get(name)
+    if found is None or found[0] is not table:
+        if len(_KEPT) >= TEXTS_KEPT:
+            _KEPT.clear()
+        tree = NodeTree(*printed_expression(text, table, _TypesOf(table), wanted))
+        found = _KEPT[name] = table, tree
+    return found[1]
+
+
+_KEPT: Final[dict[tuple[int, str, SqlType | None], tuple[Table, NodeTree]]] = {}
+"""By the identity of a table, which is kept along: to compare tables would take longer."""
+
+
+class _TypesOf:
+    """A catalog for the binder, of the types of a table's columns: expressions need no more."""
+
+    def __init__(self, table: Table) -> None:
+        types = [column.type.element or column.type for column in table.columns]
+        self._enums = {each.enum.key: each.enum for each in types if each.enum is not None}
+
+    def find_table(self, name: tuple[str, ...]) -> Table | None:
+        return None
+
+    def find_view(self, name: tuple[str, ...]) -> View | None:
+        return None
+
+    def find_type(self, name: tuple[str, ...]) -> SqlType | None:
+        enum = self._enums.get(catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1]))
+        return None if enum is None else SqlType(Kind.ENUM, enum=enum)
+
+    def has_schema(self, name: str) -> bool:
+        return name == PUBLIC or name in SYSTEM_SCHEMAS
+
+    @property
+    def stored(self) -> _TypesOf:
+        return self
+
+    in_utc = True
+
+    def read_definitions(self) -> None:
+        pass
+
+    def row_count(self, table: Table) -> int:
+        return 0

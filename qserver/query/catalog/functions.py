@@ -1,0 +1,466 @@
+"""What the functions of the catalog return; `functions.catalog_functions` has their signatures.
+
+Each takes the objects of the statement's catalog, then its arguments. All of them return NULL for
+an oid that nothing has, as PostgreSQL's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from qserver.engine.sequence_states import state_of
+from qserver.errors import InvalidParameterValue, UndefinedColumn, UndefinedTable
+from qserver.functions.catalog_functions import PRIVILEGES, STATISTICS, TIMES
+from qserver.query.catalog import texts, type_facts
+from qserver.query.catalog.data import recorded_by, relations
+from qserver.query.catalog.expressions import NodeTree
+from qserver.query.catalog.objects import CatalogObjects as Objects
+from qserver.query.catalog.parts import columns_of, indexes_of
+from qserver.query.catalog.rows_of_relations import comments
+from qserver.query.catalog.rows_of_server import NAME
+from qserver.query.catalog.types import shown_type
+from qserver.query.catalog.world import CLASSES, OWNER
+from qserver.values.identifiers import PUBLIC, RESERVED, identifiers, qualified
+from qserver.values.relations import Sequence, View
+from qserver.values.schema import Table
+
+BYTES_PER_ROW: Final = 64
+"""What a row or an index entry is reckoned with: pages do not know their bytes."""
+
+
+def format_type(objects: Objects, oid: int, modifier: int | None) -> str | None:
+    if oid is None:
+        return None
+    if oid == 0:
+        return "-"
+    return shown_type(objects.world, oid, modifier) or "???"
+
+
+# --- definitions ---------------------------------------------------------------------------------
+
+
+def viewdef(objects: Objects, about: int | str, how: Any = None) -> str | None:
+    oid = objects.find_class(about) if isinstance(about, str) else about
+    if oid is None:
+        raise UndefinedTable(f'relation "{about}" does not exist')
+    for each in objects.world.with_oid(oid):
+        if isinstance(each, View) and each.oid == oid:
+            return texts.view_text(each)
+    for relation in relations().values():
+        if relation.oid == oid and relation.query is not None:
+            return relation.query
+    return None
+
+
+def indexdef(objects: Objects, oid: int, column: int = 0, pretty: bool = False) -> str | None:
+    table = _relation(objects, oid)
+    for index in indexes_of(table) if table is not None else ():
+        if table is not None and index.oid == oid:
+            if not column:
+                return texts.index_text(objects.world, table, index, pretty)
+            parts = index.parts[column - 1 : column] if column > 0 else ()
+            return next((texts.part_text(objects.world, table, part, pretty) for part in parts), "")
+    return None
+
+
+def constraintdef(objects: Objects, oid: int, pretty: bool = False) -> str | None:
+    for table in objects.world.with_constraint(oid):
+        if isinstance(table, Table):
+            return texts.constraint_text(objects, table, oid, pretty)
+    return None
+
+
+def expression(objects: Objects, tree: str, oid: int, pretty: bool = False) -> str:
+    return tree.pretty if pretty and isinstance(tree, NodeTree) else str(tree)
+
+
+def ruledef(objects: Objects, oid: int, pretty: bool = False) -> str | None:
+    for each in objects.world.with_oid(oid):
+        if isinstance(each, View):
+            place = qualified(each.schema, each.name)
+            text = texts.view_text(each)
+            return f'CREATE RULE "_RETURN" AS\n    ON SELECT TO {place} DO INSTEAD {text}'
+    return None
+
+
+def nothing(objects: Objects, *arguments: Any) -> None:
+    """The answer about objects that cannot exist here."""
+
+
+def serial_sequence(objects: Objects, table_text: str, column: str) -> str | None:
+    oid = objects.find_class(table_text)
+    if oid is None:
+        raise UndefinedTable(f'relation "{table_text}" does not exist')
+    catalog = objects.world.catalog
+    for table in objects.world.with_oid(oid):
+        if not isinstance(table, Table) or column not in table.positions:
+            continue
+        found = catalog.find(table.column(column).sequence or "")
+        if isinstance(found, Sequence) and found.owner == (table.key, column):
+            return _qualified(found)
+        return None
+    shown = identifiers(table_text)[-1]
+    raise UndefinedColumn(f'column "{column}" of relation "{shown}" does not exist')
+
+
+def _qualified(each: Sequence) -> str:
+    from_public = qualified(each.schema, each.name)
+    return f"{PUBLIC}.{from_public}" if each.schema == PUBLIC else from_public
+
+
+def user_name(objects: Objects, oid: int) -> str:
+    return NAME if oid == OWNER else f"unknown (OID={oid})"
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+def _procedure(oid: int) -> dict[str, Any] | None:
+    names = relations()["pg_catalog", "pg_proc"].names
+    for row in recorded_by("pg_proc", "oid").get(oid, ()):
+        return dict(zip(names, row, strict=True))
+    return None
+
+
+def function_arguments(objects: Objects, oid: int, identity: bool = False) -> str | None:
+    row = _procedure(oid)
+    if row is None:
+        return None
+    types = row["proallargtypes"] or row["proargtypes"]
+    modes = row["proargmodes"] or ("i",) * len(types)
+    names = row["proargnames"] or ("",) * len(types)
+    defaults = [] if identity or not row["proargdefaults"] else row["proargdefaults"].split(", ")
+    inputs = [at for at, mode in enumerate(modes) if mode in "ibv"]
+    first_default = len(inputs) - len(defaults)
+    parts = []
+    for at, (mode, name, each) in enumerate(zip(modes, names, types, strict=True)):
+        if mode == "t" or (identity and mode == "o"):
+            continue
+        words = [{"o": "OUT", "b": "INOUT", "v": "VARIADIC"}.get(mode, ""), name]
+        text = " ".join(word for word in (*words, shown_type(objects.world, each) or "") if word)
+        place = inputs.index(at) if at in inputs else -1
+        if place >= first_default and defaults and place >= 0:
+            text += f" DEFAULT {defaults[place - first_default]}"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def function_identity(objects: Objects, oid: int) -> str | None:
+    return function_arguments(objects, oid, identity=True)
+
+
+def function_result(objects: Objects, oid: int) -> str | None:
+    row = _procedure(oid)
+    if row is None or row["prokind"] == "p":
+        return None
+    if row["proargmodes"] and "t" in row["proargmodes"]:
+        columns = [
+            f"{name} {shown_type(objects.world, each)}"
+            for mode, name, each in zip(
+                row["proargmodes"], row["proargnames"], row["proallargtypes"], strict=True
+            )
+            if mode == "t"
+        ]
+        return f"TABLE({', '.join(columns)})"
+    shown = shown_type(objects.world, row["prorettype"])
+    return f"SETOF {shown}" if row["proretset"] else shown
+
+
+# --- visibility, comments ------------------------------------------------------------------------
+
+
+def table_is_visible(objects: Objects, oid: int) -> bool | None:
+    place = objects.class_place(oid)
+    return None if place is None else place[0] in ("pg_catalog", PUBLIC)
+
+
+def type_is_visible(objects: Objects, oid: int) -> bool | None:
+    shown = shown_type(objects.world, oid)
+    if shown is None:
+        return None
+    for row in recorded_by("pg_type", "oid").get(oid, ()):
+        return bool(row[2] == 11)
+    return all(getattr(each, "schema", "") == PUBLIC for each in objects.world.with_type(oid))
+
+
+def _is_recorded(table: str) -> Callable[..., bool | None]:
+    def is_visible(objects: Objects, oid: int) -> bool | None:
+        return True if oid in recorded_by(table, "oid") else None
+
+    return is_visible
+
+
+def object_comment(objects: Objects, oid: int, catalog: str | None = None) -> str | None:
+    return _comment(objects, oid, catalog, 0)
+
+
+def column_comment(objects: Objects, oid: int, number: int) -> str | None:
+    return _comment(objects, oid, "pg_class", number) if number else None
+
+
+def _comment(objects: Objects, oid: int, catalog: str | None, number: int) -> str | None:
+    wanted = None if catalog is None else _class_oid(catalog)
+    for row in recorded_by("pg_description", "objoid").get(oid, ()):
+        if row[2] == number and wanted in (None, row[1]):
+            return str(row[3])
+    if oid < FIRST_USER_OID:
+        return None
+    for each in objects.world.with_any_oid(oid):
+        for found in comments(objects.world, each):
+            is_it = (found["objoid"], found["objsubid"]) == (oid, number)
+            if is_it and wanted in (None, found["classoid"]):
+                return str(found["description"])
+    return None
+
+
+FIRST_USER_OID: Final = 16384
+
+
+def _class_oid(name: str) -> int:
+    data = relations().get(("pg_catalog", name))
+    return CLASSES.get(name, 0) if data is None else data.oid
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def _relation(objects: Objects, oid: int) -> Table | None:
+    for each in objects.world.with_oid(oid):
+        if isinstance(each, Table):
+            return each
+    return None
+
+
+def relation_size(objects: Objects, oid: int, fork: str = "main") -> int | None:
+    if fork not in ("main", "fsm", "vm", "init"):
+        raise InvalidParameterValue(
+            "invalid fork name", hint='Valid fork names are "main", "fsm", "vm", and "init".'
+        )
+    if objects.class_place(oid) is None:
+        return None
+    table = _relation(objects, oid)
+    if table is None or fork != "main":
+        return 0
+    return _size(objects, table)
+
+
+def _size(objects: Objects, table: Table) -> int:
+    return BYTES_PER_ROW * objects.world.snapshot.count(table.id)
+
+
+def indexes_size(objects: Objects, oid: int) -> int | None:
+    if objects.class_place(oid) is None:
+        return None
+    table = _relation(objects, oid)
+    if table is None or table.oid != oid:
+        return 0
+    return _size(objects, table) * len(list(indexes_of(table)))
+
+
+def total_size(objects: Objects, oid: int) -> int | None:
+    own, others = relation_size(objects, oid), indexes_size(objects, oid)
+    return None if own is None else own + (others or 0)
+
+
+def database_size(objects: Objects, about: int | str) -> int:
+    return sum(
+        total_size(objects, table.oid) or 0 for table in objects.world.catalog.tables.values()
+    )
+
+
+# --- rights --------------------------------------------------------------------------------------
+
+
+def has_privilege(objects: Objects, *arguments: Any) -> bool:
+    """There is one role, and it may do everything; what a key may do is another matter."""
+    return True
+
+
+def _has_table_privilege(objects: Objects, *arguments: Any) -> bool | None:
+    about = arguments[-2]
+    if isinstance(about, str):
+        if objects.find_class(about) is None:
+            raise UndefinedTable(f'relation "{about}" does not exist')
+        return True
+    return True if objects.class_place(int(about)) is not None else None
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def keywords(objects: Objects) -> Iterator[tuple[str, str, bool, str, str]]:
+    for word in sorted(RESERVED):
+        yield word, "R", True, "reserved", "can be bare label"
+
+
+def options(objects: Objects, texts_of: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    for text in texts_of:
+        name, equals, value = text.partition("=")
+        yield name, value if equals else None
+
+
+def no_rows(objects: Objects, *arguments: Any) -> tuple[tuple[Any, ...], ...]:
+    return ()
+
+
+def sequence_parameters(objects: Objects, oid: int) -> Iterator[tuple[Any, ...]]:
+    for each in objects.world.with_oid(oid):
+        if isinstance(each, Sequence):
+            bounds = each.start, each.minimum, each.maximum, each.increment
+            yield *bounds, each.cycle, each.cache, objects.world.type_oid(each.type)
+
+
+def sequence_last_value(objects: Objects, oid: int) -> int | None:
+    for each in objects.world.with_oid(oid):
+        if isinstance(each, Sequence):
+            value, called = state_of(objects.reader, each)
+            return value if called else None
+    return None
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+def live_rows(objects: Objects, oid: int) -> int:
+    table = _relation(objects, oid)
+    return 0 if table is None or table.oid != oid else objects.world.snapshot.count(table.id)
+
+
+def is_updatable(objects: Objects, oid: int, with_triggers: bool) -> int:
+    """4: UPDATE, 8: INSERT, 16: DELETE."""
+    table = _relation(objects, oid)
+    return 28 if table is not None and table.oid == oid else 0
+
+
+def column_is_updatable(objects: Objects, oid: int, number: int, with_triggers: bool) -> bool:
+    table = _relation(objects, oid)
+    if table is None or table.oid != oid:
+        return False
+    return any(at == number and column.generated is None for at, column in columns_of(table))
+
+
+def index_column_property(objects: Objects, oid: int, number: int, name: str) -> bool | None:
+    table = _relation(objects, oid)
+    index = next((each for each in indexes_of(table) if each.oid == oid), None) if table else None
+    if index is None or not 1 <= number <= len(index.parts):
+        return None
+    down = index.parts[number - 1].descending
+    return {
+        "asc": not down,
+        "desc": down,
+        "nulls_first": down,
+        "nulls_last": not down,
+        "orderable": True,
+        "distance_orderable": False,
+        "returnable": True,
+        "search_array": True,
+        "search_nulls": True,
+    }.get(name.lower())
+
+
+def index_property(objects: Objects, oid: int, name: str) -> bool | None:
+    known = {"clusterable": True, "index_scan": True, "bitmap_scan": True, "backward_scan": True}
+    return known.get(name.lower()) if _relation(objects, oid) is not None else None
+
+
+def access_method_property(objects: Objects, oid: int, name: str) -> bool | None:
+    known = dict.fromkeys(("can_order", "can_unique", "can_multi_col", "can_include"), True)
+    return (known | {"can_exclude": True}).get(name.lower()) if oid == 403 else None
+
+
+def described(objects: Objects, catalog: int, oid: int, number: int) -> str | None:
+    if catalog == CLASSES["pg_class"]:
+        shown, each = objects.class_name(oid), _relation(objects, oid)
+        if shown is None or (number and each is None):
+            return None
+        if number and each is not None:
+            names = dict(columns_of(each))
+            return f"column {names[number].name} of table {shown}" if number in names else None
+        return f"table {shown}"
+    if catalog == CLASSES["pg_type"]:
+        shown = shown_type(objects.world, oid)
+        return None if shown is None else f"type {shown}"
+    return None
+
+
+def file_number(objects: Objects, oid: int) -> int | None:
+    return None if objects.class_place(oid) is None else oid
+
+
+def file_path(objects: Objects, oid: int) -> str | None:
+    return None if objects.class_place(oid) is None else f"base/5/{int(oid)}"
+
+
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "format_type": format_type,
+    "pg_get_viewdef": viewdef,
+    "pg_get_indexdef": indexdef,
+    "pg_get_constraintdef": constraintdef,
+    "pg_get_expr": expression,
+    "pg_get_ruledef": ruledef,
+    **dict.fromkeys(
+        (
+            *("pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_sqlbody"),
+            *("pg_get_function_arg_default", "pg_get_partkeydef", "pg_get_statisticsobjdef"),
+            *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns"),
+            *("pg_get_statisticsobjdef_expressions", "pg_get_replica_identity_index"),
+            *("pg_partition_root", "shobj_description", "acldefault"),
+            *("pg_statistics_obj_is_visible",),
+        ),
+        nothing,
+    ),
+    "pg_get_function_arguments": function_arguments,
+    "pg_get_function_identity_arguments": function_identity,
+    "pg_get_function_result": function_result,
+    "pg_get_serial_sequence": serial_sequence,
+    "pg_get_userbyid": user_name,
+    "pg_table_is_visible": table_is_visible,
+    "pg_type_is_visible": type_is_visible,
+    "pg_function_is_visible": _is_recorded("pg_proc"),
+    "pg_operator_is_visible": _is_recorded("pg_operator"),
+    "pg_opclass_is_visible": _is_recorded("pg_opclass"),
+    "pg_opfamily_is_visible": _is_recorded("pg_opfamily"),
+    "pg_collation_is_visible": _is_recorded("pg_collation"),
+    "pg_conversion_is_visible": _is_recorded("pg_conversion"),
+    "pg_ts_config_is_visible": _is_recorded("pg_ts_config"),
+    "pg_ts_dict_is_visible": _is_recorded("pg_ts_dict"),
+    "pg_ts_parser_is_visible": _is_recorded("pg_ts_parser"),
+    "pg_ts_template_is_visible": _is_recorded("pg_ts_template"),
+    "obj_description": object_comment,
+    "col_description": column_comment,
+    "pg_relation_size": relation_size,
+    "pg_table_size": relation_size,
+    "pg_indexes_size": indexes_size,
+    "pg_total_relation_size": total_size,
+    "pg_database_size": database_size,
+    "pg_tablespace_size": database_size,
+    "pg_tablespace_location": lambda objects, oid: "",
+    "pg_relation_filenode": file_number,
+    "pg_relation_filepath": file_path,
+    "pg_relation_is_updatable": is_updatable,
+    "pg_column_is_updatable": column_is_updatable,
+    "pg_sequence_last_value": sequence_last_value,
+    "pg_index_column_has_property": index_column_property,
+    "pg_index_has_property": index_property,
+    "pg_indexam_has_property": access_method_property,
+    "pg_describe_object": described,
+    "pg_relation_is_publishable": lambda objects, oid: _relation(objects, oid) is not None,
+    "row_security_active": lambda objects, about: False,
+    **{f"pg_stat_get_{word}": lambda objects, oid: 0 for word in STATISTICS.split()},
+    **{f"pg_stat_get_{word}": nothing for word in TIMES.split()},
+    "pg_stat_get_live_tuples": live_rows,
+    **dict.fromkeys((*PRIVILEGES, "pg_has_role"), has_privilege),
+    "has_table_privilege": _has_table_privilege,
+    "has_any_column_privilege": _has_table_privilege,
+    "has_sequence_privilege": _has_table_privilege,
+    "pg_get_keywords": keywords,
+    "pg_options_to_table": options,
+    "pg_sequence_parameters": sequence_parameters,
+    "pg_partition_ancestors": no_rows,
+    "pg_partition_tree": no_rows,
+    "pg_tablespace_databases": no_rows,
+    "aclexplode": no_rows,
+    "pg_get_publication_tables": no_rows,
+    **type_facts.FUNCTIONS,
+}

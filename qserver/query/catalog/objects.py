@@ -1,0 +1,286 @@
+"""Names and numbers of objects: what regclass, regtype and their kin read and show.
+
+A name that the search path finds is shown without its schema, others with it; quotes are where
+they have to be. An oid that nothing has is shown as a number, 0 as a dash, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from qserver.errors import (
+    AmbiguousFunction,
+    InvalidName,
+    QserverError,
+    SqlSyntaxError,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+)
+from qserver.functions.context import PagePort
+from qserver.query.catalog.data import recorded_by, recorded_rows, relations
+from qserver.query.catalog.parts import indexes_of
+from qserver.query.catalog.rows_of_server import NAME
+from qserver.query.catalog.types import find_type_oid, shown_type
+from qserver.query.catalog.world import OWN_SCHEMAS, OWNER, World
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
+from qserver.values.identifiers import PUBLIC, catalog_key, identifiers, quote_identifier
+from qserver.values.object_names import NO_OBJECT, ObjectName
+from qserver.values.relations import Schema, Sequence, View
+from qserver.values.schema import Table
+from qserver.values.types import Kind
+
+SEARCHED: Final = ("pg_catalog", PUBLIC)
+"""The schemas whose objects need no schema before their names."""
+
+
+class CatalogObjects:
+    """The objects of one catalog. It answers for one run of a statement."""
+
+    __slots__ = ("pages", "reader", "world")
+
+    def __init__(self, reader: Transaction | Snapshot, pages: PagePort | None = None) -> None:
+        snapshot = reader.snapshot if isinstance(reader, Transaction) else reader
+        self.world = World(reader.catalog, snapshot)
+        self.reader = reader
+        self.pages = pages
+
+    # --- from a number ---
+
+    def named(self, kind: Kind, oid: int) -> ObjectName:
+        if oid == 0:
+            return NO_OBJECT
+        return ObjectName(oid, _SHOWN[kind](self, oid) or str(oid))
+
+    def class_name(self, oid: int) -> str | None:
+        """Return the name of a relation or an index as regclass shows it."""
+        place = self.class_place(oid)
+        return None if place is None else shown_name(*place)
+
+    def class_place(self, oid: int) -> tuple[str, str] | None:
+        """Return schema and name of a relation or an index."""
+        for definition in self.world.with_oid(oid):
+            if isinstance(definition, Table):
+                for index in indexes_of(definition):
+                    if index.oid == oid:
+                        return definition.schema, index.name
+            if isinstance(definition, Table | View | Sequence) and definition.oid == oid:
+                return definition.schema, definition.name
+        for row in recorded_by("pg_class", "oid").get(oid, ()):
+            return _schema_of(row[2]), row[1]
+        return None
+
+    def type_name(self, oid: int) -> str | None:
+        return shown_type(self.world, oid)
+
+    def schema_name(self, oid: int) -> str | None:
+        for name, number in OWN_SCHEMAS.items():
+            if number == oid:
+                return quote_identifier(name)
+        for each in self.world.with_oid(oid):
+            if isinstance(each, Schema):
+                return quote_identifier(each.name)
+        return None
+
+    def _procedure_name(self, oid: int) -> str | None:
+        """Return a function's name; with its schema if that alone does not find it."""
+        for row in recorded_by("pg_proc", "oid").get(oid, ()):
+            return shown_name(_schema_of(row[2]), row[1])
+        return None
+
+    def _procedure_signature(self, oid: int) -> str | None:
+        for row in recorded_by("pg_proc", "oid").get(oid, ()):
+            return f"{self._procedure_name(oid)}({self._types(_proc(row)['proargtypes'])})"
+        return None
+
+    def _types(self, oids: tuple[int, ...]) -> str:
+        return ",".join(self.type_name(each) or str(each) for each in oids)
+
+    def _operator_name(self, oid: int) -> str | None:
+        for row in recorded_by("pg_operator", "oid").get(oid, ()):
+            return str(row[1])
+        return None
+
+    def _operator_signature(self, oid: int) -> str | None:
+        for row in recorded_by("pg_operator", "oid").get(oid, ()):
+            sides = [self.type_name(each) if each else "NONE" for each in row[7:9]]
+            return f"{row[1]}({sides[0]},{sides[1]})"
+        return None
+
+    def _collation_name(self, oid: int) -> str | None:
+        for row in recorded_by("pg_collation", "oid").get(oid, ()):
+            return quote_identifier(row[1])
+        return None
+
+    # --- from a text ---
+
+    def read(self, kind: Kind, text: str) -> ObjectName:
+        word = text.strip()
+        if word == "-":
+            return NO_OBJECT
+        if word.isdigit():
+            return self.named(kind, int(word))
+        found = self.find(kind, text)
+        if found is None:
+            raise _missing(kind, text)
+        return found
+
+    def find(self, kind: Kind, text: str) -> ObjectName | None:
+        try:
+            found = _FOUND[kind](self, text)
+        except (UndefinedSchema, InvalidName, SqlSyntaxError):
+            return None
+        return None if found is None else self.named(kind, found)
+
+    def find_class(self, text: str) -> int | None:
+        *schemas, name = identifiers(text)
+        for schema in [schemas[-1]] if schemas else SEARCHED:
+            data = relations().get((schema, name))
+            if data is not None:
+                return data.oid
+            for row in recorded_by("pg_class", "relname").get(name, ()):
+                if _schema_of(row[2]) == schema:
+                    return int(row[0])
+            key = catalog_key(schema, name)
+            definition = self.world.catalog.find(key)
+            if isinstance(definition, Table | View | Sequence):
+                return definition.oid
+            owner = self.world.catalog.index_owner(key)
+            for index in indexes_of(owner) if owner is not None else ():
+                if index.name == name:
+                    return index.oid
+        return None
+
+    def find_type(self, text: str) -> int | None:
+        return find_type_oid(self.world, text)
+
+    def _find_schema(self, text: str) -> int | None:
+        (name,) = identifiers(text)
+        return self.world.schema_oid(name) or None
+
+    def _find_role(self, text: str) -> int | None:
+        return OWNER if identifiers(text) == [NAME] else None
+
+    def _find_procedure(self, text: str) -> int | None:
+        found = list(self._procedures(text))
+        if len(found) > 1:
+            raise AmbiguousFunction(f'more than one function named "{text}"')
+        return found[0][0] if found else None
+
+    def _procedures(self, text: str) -> Iterator[tuple[Any, ...]]:
+        *schemas, name = identifiers(text)
+        for row in recorded_by("pg_proc", "proname").get(name, ()):
+            if not schemas or _schema_of(row[2]) == schemas[-1]:
+                yield row
+
+    def _find_signature(self, text: str) -> int | None:
+        name, parenthesis, rest = text.partition("(")
+        if not parenthesis or not rest.rstrip().endswith(")"):
+            raise SqlSyntaxError("expected a left parenthesis")
+        words = [each for each in rest.rstrip()[:-1].split(",") if each.strip()]
+        wanted = tuple(self.find_type(word) for word in words)
+        for row in self._procedures(name):
+            if _proc(row)["proargtypes"] == wanted:
+                return int(row[0])
+        return None
+
+    def _find_operator(self, text: str) -> int | None:
+        name = text.strip().rpartition(".")[2]
+        found = recorded_by("pg_operator", "oprname").get(name, ())
+        if len(found) > 1:
+            raise AmbiguousFunction(f"more than one operator named {text}")
+        return int(found[0][0]) if found else None
+
+    def _find_operator_signature(self, text: str) -> int | None:
+        name, _, rest = text.strip().partition("(")
+        sides = [each.strip() for each in rest.rstrip(")").split(",")]
+        oids = tuple(0 if side.lower() == "none" else self.find_type(side) for side in sides)
+        for row in recorded_by("pg_operator", "oprname").get(name.rpartition(".")[2], ()):
+            if row[7:9] == oids:
+                return int(row[0])
+        return None
+
+    def _find_collation(self, text: str) -> int | None:
+        *_, name = identifiers(text)
+        found = recorded_by("pg_collation", "collname").get(name, ())
+        return int(found[0][0]) if found else None
+
+    def _find_named(self, table: str, column: str, text: str) -> int | None:
+        *_, name = identifiers(text)
+        found = recorded_by(table, column).get(name, ())
+        return int(found[0][0]) if found else None
+
+    def _find_config(self, text: str) -> int | None:
+        return self._find_named("pg_ts_config", "cfgname", text)
+
+    def _find_dictionary(self, text: str) -> int | None:
+        return self._find_named("pg_ts_dict", "dictname", text)
+
+    def _config_name(self, oid: int) -> str | None:
+        return next((str(row[1]) for row in recorded_rows("pg_ts_config") if row[0] == oid), None)
+
+    def _dictionary_name(self, oid: int) -> str | None:
+        return next((str(row[1]) for row in recorded_rows("pg_ts_dict") if row[0] == oid), None)
+
+
+def shown_name(schema: str, name: str) -> str:
+    if schema in SEARCHED:
+        return quote_identifier(name)
+    return f"{quote_identifier(schema)}.{quote_identifier(name)}"
+
+
+def _schema_of(oid: int) -> str:
+    return next((name for name, number in OWN_SCHEMAS.items() if number == oid), PUBLIC)
+
+
+def _proc(row: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip(relations()["pg_catalog", "pg_proc"].names, row, strict=True))
+
+
+def _missing(kind: Kind, text: str) -> QserverError:
+    match kind:
+        case Kind.REGCLASS:
+            return UndefinedTable(f'relation "{text}" does not exist')
+        case Kind.REGTYPE:
+            return UndefinedObject(f'type "{text}" does not exist')
+        case Kind.REGPROC | Kind.REGPROCEDURE:
+            return UndefinedFunction(f'function "{text}" does not exist')
+        case Kind.REGOPER | Kind.REGOPERATOR:
+            return UndefinedFunction(f"operator does not exist: {text}")
+        case Kind.REGNAMESPACE:
+            return UndefinedSchema(f'schema "{text}" does not exist')
+        case Kind.REGROLE:
+            return UndefinedObject(f'role "{text}" does not exist')
+        case _:
+            return UndefinedObject(f'{kind.value.removeprefix("reg")} "{text}" does not exist')
+
+
+_SHOWN: Final = {
+    Kind.REGCLASS: CatalogObjects.class_name,
+    Kind.REGTYPE: CatalogObjects.type_name,
+    Kind.REGPROC: CatalogObjects._procedure_name,
+    Kind.REGPROCEDURE: CatalogObjects._procedure_signature,
+    Kind.REGOPER: CatalogObjects._operator_name,
+    Kind.REGOPERATOR: CatalogObjects._operator_signature,
+    Kind.REGNAMESPACE: CatalogObjects.schema_name,
+    Kind.REGROLE: lambda objects, oid: NAME if oid == OWNER else None,
+    Kind.REGCOLLATION: CatalogObjects._collation_name,
+    Kind.REGCONFIG: CatalogObjects._config_name,
+    Kind.REGDICTIONARY: CatalogObjects._dictionary_name,
+}
+_FOUND: Final = {
+    Kind.REGCLASS: CatalogObjects.find_class,
+    Kind.REGTYPE: CatalogObjects.find_type,
+    Kind.REGPROC: CatalogObjects._find_procedure,
+    Kind.REGPROCEDURE: CatalogObjects._find_signature,
+    Kind.REGOPER: CatalogObjects._find_operator,
+    Kind.REGOPERATOR: CatalogObjects._find_operator_signature,
+    Kind.REGNAMESPACE: CatalogObjects._find_schema,
+    Kind.REGROLE: CatalogObjects._find_role,
+    Kind.REGCOLLATION: CatalogObjects._find_collation,
+    Kind.REGCONFIG: CatalogObjects._find_config,
+    Kind.REGDICTIONARY: CatalogObjects._find_dictionary,
+}

@@ -1,0 +1,76 @@
+"""The rows of what a server has once: its role, its database, its schemas and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from qserver.query.catalog.world import DATABASE, OWN_SCHEMAS, OWNER, World
+from qserver.query.settings.declared import listed
+from qserver.values.relations import Definition, Schema
+
+Rows = Iterator[dict[str, Any]]
+
+NAME: Final = "qserver"
+"""The name of the role, and of the database as SQL knows it."""
+
+
+def own_schemas(world: World) -> Rows:
+    for name, oid in OWN_SCHEMAS.items():
+        yield {"oid": oid, "nspname": name, "nspowner": OWNER}
+
+
+def schemas(world: World, each: Definition) -> Rows:
+    if isinstance(each, Schema):
+        yield {"oid": each.oid, "nspname": each.name, "nspowner": OWNER}
+
+
+def roles(world: World) -> Rows:
+    yield {
+        "oid": OWNER,
+        "rolname": NAME,
+        "rolsuper": True,
+        "rolinherit": True,
+        "rolcreaterole": True,
+        "rolcreatedb": True,
+        "rolcanlogin": True,
+        "rolreplication": True,
+        "rolbypassrls": True,
+        "rolconnlimit": -1,
+    }
+
+
+def databases(world: World) -> Rows:
+    yield {
+        "oid": DATABASE,
+        "datname": NAME,
+        "datdba": OWNER,
+        "encoding": 6,
+        "datlocprovider": "c",
+        "datallowconn": True,
+        "datconnlimit": -1,
+        "dattablespace": 1663,
+        "datcollate": "C",
+        "datctype": "C",
+    }
+
+
+def settings(world: World) -> Rows:
+    """Every setting, with the value that it has before a session changes it."""
+    for each in listed():
+        yield {
+            "name": each.name,
+            "setting": each.default,
+            "unit": each.unit or None,
+            "category": each.category,
+            "short_desc": each.description,
+            "context": each.context,
+            "vartype": each.kind,
+            "source": "default",
+            "min_val": each.least or None,
+            "max_val": each.greatest or None,
+            "enumvals": each.words or None,
+            "boot_val": each.default,
+            "reset_val": each.default,
+            "pending_restart": False,
+        }

@@ -1,0 +1,90 @@
+"""Definitions as pg_get_indexdef, pg_get_constraintdef and pg_get_viewdef print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from qserver.query.catalog.objects import CatalogObjects as Objects
+from qserver.query.catalog.parts import AnyIndex, Constraint, Part, constraints_of, foreign_key_of
+from qserver.query.catalog.world import World
+from qserver.values.identifiers import PUBLIC, quote_identifier
+from qserver.values.relations import View
+from qserver.values.schema import Table
+from qserver.values.types import BOOLEAN
+
+
+def view_text(view: View) -> str:
+    return f" {view.text.strip()};"
+
+
+def index_text(world: World, table: Table, index: AnyIndex, pretty: bool = False) -> str:
+    kind = "UNIQUE INDEX" if index.unique else "INDEX"
+    full = f"{quote_identifier(table.schema)}.{quote_identifier(table.name)}"
+    place = _place(table) if pretty else full
+    parts = ", ".join(
+        part_text(world, table, part, pretty) + (" DESC" if part.descending else "")
+        for part in index.parts
+    )
+    text = f"CREATE {kind} {quote_identifier(index.name)} ON {place} USING btree ({parts})"
+    if not index.nulls_distinct:
+        text += " NULLS NOT DISTINCT"
+    if index.condition:
+        condition = world.expression(table, index.condition)
+        text += f" WHERE {condition.pretty if pretty else condition}"
+    return text
+
+
+def part_text(world: World, table: Table, part: Part, pretty: bool = False) -> str:
+    """Return a column of an index, or an expression, in parentheses unless it is a call."""
+    if part.number:
+        return quote_identifier(part.text)
+    tree = world.expression(table, part.text)
+    text = tree.pretty if pretty else str(tree)
+    return text if part.name != "expr" else f"({text})"
+
+
+def constraint_text(objects: Objects, table: Table, oid: int, pretty: bool = False) -> str | None:
+    world = objects.world
+    found = next((each for each in constraints_of(table) if each.oid == oid), None)
+    if found is None:
+        return None
+    names = dict(enumerate(table.positions, 1))
+    if found.kind == "c":
+        condition = world.expression(table, found.text, BOOLEAN)
+        text = f"CHECK ({condition.pretty if pretty else condition})"
+    elif found.kind == "f":
+        text = _foreign_key(objects, table, found)
+    else:
+        word = "PRIMARY KEY" if found.kind == "p" else "UNIQUE"
+        index = (
+            next(each for each in table.indexes if each.name == found.name)
+            if (found.kind == "u")
+            else None
+        )
+        nulls = " NULLS NOT DISTINCT" if index is not None and not index.nulls_distinct else ""
+        text = f"{word}{nulls} ({_columns(names[each] for each in found.columns)})"
+    return text if found.valid else f"{text} NOT VALID"
+
+
+def _foreign_key(objects: Objects, table: Table, found: Constraint) -> str:
+    key, other, _, _ = foreign_key_of(objects.world.catalog, table, found.name)
+    text = f"FOREIGN KEY ({_columns(key.columns)}) REFERENCES {_place(other)}"
+    text += f"({_columns(key.referenced)})"
+    if key.match == "full":
+        text += " MATCH FULL"
+    if key.on_update != "no action":
+        text += f" ON UPDATE {key.on_update.upper()}"
+    if key.on_delete != "no action":
+        text += f" ON DELETE {key.on_delete.upper()}"
+    only = f" ({_columns(key.on_delete_columns)})" if key.on_delete_columns else ""
+    waits = " INITIALLY DEFERRED" if key.deferral == "deferred" else ""
+    return text + only + (f" DEFERRABLE{waits}" if key.deferral else "")
+
+
+def _place(table: Table) -> str:
+    name = quote_identifier(table.name)
+    return name if table.schema == PUBLIC else f"{quote_identifier(table.schema)}.{name}"
+
+
+def _columns(names: Iterable[str]) -> str:
+    return ", ".join(map(quote_identifier, names))

@@ -1,0 +1,205 @@
+"""Prints the expressions of definitions as PostgreSQL prints them from its trees.
+
+    age >= 0 AND role IN ('a', 'b')     as it was written
+    ((age >= 0) AND (role = ANY (ARRAY['a'::text, 'b'::text])))
+    age >= 0 AND (role = ANY (ARRAY['a'::text, 'b'::text]))            `pretty`
+
+Types are shown where PostgreSQL shows them: at texts, and where a value is cast, also without being
+asked. What cannot be printed so (a subquery, a rare construct) stays as it was written.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from qserver.errors import QserverError
+from qserver.sql import expressions
+from qserver.sql.binder.statements import bind_expression
+from qserver.sql.expressions import Expression
+from qserver.sql.ports import CatalogPort
+from qserver.values.identifiers import PUBLIC, identifiers, quote_identifier
+from qserver.values.schema import Table
+from qserver.values.text_output import text_function
+from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT, Kind, SqlType
+
+WORDS: Final = frozenset(
+    {
+        *("current_catalog", "current_date", "current_role", "current_schema", "current_time"),
+        *("current_timestamp", "current_user", "localtime", "localtimestamp", "session_user"),
+    }
+)
+"""Functions that are called by a word alone."""
+
+SEQUENCES: Final = frozenset({"nextval", "currval", "setval"})
+
+
+class Unprintable(Exception):
+    """An expression that only its own text says."""
+
+
+def printed_expression(
+    text: str, table: Table, catalog: CatalogPort, wanted: SqlType | None = None
+) -> tuple[str, str]:
+    """Return an expression over a table's columns as PostgreSQL prints it, and pretty.
+
+    `wanted` is the type of its place: a text literal alone is of that type.
+    """
+    try:
+        bound = bind_expression(text, table, catalog, wanted)
+        return _Printer(table, pretty=False).text(bound), _Printer(table, pretty=True).alone(bound)
+    except (QserverError, Unprintable, RecursionError):
+        return text, text
+
+
+class _Printer:
+    def __init__(self, table: Table, pretty: bool) -> None:
+        self.table = table
+        self.pretty = pretty
+
+    def alone(self, node: Expression) -> str:
+        """Print an expression that stands alone: without parentheses around it."""
+        return _without_parentheses(self.text(node)) if self.pretty else self.text(node)
+
+    def text(self, node: Expression) -> str:
+        match node:
+            case expressions.Constant():
+                return self._constant(node)
+            case expressions.Column():
+                return quote_identifier(self.table.columns[node.position].name)
+            case expressions.Apply():
+                return self._call(node)
+            case expressions.Cast():
+                return self._cast(node.operand, node.type)
+            case expressions.And() | expressions.Or():
+                return self._logic(node)
+            case expressions.Not():
+                return f"(NOT {self._operand(node.operand)})"
+            case expressions.IsNull():
+                word = "IS NOT NULL" if node.negated else "IS NULL"
+                return f"({self._operand(node.operand)} {word})"
+            case expressions.IsTruth():
+                word = f"IS {'NOT ' if node.negated else ''}{'TRUE' if node.truth else 'FALSE'}"
+                return f"({self._operand(node.operand)} {word})"
+            case expressions.Coalesce():
+                return f"COALESCE({', '.join(map(self.alone, node.operands))})"
+            case expressions.InList():
+                return self._in_list(node)
+            case expressions.Array():
+                return f"ARRAY[{', '.join(map(self.alone, node.items))}]"
+            case expressions.Case():
+                return self._case(node)
+        raise Unprintable
+
+    def _operand(self, node: Expression) -> str:
+        """Print what stands beside an operator: pretty, comparisons in AND need no parentheses."""
+        return self.text(node)
+
+    def _logic(self, node: expressions.And | expressions.Or) -> str:
+        word = " AND " if isinstance(node, expressions.And) else " OR "
+        parts = [self.text(each) for each in node.operands]
+        if self.pretty:
+            is_inner = (expressions.And, expressions.Or, expressions.InList)
+            parts = [
+                part if isinstance(each, is_inner) else _without_parentheses(part)
+                for part, each in zip(parts, node.operands, strict=True)
+            ]
+        return f"({word.join(parts)})"
+
+    def _call(self, node: expressions.Apply) -> str:
+        function = node.function
+        if function.symbol is not None:
+            parts = [self._operand(each) for each in node.arguments]
+            if len(parts) == 1:
+                return f"({function.symbol} {parts[0]})"
+            return f"({parts[0]} {function.symbol} {parts[1]})"
+        if function.name in WORDS and not node.arguments:
+            return function.name.upper()
+        if not function.name.isidentifier() or function.name in ("row", "moment"):
+            raise Unprintable
+        arguments = [self.alone(each) for each in node.arguments]
+        first = node.arguments[0] if node.arguments else None
+        if function.name in SEQUENCES and isinstance(first, expressions.Constant):
+            arguments[0] = f"{_quoted(_shown_sequence(str(first.value)))}::regclass"
+        return f"{function.name}({', '.join(arguments)})"
+
+    def _cast(self, operand: Expression, target: SqlType) -> str:
+        text = self.text(operand)
+        is_simple = isinstance(operand, expressions.Column | expressions.Constant)
+        is_call = isinstance(operand, expressions.Apply) and operand.function.symbol is None
+        if self.pretty and (is_simple or is_call):
+            return f"{text}::{target}"
+        return f"{text}::{target}" if text.startswith("(") else f"({text})::{target}"
+
+    def _in_list(self, node: expressions.InList) -> str:
+        word, symbol = ("ALL", "<>") if node.negated else ("ANY", "=")
+        operand = self._operand(node.operand)
+        of_varchar = (
+            isinstance(node.operand, expressions.Cast)
+            and node.operand.operand.type.kind is Kind.VARCHAR
+            and node.operand.type == TEXT
+        )
+        if any(isinstance(each, expressions.Elements) for each in node.items):
+            raise Unprintable
+        items = [self.alone(each) for each in node.items]
+        if of_varchar:
+            items = [item.removesuffix("::text") + "::character varying" for item in items]
+        array = f"ARRAY[{', '.join(items)}]"
+        if of_varchar:
+            array = f"{array}::text[]" if self.pretty else f"({array})::text[]"
+        return f"({operand} {symbol} {word} ({array}))"
+
+    def _case(self, node: expressions.Case) -> str:
+        lines = ["CASE"]
+        lines += [
+            f"    WHEN {self.alone(when)} THEN {self.alone(then)}" for when, then in node.whens
+        ]
+        otherwise = self.alone(node.otherwise)
+        return "\n".join([*lines, f"    ELSE {otherwise}", "END"])
+
+    def _constant(self, node: expressions.Constant) -> str:
+        value, kind = node.value, node.type.kind
+        if value is None:
+            return f"NULL::{node.type}"
+        if kind is Kind.BOOLEAN:
+            return "true" if value else "false"
+        if kind in INTEGER_KINDS:
+            return str(value) if value >= 0 else f"'{value}'::{node.type}"
+        text = text_function(node.type)(value)
+        if kind is Kind.NUMERIC or kind in FLOAT_KINDS:
+            return self._number(Decimal(text), node.type)
+        return f"{_quoted(text)}::{node.type.bare}"
+
+    def _number(self, value: Decimal, sql_type: SqlType) -> str:
+        """Print a number with its cast, unless it was written as a numeric and is one."""
+        text = format(value, "f")
+        is_integer = "." not in text and value.is_finite()
+        if value < 0 or not value.is_finite():
+            text = f"'{text}'::{'integer' if is_integer else 'numeric'}"
+        if sql_type.kind is Kind.NUMERIC and not is_integer:
+            return text
+        return f"{text}::{sql_type.bare}" if self.pretty else f"({text})::{sql_type.bare}"
+
+
+def _shown_sequence(text: str) -> str:
+    """Return the name of a sequence as regclass shows it: `public` needs not be said."""
+    parts = identifiers(text)
+    return ".".join(map(quote_identifier, parts[1:] if parts[0] == PUBLIC else parts))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _without_parentheses(text: str) -> str:
+    """Return a text without the parentheses around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth, quote = 0, False
+    for at, each in enumerate(text):
+        quote ^= each == "'"
+        if not quote:
+            depth += (each == "(") - (each == ")")
+        if depth == 0 and at < len(text) - 1:
+            return text
+    return text[1:-1]
