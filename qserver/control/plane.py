@@ -146,7 +146,7 @@ class ControlPlane:
         self.owners = owners = owners or Owners()
         self._shares = shares = shares or Shares()
         store = self._store = Store(world.now)
-        self._rates = Rates(windows or self._windows(node))
+        self._rates = Rates(self._windows(node) if windows is None else windows)
         self._signup_rates = SignupRates(
             trio.current_time, options.signups_per_address, options.signups_per_hour
         )
