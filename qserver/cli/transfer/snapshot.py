@@ -40,7 +40,8 @@ _OF_COLUMNS: Final = (
     " c.identity_generation, c.is_generated] AS line"
     " FROM information_schema.tables AS t LEFT JOIN information_schema.columns AS c"
     " ON c.table_schema = t.table_schema AND c.table_name = t.table_name"
-    " WHERE t.table_type = 'BASE TABLE'"
+    " WHERE t.table_type = 'BASE TABLE' AND t.table_schema <> ALL (ARRAY['pg_catalog',"
+    " 'information_schema', 'qserver_catalog'])"
 )
 
 
