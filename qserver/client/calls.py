@@ -41,7 +41,7 @@ class Calls(Caller):
 
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
         `dry_run`, `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`,
-        `idempotency_key`, `transaction`.
+        `idempotency_key`, `transaction`, `settings`.
         """
         given = self._options(options)
         return result_of(await self._ask(requests.query(sql, params, self.database, given)))
@@ -69,7 +69,7 @@ class Calls(Caller):
 
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
         `dry_run`, `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`, `branch`,
-        `idempotency_key`, `transaction`.
+        `idempotency_key`, `transaction`, `settings`.
         """
         request = requests.transaction(statements, self.database, self._options(options))
         return transaction_of(await self._ask(request))
@@ -130,7 +130,7 @@ class Calls(Caller):
     async def open_transaction(self: Caller, **options: Any) -> JsonObject:
         """Open a transaction that stays open between requests; its id is an option of other calls.
 
-        The options are `database`, `read_only`, `as_of`, `min_version`, `idle_ms`.
+        The options are `database`, `read_only`, `as_of`, `min_version`, `idle_ms`, `settings`.
         """
         given = {"database": self.database, **options}
         return dict((await self._record("POST", "transaction", "open", **given))["transaction"])

@@ -40,7 +40,8 @@ class Opener(Caller, Generic[StreamT, LiveT, FeedT, TransactionT]):
         """Stream rows, in memory that does not grow with the result.
 
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
-        `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`, `transaction`.
+        `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`, `transaction`,
+        `settings`.
         """
         request = requests.stream(sql, params, self.database, self._options(options))
         return self._stream(Reader(self, RowsOfStream(request)))

@@ -132,7 +132,7 @@ def _place_of(conflict: Conflict, newest: Snapshot) -> Place:
     if conflict.is_exact:
         assert conflict.version_found is not None
         for key, table in catalog.tables.items():
-            if ".".join(table.path) == conflict.table:
+            if table.label == conflict.table:
                 return Place(conflict.version_found, table.id, None, frozenset({key}))
         return Place(conflict.version_found, names=None)  # the table is gone
     last, _ = catalog.last_change

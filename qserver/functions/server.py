@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from qserver.errors import InvalidParameterValue
+from qserver.errors import InvalidParameterValue, NumericValueOutOfRange
 from qserver.functions.registry import Function, TableFunction
 from qserver.values.type_names import TYPES_BY_NAME
 from qserver.values.types import (
@@ -40,6 +40,8 @@ ENCODINGS: Final = (
 """PostgreSQL's encodings, by their numbers."""
 
 _ALIASES: Final = {"UNICODE": "UTF8", "ISO88591": "LATIN1"}
+BIGINT_MAX: Final = 2**63 - 1
+BIGINT_DIGITS: Final = 19
 UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -56,6 +58,8 @@ def encoding_number(name: str) -> int:
 
 def size_pretty(size: int | Decimal) -> str:
     """Print bytes with the unit in which they have up to five digits, as PostgreSQL rounds."""
+    if isinstance(size, Decimal) and not size.is_finite():
+        return f"{size} bytes"
     amount, unit, limit = int(size), 0, 10 * 1024
     if isinstance(size, Decimal) and unit == 0 and abs(size) < limit:
         return f"{size.normalize():f} bytes"
@@ -66,7 +70,7 @@ def size_pretty(size: int | Decimal) -> str:
         halved, unit = True, unit + 1
     if halved:
         amount = (abs(amount) + 1) // 2 * (1 if amount > 0 else -1)
-    return f"{amount} {UNITS[unit]}"
+    return f"{Decimal(amount):f} {UNITS[unit]}"
 
 
 def size_bytes(text: str) -> int:
@@ -74,7 +78,12 @@ def size_bytes(text: str) -> int:
     units = {unit.lower(): 1024**at for at, unit in enumerate(UNITS)} | {"": 1, "b": 1}
     if found is None or found[2].lower() not in units:
         raise InvalidParameterValue(f'invalid size: "{text}"')
-    return int(Decimal(found[1]) * units[found[2].lower()])
+    size = Decimal(found[1])
+    if size.adjusted() <= BIGINT_DIGITS:
+        whole = int(size * units[found[2].lower()])
+        if abs(whole) <= BIGINT_MAX:
+            return whole
+    raise NumericValueOutOfRange("bigint out of range")
 
 
 def _constant(name: str, sql_type: SqlType, value: Any) -> Function:

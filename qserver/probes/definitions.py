@@ -120,7 +120,10 @@ PROBES: Final = (
         (
             does("CREATE TABLE t (id INTEGER PRIMARY KEY)"),
             does("COMMENT ON TABLE t IS 'what it is for'"),
-            gives("SELECT description FROM pg_description", "what it is for"),
+            gives(
+                "SELECT description FROM pg_description WHERE objoid = 't'::regclass",
+                "what it is for",
+            ),
         ),
     ),
     Probe(

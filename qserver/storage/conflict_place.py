@@ -40,7 +40,7 @@ def _place(catalog: Catalog, tree: int) -> tuple[str, tuple[str, ...]]:
     rows = catalog.table_of_tree(tree)
     for table in catalog.tables.values():
         if table.id == rows:
-            return ".".join(table.path), _columns(table, tree)
+            return table.label, _columns(table, tree)
     return catalog.name_of_tree(tree), ()
 
 

@@ -34,6 +34,11 @@ class Named:
         """The names that a statement may use for it, whatever its search_path is."""
         return self.schema, self.name
 
+    @property
+    def label(self) -> str:
+        """The name that clients are shown: after its schema if that is not public."""
+        return self.name if self.schema == PUBLIC else f"{self.schema}.{self.name}"
+
 
 def name_of_key(key: str) -> str:
     """The name that a key stands for: after its schema and a dot; of a schema, its own.

@@ -330,6 +330,13 @@ def array_of(element: SqlType) -> SqlType:
     return element if element.kind is Kind.ARRAY else SqlType(Kind.ARRAY, element=element)
 
 
+CATALOG_KINDS: Final = (
+    *(Kind.NAME, Kind.INTERNAL_CHAR, *NUMBERING_KINDS, *REG_KINDS),
+    *OPAQUE_KINDS,
+)
+"""Kinds that are there for catalogs."""
+
+
 def is_vector(sql_type: SqlType) -> bool:
     """Is it int2vector or oidvector?"""
     return sql_type.element is not None and sql_type.fields is not None

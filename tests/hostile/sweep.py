@@ -160,8 +160,9 @@ def _function(name: str, types: tuple[SqlType, ...]) -> Call | None:
         resolved = resolve_function(name, types)
     except QserverError:
         return None
-    if resolved.function.needs_context and resolved.function.volatile:
-        return None  # sequences and the clock need more than a context
+    each = resolved.function
+    if each.needs_context and (each.volatile or each.reads_catalog):
+        return None  # sequences, the clock and the catalog need more than a context
     return _call(name, resolved.parameters, costly_call(resolved.function))
 
 

@@ -33,11 +33,12 @@ _COLUMNS: Final = 1
 _FIRST_TABLE: Final = 2
 
 _OF_DEFINITIONS: Final = (
-    "ARRAY[position::text, after_rows::text, statement] AS line FROM qserver_catalog.definitions"
+    "ARRAY[position::text, after_rows::text, statement]::text[] AS line"
+    " FROM qserver_catalog.definitions"
 )
 _OF_COLUMNS: Final = (
     "ARRAY[t.table_schema, t.table_name, c.column_name, c.ordinal_position::text, c.data_type,"
-    " c.identity_generation, c.is_generated] AS line"
+    " c.identity_generation, c.is_generated]::text[] AS line"
     " FROM information_schema.tables AS t LEFT JOIN information_schema.columns AS c"
     " ON c.table_schema = t.table_schema AND c.table_name = t.table_name"
     " WHERE t.table_type = 'BASE TABLE' AND t.table_schema <> ALL (ARRAY['pg_catalog',"

@@ -101,7 +101,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         request=NeonRequest,
         error=NeonError,
         takes_idempotency_key=True,
-        errors=(400, 404),
+        errors=(400, 403, 404),
     ),
     Route(
         "POST",

@@ -22,6 +22,7 @@ from qserver.errors import (
     ProtocolViolation,
     QserverError,
     SqlSyntaxError,
+    Unauthorized,
 )
 from qserver.http1 import Response
 from qserver.pgwire.prepared import Prepared
@@ -64,11 +65,13 @@ class NeonCall(StatementCall):
 
     def serve(self) -> Serving:
         problem = self.endpoint.problem
-        if problem is not None:
+        if isinstance(problem, Unauthorized):
             raise problem
         return super().serve()
 
     def run(self, body: bytes) -> Serving:
+        if self.endpoint.problem is not None:
+            raise self.endpoint.problem
         if len(body) > BODY_BYTES_SHORT:
             return self.until_left(self._run_long(body))
         return self._answered(read_body(body))
@@ -178,8 +181,9 @@ class NeonCall(StatementCall):
 
     def refuse(self, known: QserverError) -> Response:
         status, headers = status_of(known), headers_of(known)
-        if status == 401 and not self.endpoint.has_password:
-            return super().refuse(known)  # it is no driver that has forgotten its key
+        is_driver = self.endpoint.has_password or status != 401
+        if not is_driver or (status == 403 and self.grant.statements is not None):
+            return super().refuse(known)  # such a client, or such a key, is for other routes
         if status not in KEPT_STATUSES:
             status, headers = 400, []
         body = error_json(known, self.endpoint.database)
