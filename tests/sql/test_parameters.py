@@ -222,7 +222,7 @@ def test_a_value_has_a_type_by_itself(value: Any, expected: SqlType | None) -> N
         ("SELECT ? IN (?, ?)", [10, 9, 10], ["boolean"], [(True,)]),
         ("SELECT ARRAY[?]", [5], ["integer[]"], [((5,),)]),
         ("SELECT max(?)", [5], ["integer"], [(5,)]),
-        ("SELECT pg_typeof(?)", [5], ["text"], [("integer",)]),
+        ("SELECT pg_typeof(?)::text", [5], ["text"], [("integer",)]),
         ("VALUES (?), (?)", [1, Decimal("2.5")], ["double precision"], [(1.0,), (2.5,)]),
         ("SELECT ? UNION ALL SELECT ?", [1, 2], ["integer"], [(1,), (2,)]),
         ("SELECT x + 1 FROM (SELECT ? AS x) AS s", [4], ["integer"], [(5,)]),

@@ -21,8 +21,11 @@ TABLES = (
 
 
 async def text_of(sql: SqlDatabase, view: str) -> str:
+    """Its query, which pg_views shows as PostgreSQL does, behind a blank and with a semicolon."""
     found = await sql.execute("select definition from pg_views where viewname = $1", [view])
-    return str(found.rows[0][0])
+    shown = str(found.rows[0][0])
+    assert shown.startswith(" ") and shown.endswith(";")
+    return shown[1:-1]
 
 
 async def made(sql: SqlDatabase, query: str) -> None:
