@@ -32,10 +32,10 @@ class LongReads:
         self._version = -1
         """Which the last long read saw."""
 
-    def join(self, process: int) -> None:
+    def add(self, process: int) -> None:
         self._followers.append(process)
 
-    def leave(self, process: int) -> None:
+    def remove(self, process: int) -> None:
         self._followers.remove(process)
 
     def give_away(self, version: int) -> None:

@@ -117,14 +117,14 @@ class _Hold:
         self._process = process
         opened.held.add(self)
         if process is not None:
-            opened.long_reads.join(process)
+            opened.long_reads.add(process)
 
     def close(self) -> None:
         if self._opened is not None:
             opened, self._opened = self._opened, None
             opened.held.discard(self)
             if self._process is not None:
-                opened.long_reads.leave(self._process)
+                opened.long_reads.remove(self._process)
             opened.release()
 
 

@@ -12,6 +12,7 @@ import trio
 
 from qserver.cluster import OwnConnections, SharedConnections
 from qserver.http1.listening import accept_for_ever
+from tests.patience import PATIENCE_SECONDS
 
 MANY = 40
 
@@ -54,7 +55,7 @@ async def accept_all(listener: socket.socket, running: int) -> list[int]:
     """Let so many of two processes accept what came; return how many each has."""
     shared, arrivals = SharedConnections(2), trio.Semaphore(0)
     processes = [Process(shared.of(number), arrivals) for number in range(2)]
-    with connected(listener, processes), trio.fail_after(10):
+    with connected(listener, processes), trio.fail_after(PATIENCE_SECONDS):
         async with trio.open_nursery() as nursery:
             for process in processes[:running]:
                 nursery.start_soon(process.run, listener)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import psycopg
@@ -33,11 +34,21 @@ def _used(port: int, databases: list[str], options: str) -> None:
 def _cancelled(port: int, name: str) -> None:
     url = f"postgresql://me:{KEY}@127.0.0.1:{port}/{name}"
     with psycopg.connect(url, autocommit=True) as connection:
-        timer = threading.Timer(0.3, connection.cancel_safe)
-        timer.start()
-        with pytest.raises(psycopg.errors.QueryCanceled):
-            connection.execute("select count(*) from generate_series(1, 200000000)")
-        timer.join()
+        ended = threading.Event()
+
+        def cancel() -> None:
+            """Again and again: the statement may not have begun."""
+            while not ended.is_set():
+                connection.cancel_safe()
+                time.sleep(0.1)
+
+        canceller = threading.Thread(target=cancel)
+        canceller.start()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
+            while True:
+                connection.execute("select count(*) from generate_series(1, 200000000)")
+        ended.set()
+        canceller.join()
         assert connection.execute("select 1").fetchone() == (1,)
 
 
@@ -59,7 +70,7 @@ def _when_ready(port: int) -> None:
             psycopg.connect(f"postgresql://me:{KEY}@127.0.0.1:{port}/main").close()
             return
         except psycopg.OperationalError:
-            threading.Event().wait(0.1)
+            time.sleep(0.1)
     raise AssertionError("it does not begin")
 
 
