@@ -294,8 +294,10 @@ def keywords(objects: Objects) -> Iterator[tuple[str, str, bool, str, str]]:
         yield word, "R", True, "reserved", "can be bare label"
 
 
-def options(objects: Objects, texts_of: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+def options(objects: Objects, texts_of: Iterable[Any]) -> Iterator[tuple[str, str | None]]:
     for text in texts_of:
+        if not isinstance(text, str):
+            raise InvalidParameterValue("options are a list of texts, of one dimension")
         name, equals, value = text.partition("=")
         yield name, value if equals else None
 
