@@ -263,7 +263,7 @@ def _label_admitter(enum: Enumeration) -> Admitter:
             return None
         if type(value) is not Label and type(value) is not str:
             raise mismatch(SqlType(Kind.ENUM, enum=enum), value)
-        return labels.get(value) or enum.label(value)
+        return labels.get(value) or enum.label_of(value)
 
     return admit_label
 

@@ -185,7 +185,7 @@ def reader(target: SqlType) -> Cast:
     if target.element is not None:
         return array_reader(reader(target.element))
     if target.enum is not None:
-        return target.enum.label
+        return target.enum.label_of
     if target.fields is not None:
         return interval_reader(target.fields)
     return _READERS[target.kind]

@@ -74,7 +74,7 @@ class Enumeration(Named):
         """The copy that the type of a column has."""
         return Enumeration(self.name, self.labels, self.schema)
 
-    def label(self, text: str) -> Label:
+    def label_of(self, text: str) -> Label:
         """The label with this text."""
         for label in self.labels:
             if label == text:

@@ -123,6 +123,14 @@ FIXED: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.TIMETZ: ("12:34:56+02",),
     Kind.INTERVAL: ("1 day", "1 microsecond", "178000000 years", "-1 month"),
     Kind.UUID: ("00000000-0000-0000-0000-000000000000",),
+    Kind.NAME: ("x", "x" * 63),
+    Kind.INTERNAL_CHAR: ("x",),
+    Kind.OID: ("0", "1", "4294967295"),
+    Kind.XID: ("0", "4294967295"),
+    Kind.REGCLASS: ("0", "1259", "4294967295"),
+    Kind.PG_LSN: ("0/0", "FFFFFFFF/FFFFFFFF"),
+    Kind.TID: ("(0,1)", "(4294967295,65535)"),
+    Kind.ACLITEM: ("=r/postgres",),
 }
 
 

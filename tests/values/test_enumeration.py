@@ -22,9 +22,9 @@ def test_labels_sort_by_position_and_are_texts() -> None:
 
 
 def test_a_text_is_a_label_or_an_error() -> None:
-    assert mood.label("ok") is ok
+    assert mood.label_of("ok") is ok
     with pytest.raises(InvalidTextRepresentation) as caught:
-        mood.label("OK")
+        mood.label_of("OK")
     assert caught.value.message == 'invalid input value for enum mood: "OK"'
 
 
