@@ -73,7 +73,6 @@ class Connection:
     def arrived(self, arrival: Arrival) -> None:
         """Go on with a client that another process has let in."""
         self._steps = self._session.run(arrival)
-        self.state.number, self.state.secret = arrival.number, arrival.secret
 
     # --- the task ---------------------------------------------------------------------------------
 

@@ -55,8 +55,6 @@ class Arrival(msgspec.Struct, frozen=True):
     is_private: bool
     startup: dict[str, str]
     rest: bytes
-    number: int
-    secret: int
 
 
 def enter(state: State, arrival: Arrival | None = None) -> Waits[bool]:
@@ -258,8 +256,6 @@ def _leaving(state: State, elsewhere: OwnedElsewhere) -> Leave:
         state.is_private,
         state.startup,
         state.frames.rest(),
-        state.number,
-        state.secret,
     )
     return Leave(elsewhere.process, msgspec.msgpack.encode(arrival))
 
