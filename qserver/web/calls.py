@@ -291,12 +291,8 @@ class Call(ABC):
         return answer
 
     def known(self, error: Exception) -> QserverError:
-        """Count and return the error that the client is told of: a bug is not described to it."""
-        service = self.endpoint.service
-        if not isinstance(error, QserverError):
-            error = service.internal_error(error, self.request_id)
-        service.metrics.errors[error.code] += 1
-        return error
+        """The error that the client is told of."""
+        return self.endpoint.service.known(error, self.request_id)
 
     def headers(self, own: Sequence[Pair] = ONLY_JSON) -> Headers:
         """The headers of this answer, with those of every answer."""

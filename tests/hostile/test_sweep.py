@@ -107,3 +107,10 @@ def test_a_cost_that_promises_too_little_is_seen() -> None:
     step = measured(Call("slow", (TEXT,), run, run), (("letters", SIZES[0]),))
     assert known_steps(step) > STEPS_MOST and step.cost < STEPS_AT_ONCE_MAX
     assert known_steps(step.again()) > STEPS_MOST
+
+
+def test_every_type_of_the_catalogue_has_values() -> None:
+    """Else its calls would be left out, or a sample that draws it would break."""
+    for sql_type in {each for call in catalogue() for each in call.types}:
+        found = [value(sql_type, content, 20) for content in contents(sql_type)]
+        assert [each for each in found if each is not None], sql_type

@@ -51,18 +51,13 @@ def new_postgres(service: Service, settings: Settings, mover: Mover | None) -> L
     metrics = service.metrics
     route = metrics.of_route(ROUTE)
 
-    def known(error: Exception) -> QserverError:
-        told = error if isinstance(error, QserverError) else service.internal_error(error)
-        metrics.errors[told.code] += 1
-        return told
-
     def count(error: QserverError | None, seconds: float) -> None:
         route.count(200 if error is None else status_of(error), seconds)
 
     host = Host(
         plane=service.plane,
         secrets=secrets.token_bytes,
-        known=known,
+        known=service.known,
         count=count,
         is_starting=lambda: service.state is ServiceState.STARTING,
         end_point=None if options.certificate is None else end_point_of(options.certificate),

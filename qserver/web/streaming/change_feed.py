@@ -146,11 +146,7 @@ class ChangesCall(KeyedCall):
         except (HistoryTooOld, ReaderTooSlow) as error:
             if opened.owner is not None:
                 raise OwnedElsewhere(opened.owner, opened.id) from error
-            gone = error
-            if isinstance(gone, ReaderTooSlow):  # it asks anew each time, so it was too late
-                gone = HistoryTooOld(error.message, hint=error.hint)
-            gone.is_gone = True
-            raise gone from None
+            raise _gone(error) from None
 
     def _check_of(self, opened: OpenDatabase, reader: Reader) -> Callable[[], Awaitable[None]]:
         """Return a check that raises if the reader may no longer read."""
@@ -264,3 +260,11 @@ def _tables_of(snapshot: Snapshot) -> set[str]:
 
 def _table(name: str) -> str:
     return name.strip().removeprefix("public.")
+
+
+def _gone(error: HistoryTooOld | ReaderTooSlow) -> HistoryTooOld:
+    """What a reader is told that asks anew each time: it was too late."""
+    if isinstance(error, ReaderTooSlow):
+        error = HistoryTooOld(error.message, hint=error.hint)
+    error.is_gone = True
+    return error
