@@ -3,6 +3,7 @@
 `make nightly` sets QSERVER_NIGHTLY. Without it, tests with the marker `nightly` are left out:
 
     @pytest.mark.nightly                                            a test only for the night
+    @pytest.mark.long                                               a third of these by day
     @pytest.mark.parametrize("mutant", sampled(MUTANTS, 30), …)     30 by day, all at night
     @settings(max_examples=examples(150))                           50 by day, 150 at night
 
@@ -27,6 +28,9 @@ Thing = TypeVar("Thing")
 NIGHTLY: Final = GIVEN.get("QSERVER_NIGHTLY", "") not in ("", "0")
 SEED: Final = int(GIVEN.get("QSERVER_TEST_SEED", SystemRandom().randrange(1_000_000)))
 os.environ["QSERVER_TEST_SEED"] = str(SEED)
+
+SHARE_OF_LONG: Final = 1 / 3
+"""How many of the tests that take seconds are run by day."""
 
 
 def drawn(things: Sequence[Thing], count: int, always: Collection[Thing] = ()) -> list[Thing]:
@@ -54,4 +58,16 @@ def examples(at_night: int) -> int:
 
 
 def left_for_the_night(item: pytest.Item) -> bool:
-    return not NIGHTLY and item.get_closest_marker("nightly") is not None
+    """Whether a test is not run by day. Of the long ones the seed draws a third, unless the
+    developer names files: then it is these that are to be run."""
+    if NIGHTLY:
+        return False
+    if item.get_closest_marker("nightly") is not None:
+        return True
+    if item.config.args_source is pytest.Config.ArgsSource.ARGS:
+        return False
+    return item.get_closest_marker("long") is not None and not _is_drawn(item.nodeid)
+
+
+def _is_drawn(name: str) -> bool:
+    return Random(f"{SEED} {name}").random() < SHARE_OF_LONG

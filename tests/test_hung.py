@@ -78,6 +78,7 @@ def pytest_sessionfinish(session):
 """
 
 
+@pytest.mark.long
 def test_a_run_that_hangs_behind_its_last_test_ends_and_names_it(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(_SILENT)
     (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")

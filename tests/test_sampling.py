@@ -21,17 +21,22 @@ def test_bug(bug):
     pass
 
 @pytest.mark.nightly
-def test_long():
+def test_hours():
+    pass
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(60))
+def test_seconds(number):
     pass
 """
 
 
-def run(folder: Path, **environment: str) -> list[str]:
+def run(folder: Path, *options: str, **environment: str) -> list[str]:
     """The tests of a small suite that are run, and the last line."""
     (folder / "test_hunt.py").write_text(HUNT)
     command = [sys.executable, "-m", "pytest", "-v", "--rootdir", ".", "-p", "tests.conftest"]
     done = subprocess.run(
-        [*command, "--strict-markers", "-o", "markers=nightly"],
+        [*command, "--strict-markers", "-o", "markers=nightly\nlong", *options],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
@@ -39,27 +44,45 @@ def run(folder: Path, **environment: str) -> list[str]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    return [line.split()[0] for line in lines if " PASSED" in line] + [lines[-2]]
+    passed = [line.replace(" PASSED", "") for line in lines if " PASSED" in line]
+    return [re.sub(r" *\[ *[0-9]+%\]( |$)", "", line) for line in passed] + [lines[-2]]
 
 
 def test_the_seed_decides_what_is_run_by_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run(tmp_path, QSERVER_TEST_SEED="1")
-    assert len(first) == 10 + 1
+    bugs = [name for name in first if "test_bug" in name]
+    assert len(bugs) == 10
     assert "test_hunt.py::test_bug[7]" in first
-    assert "test_hunt.py::test_long" not in first
+    assert "test_hunt.py::test_hours" not in first
     assert first[-1] == "a sample was run; to repeat it: QSERVER_TEST_SEED=1"
     again = []
     for seed in (1, 2):
         monkeypatch.setattr(sampling, "SEED", seed)
-        bugs = sampling.drawn(range(100), 10, always=[7])
-        again.append([f"test_hunt.py::test_bug[{bug}]" for bug in bugs])
-    assert again[0] == first[:-1] != again[1]
+        drawn = sampling.drawn(range(100), 10, always=[7])
+        again.append([f"test_hunt.py::test_bug[{bug}]" for bug in drawn])
+    assert again[0] == bugs != again[1]
+
+
+def test_a_third_of_the_long_tests_is_run_by_day_unless_they_are_named(tmp_path: Path) -> None:
+    first, second, apart, named = (
+        {name for name in run(tmp_path, *options, QSERVER_TEST_SEED=seed) if "seconds" in name}
+        for seed, options in (
+            ("1", ()),
+            ("2", ()),
+            ("1", ("--numprocesses", "2", "--dist", "loadfile")),
+            ("1", ("test_hunt.py",)),
+        )
+    )
+    assert 10 <= len(first) <= 30 and 10 <= len(second) <= 30
+    assert first != second
+    assert len(apart) == len(first)
+    assert len(named) == 60
 
 
 def test_everything_is_run_at_night(tmp_path: Path) -> None:
-    assert len(run(tmp_path, QSERVER_NIGHTLY="1")) == 101 + 1
+    assert len(run(tmp_path, QSERVER_NIGHTLY="1")) == 161 + 1
 
 
 def test_a_sample_has_what_is_always_wanted_and_no_more_than_there_is() -> None:

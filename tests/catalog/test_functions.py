@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from qserver.errors import QserverError
 from qserver.functions import catalog_functions, objects, server
 from qserver.functions.registry import Function, TableFunction
@@ -47,6 +49,7 @@ def test_every_signature_has_its_function() -> None:
     assert names == set(FUNCTIONS)
 
 
+@pytest.mark.long
 async def test_each_function_answers_or_raises_an_error_of_sql() -> None:
     async with database_with_all() as database:
         for sql in [call for each in SIGNATURES for call in _calls(each)]:

@@ -50,6 +50,7 @@ def _wanted(data: RelationData) -> list[tuple[str, str]]:
     return [(name, str(column_type(kind).bare)) for name, kind, *_ in data.columns]
 
 
+@pytest.mark.long
 async def test_every_relation_has_the_columns_and_types_of_postgresql() -> None:
     async with database_with_all() as database:
         for (schema, name), data in relations().items():

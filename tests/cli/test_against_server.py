@@ -229,6 +229,7 @@ def test_the_shell_reads_older_versions(
         client.query("DROP TABLE aged")
 
 
+@pytest.mark.long
 def test_the_bench_runs_and_leaves_nothing_behind(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

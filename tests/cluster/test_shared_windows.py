@@ -337,6 +337,7 @@ class Hammer:
             self.attempts[number] += 1
 
 
+@pytest.mark.long
 def test_processes_that_are_killed_never_let_more_than_the_limit_through_together() -> None:
     chance = random.Random(SEED)
     hammer = Hammer()

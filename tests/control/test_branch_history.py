@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -148,6 +149,7 @@ class Family:
                     await self.read(opened, name, version)
 
 
+@pytest.mark.long
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(steps, min_size=6, max_size=25))
 def test_every_version_of_a_family_is_what_a_dict_was(waiting: list[tuple[Any, ...]]) -> None:

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from qserver.durability.branch_log import read_base
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.kept import decode_outline
@@ -72,6 +74,7 @@ def run_and_kill(path: Path, seed: int, after: int) -> list[list[str]]:
     return said
 
 
+@pytest.mark.long
 async def test_a_kill_loses_no_branch_and_leaves_no_half_of_one(tmp_path: Path) -> None:
     chance = Random(4)
     values: dict[str, int] = {"main": 0}

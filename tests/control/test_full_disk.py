@@ -71,6 +71,7 @@ async def tried(opened: Opened, sql: str) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sql", sampled(REMOVALS, 1))
 async def test_what_removes_rows_works_on_a_full_disk_and_frees_it(disk: Path, sql: str) -> None:
     async with opened_plane(DataFolder(disk)) as opened:
@@ -104,6 +105,7 @@ async def database_id(opened: Opened) -> str:
         return used.id
 
 
+@pytest.mark.long
 async def test_without_a_reserve_nothing_can_be_removed(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ async def test_without_a_reserve_nothing_can_be_removed(
         (disk / "ballast").unlink()
 
 
+@pytest.mark.long
 async def test_a_shorter_history_frees_what_a_full_disk_holds(disk: Path) -> None:
     async with opened_plane(DataFolder(disk), history=3600.0) as opened:
         await filled(opened)

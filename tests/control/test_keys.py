@@ -329,6 +329,7 @@ async def test_the_last_key_can_rotate_itself() -> None:
             await opened.plane.authenticate(FIRST_KEY)
 
 
+@pytest.mark.long
 async def test_an_organization_has_a_bounded_number_of_active_keys() -> None:
     async with opened_plane() as opened:
         plane = opened.plane

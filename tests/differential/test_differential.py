@@ -18,6 +18,7 @@ from tests.differential.kept import kept
 from tests.given import GIVEN
 
 
+@pytest.mark.long
 async def test_programs_of_a_fixed_seed_give_what_postgresql_gives(postgres: Postgres) -> None:
     await programs_agree(postgres, 1)
 

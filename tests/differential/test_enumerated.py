@@ -17,6 +17,7 @@ MOST = 250 if NIGHTLY else 120
 SHOWN = 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", GRIDS)
 async def test_every_form_gives_in_every_place_what_postgresql_gives(
     postgres: Postgres, name: str

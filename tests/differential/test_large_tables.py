@@ -15,6 +15,7 @@ SEED = 2
 """Of a program of small pages, a large one, and one more."""
 
 
+@pytest.mark.long
 async def test_programs_over_large_tables_give_what_postgresql_gives(postgres: Postgres) -> None:
     assert {LargeProgram(SEED).small, LargeProgram(SEED + 1).small} == {True, False}
     await programs_agree(postgres, SEED, large=True)

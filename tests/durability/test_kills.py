@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from qserver.durability.check import check
 from qserver.durability.recovery import recover
 from qserver.durability.sqlite import open_log
@@ -86,6 +88,7 @@ def run_and_kill(path: Path, first: int, after: int) -> set[int]:
     return acknowledged
 
 
+@pytest.mark.long
 async def test_what_a_killed_process_had_acknowledged_is_there_and_nothing_in_part(
     tmp_path: Path,
 ) -> None:

@@ -51,6 +51,7 @@ async def test_a_snapshot_that_outlives_its_database_says_so(tmp_path: Path) -> 
         get(root, (1,))
 
 
+@pytest.mark.long
 def test_crashed_databases_of_the_simulation_are_not_kept() -> None:
     def databases() -> int:
         gc.collect()

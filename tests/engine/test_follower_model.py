@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -192,6 +193,7 @@ def run_program(events: list[tuple[str, Any]], is_saved: bool) -> None:
     trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(150))
 @given(EVENTS, st.booleans())
 def test_a_follower_shows_what_its_owner_has_made_durable(

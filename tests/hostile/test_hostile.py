@@ -34,6 +34,7 @@ BUSY = 4.0
 slowness that known work shows: attackers, heart and server share its caches."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="tells processor time by /proc"
 )

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
+import pytest
+
 from qserver.limits import STEPS_AT_ONCE_MAX
 from qserver.values.types import INTEGER, TEXT, array_of
 from tests.hostile.long_values import contents, value
@@ -98,6 +100,7 @@ def test_everything_is_in_the_catalogue_of_calls() -> None:
     assert "key of a sort" in names and "hash" in names
 
 
+@pytest.mark.long
 def test_a_cost_that_promises_too_little_is_seen() -> None:
     def run(text: str) -> int:
         for _ in range(2 * round(STEPS_MOST)):

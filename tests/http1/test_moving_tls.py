@@ -75,6 +75,7 @@ async def test_a_request_over_tls_that_is_cut_anywhere_moves_whole() -> None:
             assert (await client.answer()).body == expected("/0/now", BODY)
 
 
+@pytest.mark.long
 async def test_a_client_that_does_not_read_slows_the_owner() -> None:
     async with two_servers(body_bytes_max=2 * BUFFERS, **TLS) as two:
         async with await client_of(two) as client:

@@ -356,6 +356,7 @@ async def test_a_transaction_of_a_node_that_is_killed_is_gone_and_that_is_said(
     assert await ids(database.owner, database) == [2]
 
 
+@pytest.mark.long
 async def test_a_restart_of_everything_keeps_all(cluster: Cluster, database: Database) -> None:
     first, *_ = database.others
     async with first.connected() as wire:

@@ -78,6 +78,7 @@ def fail_and_go_on(
     eventually(lambda: health(url) == 200, "it does not get well")  # a test is good for a second
 
 
+@pytest.mark.long
 def test_reads_go_on_while_the_disk_fails_and_writes_when_it_is_well(tmp_path: Path) -> None:
     root = tmp_path / "disk"
     root.mkdir()
@@ -107,6 +108,7 @@ async def write_family(folder: Path) -> None:
             shutil.copytree(made, folder / "template")
 
 
+@pytest.mark.long
 def test_a_read_that_fails_is_never_taken_for_damage(tmp_path: Path) -> None:
     """Each read of opening, recovery and loading fails once, with all files as they were before."""
     trio.run(write_family, tmp_path)
@@ -131,6 +133,7 @@ def test_a_read_that_fails_is_never_taken_for_damage(tmp_path: Path) -> None:
     assert (all_fail, again) == ("all: LogFailed, LogFailed", "again: read")
 
 
+@pytest.mark.long
 def test_a_server_whose_disk_cannot_be_read_says_so_and_goes_on_when_it_can(tmp_path: Path) -> None:
     root = tmp_path / "disk"
     root.mkdir()

@@ -36,6 +36,7 @@ def place() -> Iterator[Path]:
         yield Path(folder) / "place"
 
 
+@pytest.mark.long
 def test_a_power_failure_at_any_operation_loses_nothing_that_was_promised(
     library: Path, place: Path
 ) -> None:
@@ -48,6 +49,7 @@ def test_a_power_failure_at_any_operation_loses_nothing_that_was_promised(
     assert again.problems == []
 
 
+@pytest.mark.long
 def test_branches_are_what_they_were_promised_to_be_whenever_the_power_fails(
     library: Path, place: Path
 ) -> None:
@@ -57,6 +59,7 @@ def test_branches_are_what_they_were_promised_to_be_whenever_the_power_fails(
     assert report.failures > 5 and report.promises > 40
 
 
+@pytest.mark.long
 def test_a_pin_that_is_not_synced_is_found(library: Path, place: Path) -> None:
     campaign = Campaign(
         library,
@@ -70,6 +73,7 @@ def test_a_pin_that_is_not_synced_is_found(library: Path, place: Path) -> None:
     assert campaign.run(["family"]).problems != []
 
 
+@pytest.mark.long
 def test_a_backup_is_whole_or_not_there_and_what_was_restored_stays(
     library: Path, place: Path
 ) -> None:
@@ -77,6 +81,7 @@ def test_a_backup_is_whole_or_not_there_and_what_was_restored_stays(
     assert report.problems == []
 
 
+@pytest.mark.long
 def test_a_sync_that_fails_once_is_not_believed_later(library: Path, place: Path) -> None:
     probe = Campaign(library, place, lucks=())
     operations = probe.run(["first"]).operations

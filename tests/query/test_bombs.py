@@ -76,6 +76,7 @@ async def hold_up_nobody(
     assert await held_up(bombs, beats, timeout_ms, tables) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bombs", [OF_EXPRESSIONS, OF_STATEMENTS], ids=["expressions", "statements"]
 )
@@ -90,18 +91,21 @@ async def test_what_removes_all_rows_lets_the_heart_beat(name: str, work_clock: 
     await hold_up_nobody({name: OF_STATEMENTS[name]}, 400)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", sampled(["read", "inserted"], 1))
 async def test_parameters_let_the_heart_beat_and_end(way: str, work_clock: WorkClock) -> None:
     bombs = OF_PARAMETERS if way == "read" else INSERTED
     await hold_up_nobody(sample(bombs, PARAMETERS_BY_DAY), 2_000, SINK)
 
 
+@pytest.mark.long
 async def test_what_a_statement_held_is_freed_while_the_heart_beats(work_clock: WorkClock) -> None:
     names = list(HELD) if NIGHTLY else drawn(list(HELD), 1)
     bombs = {name: Bomb(HELD[name]) for name in names}
     await hold_up_nobody(bombs, 60_000, TABLES[:4], ["finished", "53200"])
 
 
+@pytest.mark.long
 async def test_a_bomb_that_keeps_the_loop_is_found(
     work_clock: WorkClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +125,7 @@ async def test_a_bomb_that_keeps_the_loop_is_found(
         await hold_up_nobody({"md5": OF_EXPRESSIONS["md5"]}, 400, TABLES[:2])
 
 
+@pytest.mark.long
 async def test_a_commit_of_many_rows_lets_the_heart_beat(work_clock: WorkClock) -> None:
     bombs = {"all rows": Bomb("UPDATE many SET b = b + 1")}
     beats: dict[str, float] = {}
@@ -134,6 +139,7 @@ async def test_a_commit_of_many_rows_lets_the_heart_beat(work_clock: WorkClock) 
     assert await held_up(bombs, beats, 60_000, TABLES) == {}
 
 
+@pytest.mark.long
 def test_statements_that_want_all_memory_are_refused_and_get_little() -> None:
     greedy = list(GREEDY) if NIGHTLY else drawn(GREEDY, 5)
     command = [sys.executable, "-m", "tests.query.bombs", *greedy]
@@ -146,6 +152,7 @@ def test_statements_that_want_all_memory_are_refused_and_get_little() -> None:
     assert int(peak) < 1024
 
 
+@pytest.mark.long
 async def test_foreign_keys_of_many_rows_let_the_heart_beat(work_clock: WorkClock) -> None:
     changes = (
         "INSERT INTO child SELECT i, 1 + i % 2 FROM generate_series(1, 30000) AS s(i)",

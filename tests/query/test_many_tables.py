@@ -96,6 +96,7 @@ def test_a_look_up_by_oid_or_name_makes_the_rows_of_one_table(snapshot: Snapshot
     assert all(found == [wanted] for _, found in made), made
 
 
+@pytest.mark.long
 async def test_a_statement_on_many_columns_lets_others_run() -> None:
     async with opened_sql() as database:
         columns = ", ".join(f"c{number} INTEGER" for number in range(1500))

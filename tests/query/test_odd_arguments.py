@@ -151,6 +151,7 @@ async def _try(database: SqlDatabase, sql: str, given: list[Any]) -> None:
         raise AssertionError(f"{sql} of {given}: {error!r}") from error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [7, None])
 async def test_odd_arguments_cause_no_error_without_a_code(seed: int | None) -> None:
     seed = SystemRandom().randrange(1_000_000) if seed is None else seed

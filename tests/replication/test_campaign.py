@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.processes.left_open import BY_HTTPX
 from tests.replication.campaign import LogCampaign
 from tests.replication.nodes import log_nodes
@@ -11,6 +13,7 @@ from tests.replication.nodes import log_nodes
 pytestmark = BY_HTTPX
 
 
+@pytest.mark.long
 async def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     with log_nodes(3, tmp_path) as nodes:
         report = await LogCampaign(tmp_path, 1, 4, nodes).run()

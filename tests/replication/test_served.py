@@ -83,6 +83,7 @@ async def test_a_server_that_waits_for_the_log_can_be_ended(machines: list[Machi
         assert await one.ended() == 0, one.output
 
 
+@pytest.mark.long
 async def test_an_owner_that_was_stopped_finds_itself_replaced(machines: list[Machine]) -> None:
     one, two = machines
     two.settings["QSERVER_TAKE_OVER"] = one.settings["QSERVER_TAKE_OVER"] = "1"

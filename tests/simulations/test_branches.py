@@ -56,6 +56,7 @@ def test_a_planted_bug_of_the_common_past_is_caught(mutant: Mutant) -> None:
     assert family is not None, f"{mutant.explanation}: not noticed in {runs} runs"
 
 
+@pytest.mark.long
 def test_a_reader_of_a_branch_outlives_the_history_of_its_parent() -> None:
     runs = [simulate_family(seed, **dict(TRIMMED_UNDER_BRANCHES)) for seed in range(4)]
     assert [(run.seed, run.problems) for run in runs if run.problems] == []
@@ -242,6 +243,7 @@ BUGS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", sampled(BUGS, 2))
 def test_a_planted_bug_is_caught(
     bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

@@ -25,6 +25,7 @@ KEPT_BY_DAY = 3
 """Of the runs that once failed. At night all are replayed."""
 
 
+@pytest.mark.long
 def test_runs_that_once_failed_pass() -> None:
     plans = kept_plans()
     by_day = drawn(range(len(plans)), KEPT_BY_DAY)
@@ -53,6 +54,7 @@ def failure() -> Result:
     raise AssertionError("no seed fails")
 
 
+@pytest.mark.long
 def test_a_summary_is_the_same_however_many_processes_run(failure: Result) -> None:
     plans = [failure.plan, *(plan_for(seed) for seed in range(1, 5))]
     with planted(EARLY):

@@ -52,6 +52,7 @@ def test_a_rare_point_is_worth_more_than_a_common_one() -> None:
     assert worth["hot_key"] == 0.0
 
 
+@pytest.mark.long
 def test_half_of_a_campaign_goes_to_what_has_changed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from simulations.campaign import SEEDS_TO_REACH_ALL, ProgressBar, run_campaign
 from simulations.nodes import NODES, NODES_SOMETIMES
 from simulations.run import plan_for, simulate
@@ -10,6 +12,7 @@ from tests.sampling import NIGHTLY
 SEEDS = SEEDS_TO_REACH_ALL if NIGHTLY else 8
 
 
+@pytest.mark.long
 def test_one_node_at_a_time_shows_a_family_with_all_that_was_acknowledged() -> None:
     plans = [plan_for(seed, NODES) for seed in range(1, SEEDS + 1)]
     summary = run_campaign(plans, 1, ProgressBar(SEEDS))

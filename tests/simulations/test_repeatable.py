@@ -81,6 +81,7 @@ def summary(campaign: list[Result]) -> Summary:
     return summary
 
 
+@pytest.mark.long
 def test_a_campaign_passes(summary: Summary) -> None:
     assert [str(result) for result in summary.failures] == []
 
@@ -90,11 +91,13 @@ def test_a_campaign_reaches_every_point_it_must(summary: Summary) -> None:
     assert summary.missed == []
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_trace_in_one_process(digests: dict[int, str]) -> None:
     for seed in [*SEEDS[::7], *SEEDS[::10]]:
         assert simulate(plan_for(seed)).digest == digests[seed]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hash_seed", HASH_SEEDS)
 def test_the_same_seed_gives_the_same_trace_in_a_fresh_process(
     hash_seed: str, digests: dict[int, str], fresh_processes: dict[str, subprocess.Popen[str]]

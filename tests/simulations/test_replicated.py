@@ -16,6 +16,7 @@ from tests.sampling import NIGHTLY
 SEEDS = SEEDS_TO_REACH_ALL if NIGHTLY else 16
 
 
+@pytest.mark.long
 def test_nothing_acknowledged_is_lost_and_one_host_writes() -> None:
     plans = [plan_for(seed, REPLICATED) for seed in range(1, SEEDS + 1)]
     summary = run_campaign(plans, 1, ProgressBar(SEEDS))

@@ -13,6 +13,7 @@ from tests.speed.growth.__main__ import main
 from tests.speed.growth.curves import Chart, Line, Panel, sizes_up_to
 
 
+@pytest.mark.long
 def test_small_sizes_are_measured_saved_and_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ from tests.speed import processes, replicas
 from tests.speed.side_by_side import Comparison
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("comparison", [processes.COMPARISON, replicas.COMPARISON])
 def test_two_processes_are_measured_beside_one(
     comparison: Comparison, capsys: pytest.CaptureFixture[str]

@@ -12,6 +12,7 @@ from tests.speed.storage import BATCH, BATCH_RATIO_AIM, Bench, collector_off, ma
 TIME = r"\d+\.\d+"
 
 
+@pytest.mark.long
 def test_the_bench_prints_a_line_for_each_measurement(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--rows", "1000", "--repeats", "1"])
     title, *blocks = capsys.readouterr().out.strip().split("\n\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def values(given: dict[int, tuple[int | None, str]]) -> str:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(
     stored=rows,

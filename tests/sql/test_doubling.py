@@ -58,6 +58,7 @@ async def test_views_over_views() -> None:
             await database.execute("DROP VIEW v0 CASCADE")
 
 
+@pytest.mark.long
 async def test_views_that_read_a_view_twice_are_refused_in_the_end() -> None:
     async with opened_sql() as database:
         await database.execute(TABLE)

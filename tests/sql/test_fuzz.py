@@ -113,6 +113,7 @@ async def test_deep_and_broken_texts_end_in_a_result_or_an_error(name: str) -> N
         assert (await database.execute("SELECT count(*) FROM t")).rows == [(3,)]
 
 
+@pytest.mark.long
 async def test_long_lists_and_chains_are_answered() -> None:
     async with opened_sql() as database:
         await with_table(database)

@@ -159,6 +159,7 @@ TWOS = items("'2'", 70)
 PATTERNS = items("'%t_s'", 1500)
 
 
+@pytest.mark.long
 @given(texts(PLANNED), VALUES)
 @example(f"SELECT a FROM t WHERE a IN ('1', {TWOS}, 'x')", [1])
 @example(f"SELECT a FROM t WHERE a IN ('1', {TWOS}, 'x') AND nothing = 1", [1])

@@ -26,6 +26,7 @@ PRECISION = 1e-9
 """DuckDB divides decimals as doubles."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(generator() is None, reason="tpchgen-cli is not installed")
 async def test_queries_answer_as_duckdb_does(tmp_path: Path) -> None:
     generate(tmp_path, SCALE)

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+@pytest.mark.long
 async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     report = await Campaign(tmp_path, 7, 3, {"answer": 2, "step": 1, "moment": 1}).run()
     assert report.problems == []
@@ -25,6 +26,7 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: 
     assert report.acknowledged > 0
 
 
+@pytest.mark.long
 async def test_a_log_that_acknowledges_before_it_writes_is_found(tmp_path: Path) -> None:
     report = await Campaign(tmp_path, 1, 3, {"answer": 1}, bug="early").run()
     assert any("was acknowledged and is gone" in problem for problem in report.problems)

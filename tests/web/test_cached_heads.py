@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 
 from qserver.http1 import PATH, Endpoint, Headers, Request, ServerOptions
@@ -64,6 +65,7 @@ def check_both_ways(heads: list[bytes], options: ServerOptions) -> None:
         assert decision(cached.kept.__getitem__, raw) == decision(cached.parse, raw)
 
 
+@pytest.mark.long
 @settings(max_examples=3000 if NIGHTLY else 300, deadline=None)
 @given(three_heads())
 @example([START + b"X-Request-Id: a\r\nX-Request-Id: \xe4\r\n\r\n"])

@@ -98,6 +98,7 @@ def test_a_path_with_names_is_found_and_another_is_not() -> None:
     assert not routes_of("/v1/queryx")
 
 
+@pytest.mark.long
 def test_the_service_keeps_to_its_description(server: Server, tmp_path: Path) -> None:
     """Schemathesis sends what the document allows, and much that it does not."""
     command = [

@@ -33,6 +33,7 @@ class WatchedPool(MemoryPool):
         self.peak = max(self.peak, self.held)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("catches_up", [True, False])
 async def test_parts_of_a_long_version_are_counted_while_they_are_made_and_sent(
     catches_up: bool,

@@ -202,6 +202,7 @@ def as_new(body: Any, number: int) -> Any:
     return {**body, "statements": listed}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", sampled(range(2), 1))
 async def test_whatever_is_written_is_answered_as_if_it_were_new(seed: int) -> None:
     async with writing() as (served, client), writing() as (_, other):

@@ -43,6 +43,7 @@ def filled(folder: Path) -> None:
         client.query("UPDATE t SET n = 0 WHERE id <= 10", database="two")
 
 
+@pytest.mark.long
 def test_a_backup_holds_what_was_there_from_its_beginning_to_its_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,6 +127,7 @@ def churning(url: str, client: Client) -> Iterator[None]:
     assert failures == []
 
 
+@pytest.mark.long
 def test_a_backup_beside_writes_trims_and_branches_that_come_and_go(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ def record(version: int) -> tuple[int, bytes]:
     return version, bytes([version % 251]) * 3000
 
 
+@pytest.mark.long
 async def test_a_copy_of_an_open_file_holds_what_was_appended_whenever_it_is_made(
     tmp_path: Path,
 ) -> None:

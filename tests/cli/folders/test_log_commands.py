@@ -71,6 +71,7 @@ def contents(client: Client) -> dict[str, object]:
     }
 
 
+@pytest.mark.long
 def test_a_folder_is_the_same_after_it_was_in_a_log(
     nodes: MemoryNodes, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -121,6 +121,7 @@ def status(run: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_a_cluster_is_started_changed_stopped_and_started_again(up: Up, run: Any) -> None:
     up.start()
     assert "Your API key, kept in trial/api.key: svc_k_" in up.said

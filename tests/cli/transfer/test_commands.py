@@ -42,6 +42,7 @@ def test_an_export_is_one_version_while_others_write(numbers: Client) -> None:
     assert [table.name for table in taken.tables] == ["numbers"]
 
 
+@pytest.mark.long
 def test_an_export_that_meets_changes_of_tables_begins_again(numbers: Client) -> None:
     """Tables come and go all the time; what is exported is always one of the states."""
     stop: list[bool] = []

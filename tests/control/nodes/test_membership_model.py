@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,6 +146,7 @@ async def _soon(key: str) -> None:
     await trio.lowlevel.checkpoint()
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300))
 @given(st.lists(STEPS, max_size=25))
 def test_one_node_at_a_time_shows_a_family_and_after_faults_one_does(

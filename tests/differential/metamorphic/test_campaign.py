@@ -27,6 +27,7 @@ async def asked(seed: int, queries: int) -> Report:
     return report
 
 
+@pytest.mark.long
 async def test_random_queries_agree_in_all_ways() -> None:
     report = await asked(FIXED_SEED, 450)
     assert report.queries >= 450

@@ -15,6 +15,7 @@ CLUMSY = re.compile(r"(TypeError|AttributeError|NameError|KeyError|ImportError)\
 """What a mutation raises that was written for other code; being caught by that proves nothing."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", sampled(MUTANTS, 2), ids=lambda mutant: mutant.name)
 async def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
     report = await hunt(mutant, SEEDS[mutant.name], QUERIES_MAX)

@@ -135,6 +135,7 @@ async def test_a_query_that_has_lost_a_column_of_its_order_is_not_compared_by_it
         assert not (await ask(ways, replace(question, ordered_by=(2, 0)))).kind
 
 
+@pytest.mark.long
 async def test_a_failing_case_is_shrunk_to_what_makes_it_fail() -> None:
     """The question is one that has to fail: its predicate names a column that is not there."""
     definitions = (*DEFINITIONS, "CREATE TABLE other (id INT PRIMARY KEY)")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def test_pairs_are_ordered_by_their_first_part() -> None:
     ]
 
 
+@pytest.mark.long
 def test_keys_of_many_depths_are_sorted_in_short_runs() -> None:
     """Python compares what is deep again at each depth, so a comparison takes much longer."""
     deep = [jsonb_of(_nested(number, 60)).order_key() for number in range(RUN_ROWS)]

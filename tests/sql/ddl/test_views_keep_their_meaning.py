@@ -58,6 +58,7 @@ async def test_stars_are_written_out(query: str, text: str | None) -> None:
         assert (await sql.execute("select * from v")).rows == before
 
 
+@pytest.mark.long
 async def test_stars_are_written_out_in_a_long_text() -> None:
     """It is planned elsewhere."""
     conditions = " or ".join(f"a = {n}" for n in range(1000, 4000))

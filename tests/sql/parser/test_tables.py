@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import sys
 from qserver.sql import parser
@@ -34,11 +36,13 @@ def parse_in_a_new_process(bytecode: Path) -> str:
     return tables
 
 
+@pytest.mark.long
 def test_the_second_process_reads_what_the_first_made(tmp_path: Path) -> None:
     assert parse_in_a_new_process(tmp_path) == "made"
     assert parse_in_a_new_process(tmp_path) == "read"
 
 
+@pytest.mark.long
 def test_a_process_makes_them_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert parse_in_a_new_process(tmp_path / "file") == "made"

@@ -89,6 +89,7 @@ def counted_errors(admin: Client) -> Counter[str]:
     return Counter({each: int(admin.metric("qserver_errors_total", code=each)) for each in codes})
 
 
+@pytest.mark.long
 def test_errors_are_counted_by_code_whatever_their_form(admin: Client, fresh: Client) -> None:
     before = counted_errors(admin)
     fresh.query("create table t (a int primary key)")

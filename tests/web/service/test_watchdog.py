@@ -92,6 +92,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Run]]:
         yield begun
 
 
+@pytest.mark.long
 def test_a_loop_that_stands_still_is_reported_once_with_its_statement_and_place(
     runs: dict[str, Run],
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_loop_that_stands_still_is_reported_once_with_its_statement_and_place(
     assert not list(run.folder.iterdir()), "nothing is left of a process that ended well"
 
 
+@pytest.mark.long
 def test_a_stall_in_code_that_keeps_the_interpreter_is_reported_when_it_is_over(
     runs: dict[str, Run],
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_stall_in_code_that_keeps_the_interpreter_is_reported_when_it_is_over(
     assert "stalls: 0" not in output
 
 
+@pytest.mark.long
 def test_a_process_that_is_stuck_is_ended_and_leaves_evidence(runs: dict[str, Run]) -> None:
     run = runs["is stuck"]
     output, file = run.output(), run.folder / EVIDENCE

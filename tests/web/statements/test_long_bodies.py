@@ -47,6 +47,7 @@ def test_a_step_has_few_values(part: bytes) -> None:
     assert steps >= 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", [b"[]", b"{}"])
 def test_what_would_take_much_memory_is_refused(part: bytes) -> None:
     with pytest.raises(ProgramLimitExceeded):
