@@ -18,7 +18,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.results import Statement
 from qserver.query.row_stream import RowStream
 from qserver.values.sizes import size_of_rows
-from qserver.values.zones import in_session_zone
+from qserver.values.zones import InSessionZone
 
 
 class Writes(Protocol):
@@ -106,7 +106,7 @@ class Running:
 
 
 def _write(state: State, writer: Writes, rows: Any, out: bytearray) -> None:
-    with in_session_zone(state.settings.session.settings.zone):
+    with InSessionZone(state.settings.session.settings.zone):
         writer.write(rows, out)
 
 

@@ -47,7 +47,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
-from qserver.values.zones import in_session_zone
+from qserver.values.zones import InSessionZone
 
 TEXT_REMEMBERED_LENGTH_MAX = 1024
 """Longer texts are not worth their memory."""
@@ -187,7 +187,7 @@ class Planner:
         if parsed is None:
             parsed = parse(asked.sql, runs=True, budget=budget)
         if asked.scope is not None:
-            with in_session_zone(None):  # literals of definitions are read in UTC
+            with InSessionZone(None):  # literals of definitions are read in UTC
                 return self._planned_or_again(asked, parsed, budget)
         return self._planned_or_again(asked, parsed, budget)
 

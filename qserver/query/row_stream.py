@@ -23,7 +23,7 @@ from qserver.query.results import Result
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.sql import Rows
 from qserver.storage.snapshot import Snapshot
-from qserver.values.zones import in_session_zone
+from qserver.values.zones import InSessionZone
 
 
 class RowStream:
@@ -43,7 +43,8 @@ class RowStream:
     ) -> None:
         self._new_cursor = new_cursor
         self._request = request
-        with in_session_zone(request.zone):
+        self._zone = request.zone
+        with InSessionZone(self._zone):
             self._cursor = new_cursor()
         self.columns = self._cursor.heading.columns
         self.types = self._cursor.heading.types
@@ -81,12 +82,12 @@ class RowStream:
             page, self._first = self._first, None
             return page
         try:
-            with in_session_zone(self._request.zone):
+            with InSessionZone(self._zone):
                 page = self._cursor.step()
         except NeedsSequenceValues as needs:
             yield partial(self._request.supply, needs)
             self._cursor.context.release()
-            with in_session_zone(self._request.zone):
+            with InSessionZone(self._zone):
                 self._cursor = self._new_cursor()  # the same rows come again, and are skipped
             self._skip = self._given
             return None

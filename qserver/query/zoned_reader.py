@@ -11,7 +11,7 @@ from datetime import tzinfo
 from typing import Any
 
 from qserver.values.keys import Bound, Key, Predicate, Row
-from qserver.values.zones import in_session_zone
+from qserver.values.zones import InSessionZone
 
 
 class ZonedReader:
@@ -56,7 +56,7 @@ class ZonedReader:
         zone = self._zone
 
         def in_zone(row: Row) -> Any:
-            with in_session_zone(zone):
+            with InSessionZone(zone):
                 return predicate(row)
 
         return in_zone

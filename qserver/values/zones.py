@@ -4,7 +4,7 @@
     zone_named('EST')             the offset in PostgreSQL's default list of abbreviations
     zone_named('UTC+3'), ('+3')   POSIX, whose sign is inverted: three hours west of Greenwich
 
-The zone of the session, which SET TIME ZONE changes, is a context variable (`in_session_zone`):
+The zone of the session, which SET TIME ZONE changes, is a context variable (`InSessionZone`):
 whatever reads or prints a point in time asks for it here. It is None for UTC, the default.
 
 The rules come from the package `tzdata`, never from the system, so that one release of qserver
@@ -17,8 +17,6 @@ the smaller of the two offsets.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -156,13 +154,19 @@ SESSION_ZONE: Final[ContextVar[tzinfo | None]] = ContextVar("session_zone", defa
 """None is UTC."""
 
 
-@contextmanager
-def in_session_zone(zone: tzinfo | None) -> Iterator[None]:
-    token = SESSION_ZONE.set(zone)
-    try:
-        yield
-    finally:
-        SESSION_ZONE.reset(token)
+class InSessionZone:
+    """`with InSessionZone(zone):` work that is done on the clock of a session."""
+
+    __slots__ = ("_token", "_zone")
+
+    def __init__(self, zone: tzinfo | None) -> None:
+        self._zone = zone
+
+    def __enter__(self) -> None:
+        self._token = SESSION_ZONE.set(self._zone)
+
+    def __exit__(self, *_: object) -> None:
+        SESSION_ZONE.reset(self._token)
 
 
 def on_session_clock(moment: datetime) -> datetime:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from qserver.errors import QserverError
-from qserver.values.zones import in_session_zone
+from qserver.values.zones import InSessionZone
 from tests.differential.engines import (
     NoOracle,
     Outcome,
@@ -43,7 +43,7 @@ async def answered(connection: Connection, sql: str) -> list[str]:
         if error.detail:
             lines += [f"  detail: {line}" for line in error.detail.splitlines()]
         return [*lines, f"  hint: {error.hint}"] if error.hint else lines
-    with in_session_zone(connection.session.settings.zone):
+    with InSessionZone(connection.session.settings.zone):
         return answer_of(result)
 
 
@@ -105,7 +105,7 @@ async def differences(number: int, case: Case, oracle: Postgres, connection: Con
     except QserverError as error:
         found = Outcome(error.code, error.message)
     else:
-        with in_session_zone(connection.session.settings.zone):
+        with InSessionZone(connection.session.settings.zone):
             found = outcome_of(result, case.sql)
     is_same = told(found) == told(wanted)
     says_so = any(line.startswith(DIFFERENT) for line in case.before)

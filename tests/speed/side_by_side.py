@@ -128,8 +128,9 @@ class Comparison:
                 nursery.start_soon(client, number)
 
 
-def encoded(sql: str, parameter: int, database: str) -> bytes:
-    body = json.dumps({"sql": sql, "params": [parameter], "database": database}).encode()
+def encoded(sql: str, parameter: int | None, database: str) -> bytes:
+    params = [] if parameter is None else [parameter]
+    body = json.dumps({"sql": sql, "params": params, "database": database}).encode()
     head = f"POST /v1/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body

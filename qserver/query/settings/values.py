@@ -57,6 +57,22 @@ class Settings(msgspec.Struct, frozen=True):
     now: Mapping[str, str]
     after: Mapping[str, str]
 
+    # What every statement asks for, known from the beginning.
+    scope: Scope | None = None
+    """What plans depend on; None for what holds without any setting."""
+    zone: tzinfo | None = None
+    """The time zone; None for UTC."""
+    statement_timeout_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        name = self.now.get("timezone", "UTC")
+        for field, value in (
+            ("scope", _scope(self.path, name)),
+            ("zone", zone_of(name)),
+            ("statement_timeout_ms", int(self.now.get("statement_timeout", "0")) or None),
+        ):
+            msgspec.structs.force_setattr(self, field, value)
+
     # --- reading ---
 
     def value(self, name: str) -> str:
@@ -90,21 +106,6 @@ class Settings(msgspec.Struct, frozen=True):
         """The schemas of search_path; "$user" names none here."""
         value = self.now.get("search_path")
         return _DEFAULT_PATH if value is None else _path(value)
-
-    @property
-    def scope(self) -> Scope | None:
-        return _scope(self.path, self.now.get("timezone", "UTC"))
-
-    @property
-    def zone(self) -> tzinfo | None:
-        """The time zone; None for UTC."""
-        value = self.now.get("timezone")
-        return None if value is None else zone_of(value)
-
-    @property
-    def statement_timeout_ms(self) -> int | None:
-        value = int(self.now.get("statement_timeout", "0"))
-        return value or None
 
     @property
     def read_only(self) -> bool:
