@@ -4,8 +4,8 @@
 
 The server reads and writes sockets directly and parses heads with llhttp (httptools). It runs one
 task per connection and none per request. It is strict: it refuses every request that another server
-could read differently. It speaks neither HTTP/2 nor WebSockets: put a proxy in front, or use an
-ASGI server.
+could read differently. It does not speak HTTP/2: put a proxy in front, or use an ASGI server. Of
+other protocols it knows nothing: an application may take over a connection (`Upgrade`).
 
     application  the interface to the application   server      bind, start, accept, drain
     connection   requests one after the other       state       its states
@@ -34,6 +34,7 @@ from qserver.http1.application import Parts as Parts
 from qserver.http1.application import Request as Request
 from qserver.http1.application import Respond as Respond
 from qserver.http1.application import Response as Response
+from qserver.http1.application import Upgrade as Upgrade
 from qserver.http1.application import Values as Values
 from qserver.http1.application import Varying as Varying
 from qserver.http1.application import hold_anything as hold_anything

@@ -5,8 +5,9 @@
                                         ─┬─ Response    the answer, now
                                          ├─ PENDING     the endpoint calls `respond` later
                                          ├─ coroutine   the connection's task awaits it;
-                                         │              its result is one of the four
-                                         └─ Elsewhere   another process serves it
+                                         │              its result is one of these
+                                         ├─ Elsewhere   another process serves it
+                                         └─ Upgrade     the connection speaks another protocol
 
 A request that needs no waiting needs no task, no coroutine and no callback. A request that waits
 takes the same steps, some of them later. If the connection ends first, it closes the coroutine or
@@ -16,7 +17,7 @@ the parts, even if nobody has started them.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -24,6 +25,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from qserver.http1.headers import Headers
+from qserver.http1.transport import Transport
 
 REQUEST_ID: Final = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 
@@ -125,7 +127,19 @@ class Elsewhere(msgspec.Struct, frozen=True):
     """Serves the request here, if that process did not; it is small then, and forwarded."""
 
 
-Answer: TypeAlias = "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer] | Elsewhere"
+class Upgrade(msgspec.Struct, frozen=True):
+    """The connection speaks another protocol from now on, and ends with it."""
+
+    pairs: tuple[tuple[bytes, bytes], ...]
+    """The headers that say so."""
+    speak: Callable[[Transport, bytes], Awaitable[None]]
+    """Serves the client to its end; given what has arrived behind the head. It closes nothing."""
+    request_id: str
+
+
+Answer: TypeAlias = (
+    "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer] | Elsewhere | Upgrade"
+)
 Respond: TypeAlias = Callable[[Answer], bool]
 """Takes the answer that was pending. Any task may call it, after `handle` has returned.
 

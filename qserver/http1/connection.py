@@ -3,7 +3,8 @@
     bytes arrive ─► a whole request? ─► endpoint.handle ─┬─ Response   sent at once
                                                          ├─ PENDING    `respond` sends it
                                                          ├─ coroutine  the task awaits it
-                                                         └─ Elsewhere  another process serves it
+                                                         ├─ Elsewhere  another process serves it
+                                                         └─ Upgrade    another protocol follows
 
 Every step that does not wait is a plain call, made by the holder of the bytes or the answer: the
 task, the reactor (bytes have arrived), or the caller of `respond`. In IDLE, HEAD and PENDING the
@@ -25,12 +26,12 @@ import trio
 
 from qserver.http1.addresses import network_of
 from qserver.http1.answer import CONTINUE, MarkedRenderer, is_bodiless
-from qserver.http1.application import PENDING, Answer, Client, Elsewhere, Response
+from qserver.http1.application import PENDING, Answer, Client, Elsewhere, Response, Upgrade
 from qserver.http1.context import ServerContext
 from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer, is_only
 from qserver.http1.head import END_OF_HEAD, Head, check_beginning, head_of
 from qserver.http1.incoming import ArrivingBody
-from qserver.http1.leaving import depart
+from qserver.http1.leaving import leave
 from qserver.http1.moving import FORWARD_BYTES_MAX, Moved, Visits
 from qserver.http1.parts import PartsSender
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
@@ -72,8 +73,8 @@ class Connection:
         self._raw = b""
         """From HANDLING on, if the answer did not come at once: what began with the request. A
         connection that rests lets it go when it is looked at next (`end_if_late`)."""
-        self._elsewhere: Elsewhere
-        """In LEAVING: where the request is served."""
+        self._leaves_by: Elsewhere | Upgrade
+        """In LEAVING: where the request is served, or how the client is served from now on."""
         self._owed: Response | Coroutine[Any, Any, Answer] | None = None
         """In HANDLING: the coroutine to await, or the answer to send in parts."""
         self._serving: trio.CancelScope | None = None
@@ -355,6 +356,10 @@ class Connection:
             self._owed = answer
         elif isinstance(answer, Elsewhere):
             self._pass_on(answer, raw)
+        elif isinstance(answer, Upgrade):
+            self._log(self._head, self._began, 101, 0, answer.request_id)
+            self._leaves_by = answer
+            self._move(Phase.LEAVING)
         else:
             raise InvalidAnswer(f"{answer!r} is no answer")
 
@@ -379,13 +384,12 @@ class Connection:
             return
         data = raw if body is None else body.as_received(raw)
         assert data.endswith(self.buffer), "all that was received goes, too"
-        self.buffer = data
-        self._elsewhere = elsewhere
+        self.buffer, self._leaves_by = data, elsewhere
         self._move(Phase.LEAVING)
 
     async def _give_away(self) -> None:
         data, self.buffer, self._raw, self._body = self.buffer, b"", b"", None
-        await depart(self.context, self.transport, self._elsewhere, self._client, data)
+        await leave(self.context, self.transport, self._leaves_by, self._client, data)
         self._end()
 
     def respond(self, answer: Answer) -> bool:
@@ -587,11 +591,9 @@ class Connection:
     ) -> None:
         """Write client, method, path, status, bytes of body, milliseconds, request id."""
         client = self._client[0] if self._client else "-"
-        logged = "- -" if head is None else head.logged
-        milliseconds = (monotonic() - began) * 1000
-        self.context.log(
-            f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}"
-        )
+        request = "- -" if head is None else head.logged
+        took = f"{(monotonic() - began) * 1000:.3f}"
+        self.context.log(f"{client} {request} {status} {body_bytes} {took} {request_id or '-'}")
 
     def _end(self) -> None:
         if self.state is not Phase.CLOSED:

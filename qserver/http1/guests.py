@@ -9,8 +9,9 @@ import msgspec
 import trio
 
 from qserver.errors import DatabaseMoved
-from qserver.http1.application import PENDING, Answer, Client, Parts, Response
+from qserver.http1.application import PENDING, Answer, Client, Parts, Response, Upgrade
 from qserver.http1.context import ServerContext
+from qserver.http1.errors import InvalidAnswer
 from qserver.http1.head import head_of
 
 
@@ -48,6 +49,8 @@ class Guest:
                 elif answer is PENDING:
                     await self._responded.wait()
                     answer = self._answer
+                elif isinstance(answer, Upgrade):
+                    raise InvalidAnswer("its connection is not here")
                 elif answer.instead is not None:
                     answer = answer.instead()  # it has come here from elsewhere
                 else:

@@ -1,22 +1,42 @@
-"""The last step of a connection that moves to another process."""
+"""The last step of a connection that speaks HTTP no longer here.
+
+It moves to another process, or goes on in another protocol.
+"""
 
 from __future__ import annotations
 
-from qserver.http1.application import Client, Elsewhere
+from qserver.http1.application import Client, Elsewhere, Upgrade
 from qserver.http1.context import ServerContext
 from qserver.http1.moving import Moved, relay, released
 from qserver.http1.transport import Transport
 
 
-async def depart(
+async def leave(
+    context: ServerContext,
+    transport: Transport,
+    answer: Elsewhere | Upgrade,
+    client: Client,
+    data: bytes,
+) -> None:
+    """Do what an answer asks for; return when the connection has no more to do."""
+    if context.reactor is not None:
+        context.reactor.forget(transport.descriptor)
+    if isinstance(answer, Elsewhere):
+        await _depart(context, transport, answer, client, data)
+        return
+    lines = [name + b": " + value for name, value in answer.pairs]
+    head = b"\r\n".join([b"HTTP/1.1 101 Switching Protocols", *lines, b"", b""])
+    await transport.send_all(memoryview(head), context.options.send_seconds)
+    await answer.speak(transport, data)
+
+
+async def _depart(
     context: ServerContext, transport: Transport, where: Elsewhere, client: Client, data: bytes
 ) -> None:
-    """Give a connection to another process; return when this one has no more to do for it."""
+    """Give a connection to another process."""
     mover = context.mover
     assert mover is not None, "it was there before"
     context.counters.connections_moved_out += 1
-    if context.reactor is not None:
-        context.reactor.forget(transport.descriptor)
     given, near = released(transport)
     mover.move(Moved(given, client, data), where)
     del given  # a relay may last

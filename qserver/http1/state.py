@@ -14,7 +14,7 @@
 
 An answer that the kernel takes at once skips SENDING; a request that arrives whole skips HEAD. If
 the client leaves, any state goes to CLOSED. A request of another process goes from HANDLING to
-LEAVING: nothing of an answer can have been sent.
+LEAVING: nothing of an answer can have been sent. So does one that asks for another protocol.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Phase(Enum):
     """The endpoint calls `respond` later."""
     SENDING = "is sent its answer"
     SKIPPING = "sends a body that nobody reads"
-    LEAVING = "goes to another process"
+    LEAVING = "goes to another process, or protocol"
     LINGERING = "is seen out"
     """The client has its answer; the connection drops what the client still sends."""
     CLOSED = "has left"

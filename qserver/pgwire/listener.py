@@ -173,20 +173,25 @@ class Listener:
 
     def _start(self, connected: socket.socket, client: str, arrival: Arrival | None = None) -> None:
         assert self._nursery is not None, "it runs"
-        number = self._host.plane.owners.process << NUMBER_BITS
-        number |= next(self._numbers) % (1 << NUMBER_BITS)
-        transport = PlainTransport(connected)
-        connection = Connection(self, self._host, transport, number, network_of(client))
+        connection = self._new(PlainTransport(connected), client)
         connection.state.is_private = _is_loopback(client)
         if arrival is not None:
             connection.arrived(arrival)
-        if (full := self._full()) is not None:
-            self._host.counts["connections_refused"] += 1
-            self._nursery.start_soon(connection.refuse, full)
-            return
-        self._connections[connection.state.number] = connection
-        self._host.counts["connections_open"] += 1
         self._nursery.start_soon(self._run, connection)
+
+    async def serve(self, transport: Transport, client: str) -> None:
+        """Serve a client whose bytes come by another way, which is private, to its end."""
+        if self._nursery is None:
+            return
+        self._host.counts["connections_accepted"] += 1
+        connection = self._new(transport, client)
+        connection.state.is_private = True
+        await self._run(connection)
+
+    def _new(self, transport: Transport, client: str) -> Connection:
+        number = self._host.plane.owners.process << NUMBER_BITS
+        number |= next(self._numbers) % (1 << NUMBER_BITS)
+        return Connection(self, self._host, transport, number, network_of(client))
 
     def _full(self) -> TooManyRequests | None:
         every = self._connections.values()
@@ -197,6 +202,12 @@ class Listener:
         return None
 
     async def _run(self, connection: Connection) -> None:
+        if (full := self._full()) is not None:
+            self._host.counts["connections_refused"] += 1
+            await connection.refuse(full)
+            return
+        self._connections[connection.state.number] = connection
+        self._host.counts["connections_open"] += 1
         try:
             await self._turns.run(connection.run())
         finally:

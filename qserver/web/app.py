@@ -31,6 +31,7 @@ from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
 from qserver.web.description.catalogue import BODILESS, find_route, routes_of
 from qserver.web.hosts import VIA, Hosts, Place
+from qserver.web.neon import upgrading
 from qserver.web.route import Route
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
@@ -113,6 +114,8 @@ class Application:
             codings = b", ".join(_values(request, b"content-encoding"))
             if codings.strip().lower() not in (b"", b"identity"):
                 return Refusal(facts, "compressed body", lambda: _compressed(codings))
+        if b"upgrade" in headers and (request.method, request.path) == ("GET", upgrading.PATH):
+            return upgrading.TunnelEndpoint(facts)
         hot = STATEMENT_ROUTES.get(request.path)
         if hot is not None and request.method == "POST" and place is not Place.CONTROL:
             return hot(facts, request.path, self._encoders)

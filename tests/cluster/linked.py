@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import trio
 from qserver.cluster import Doors, Links, LocalDoors, Service, Ways
 
 
-class Mortal:
+class Mortal(ABC):
     """One of several in this process, that can die and start anew."""
 
     links: Links
@@ -23,8 +24,9 @@ class Mortal:
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
 
+    @abstractmethod
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        raise NotImplementedError
+        """Live until it dies."""
 
     async def _live(self, ways: Ways, task_status: trio.TaskStatus[None]) -> None:
         self._scope, self._ended = trio.CancelScope(), trio.Event()

@@ -6,13 +6,14 @@ import logging
 import secrets
 import socket
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
 from qserver.config import Settings
 from qserver.engine.arrivals import Arrivals
 from qserver.errors import QserverError
-from qserver.http1 import ServerOptions, bind_now, tls_context
+from qserver.http1 import ServerOptions, Transport, bind_now, tls_context
 from qserver.pgwire import Host, Listener, end_point_of
 from qserver.web.service.options import server_options
 from qserver.web.service.processes import Mover
@@ -65,7 +66,7 @@ def new_postgres(service: Service, settings: Settings, mover: Mover | None) -> L
         takes_plaintext=settings.pg_plaintext,
     )
     service.postgres = host.statistics
-    return Listener(
+    listener = Listener(
         host,
         options,
         encryption,
@@ -74,6 +75,16 @@ def new_postgres(service: Service, settings: Settings, mover: Mover | None) -> L
         mover=mover,
         report=logger.warning,
     )
+    service.tunnel = partial(_through_websocket, listener)
+    return listener
+
+
+async def _through_websocket(
+    listener: Listener, client: str, transport: Transport, arrived: bytes
+) -> None:
+    from qserver.web.neon.tunnel import Tunnel  # few need it, and it takes a while
+
+    await listener.serve(Tunnel(transport, arrived), client)
 
 
 def is_loopback(host: str) -> bool:

@@ -9,7 +9,7 @@ Routes ask it who calls, which database the caller means, and how healthy the se
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum
 from time import monotonic
@@ -39,7 +39,7 @@ from qserver.errors import (
     StorageTestFailed,
     Unauthorized,
 )
-from qserver.http1 import Counters
+from qserver.http1 import Counters, Transport
 from qserver.limits import BODIES_BYTES_MAX
 from qserver.pgwire import Statistics
 from qserver.pgwire.texts import Texts
@@ -70,6 +70,8 @@ class ServiceState(Enum):
 class Service:
     postgres: Callable[[], Statistics] | None = None
     """The numbers of sessions over PostgreSQL's protocol, if that is served."""
+    tunnel: Callable[[str, Transport, bytes], Awaitable[None]] | None = None
+    """Serves the same inside a WebSocket: to a client, over a transport, from these bytes on."""
 
     def __init__(
         self,
