@@ -47,6 +47,7 @@ def insert(
     on_conflict: OnConflict | None = None,
     database: str | None = None,
     idempotency_key: str | None = None,
+    overriding: str | None = None,
 ) -> Request:
     """A request that inserts what the pieces of a body say; `only` takes some columns of it."""
     place = requests.listing(
@@ -55,6 +56,7 @@ def insert(
         "rows",
         on_conflict=on_conflict,
         columns=requests.joined(only),
+        overriding=overriding,
         database=database,
     )
     return Request(

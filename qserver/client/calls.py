@@ -84,7 +84,8 @@ class Calls(Caller):
         """Insert rows in bulk, all or none; they are sent while they are made.
 
         Rows are mappings, or sequences with the values of `columns`. The options are `database`,
-        `on_conflict` (`"error"`, `"ignore"` or `"update"`), `idempotency_key`.
+        `on_conflict` (`"error"`, `"ignore"` or `"update"`), `overriding` (`"system"`),
+        `idempotency_key`.
         """
         given = {"database": self.database, **options}
         answer = await self._ask(bulk.insert(table, bulk.lines(rows, columns), "ndjson", **given))

@@ -61,7 +61,7 @@ def _copy_in(state: State, statement: CopyStatement) -> Waits[int]:
     assert transaction is not None, "it was opened"
     name, form = ".".join(statement.table), statement.format
     options = state.options_inside()
-    insert = BulkInsert(sql, transaction, name, "error", options, texts=True)
+    insert = BulkInsert(sql, transaction, name, "error", options, texts=True, overriding=True)
     table = find_relation(transaction.transaction.catalog, name)
     if not isinstance(table, Table):
         raise UndefinedTable(f'relation "{name}" does not exist')

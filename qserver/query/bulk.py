@@ -90,13 +90,18 @@ class BulkInsert:
         options: RunOptions,
         *,
         texts: bool = False,
+        overriding: bool = False,
     ) -> None:
-        """`texts`: values are texts and all rows have the same names, as in CSV."""
+        """`texts`: values are texts and all rows have the same names, as in CSV.
+
+        `overriding`: values for columns GENERATED ALWAYS AS IDENTITY are taken.
+        """
         self.affected_rows = 0
         self._sql = sql
         self._transaction = transaction
         self._options = options
         self._texts = texts
+        self._overriding = overriding
         self._of_all = (*_OF_ALL_ROWS, *_OF_NAMES) if texts else _OF_ALL_ROWS
         self._table = _find(transaction, table)
         self._on_conflict = on_conflict
@@ -187,8 +192,8 @@ class BulkInsert:
             row = ", ".join([_SAMPLES[kind] for kind in kinds])
             columns = ", ".join(map(quoted, names))
             text = (
-                f"INSERT INTO {self._target} ({columns}) VALUES ({row}), ({row})"
-                f"{self._action(names)}"
+                f"INSERT INTO {self._target} ({columns}){self._override(names)}"
+                f" VALUES ({row}), ({row}){self._action(names)}"
             )
             known = text, parameterize(text)
             if len(self._statements) >= _STATEMENTS_KEPT:
@@ -199,6 +204,10 @@ class BulkInsert:
     @property
     def _target(self) -> str:
         return ".".join(map(quoted, self._table.path))
+
+    def _override(self, names: tuple[str, ...]) -> str:
+        numbered = self._overriding and any(self._table.column(each).identity for each in names)
+        return " OVERRIDING SYSTEM VALUE" if numbered else ""
 
     def _action(self, names: tuple[str, ...]) -> str:
         """The ON CONFLICT clause: a column that is left out keeps its value."""

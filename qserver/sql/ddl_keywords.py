@@ -165,7 +165,7 @@ def _changes_identity(words: Sequence[str], at: int) -> bool:
 def _mark_options(words: Sequence[str], start: int, end: int, marks: dict[int, str]) -> None:
     for index in range(start, end):
         terminal = _SEQUENCE_OPTIONS.get(words[index])
-        if terminal and words[index - 1] not in (".", "by"):
+        if terminal and words[index - 1] not in (".", "by", "name"):
             marks[index] = terminal
 
 
@@ -191,3 +191,6 @@ def _mark_here_and_there(words: Sequence[str], marks: dict[int, str]) -> None:
         elif word == "identity" and words[index + 1] == "(":
             end = words.index(")", index) if ")" in words[index:] else index
             _mark_options(words, index + 2, end, marks)
+            for at in range(index + 2, end):
+                if words[at : at + 2] == ["sequence", "name"]:
+                    marks[at] = "SEQUENCE"

@@ -139,6 +139,16 @@ async def test_rows_come_in_and_go_out() -> None:
         assert served.statistics()["copied_rows"] == 3
 
 
+async def test_copy_takes_values_for_identities() -> None:
+    """As in PostgreSQL: a dump holds the numbers of columns that are GENERATED ALWAYS."""
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run("create table n (id int generated always as identity, t text)")
+        got = await wire.ask(query("copy n from stdin") + frame("d", b"7\ta\n") + frame("c"))
+        assert tags(got) == ["COPY 1"]
+        got = await wire.ask(query("copy n (t) from stdin") + frame("d", b"b\n") + frame("c"))
+        assert rows(await wire.run("select id from n order by id")) == [(b"1",), (b"7",)]
+
+
 async def test_a_bad_row_undoes_all_and_is_named() -> None:
     async with serving() as served, await Wire.enter(served.port) as wire:
         await wire.run(TABLE)

@@ -169,6 +169,12 @@ class Definitions:
     def sequence_type(self, children: Children) -> tuple[str, TypeName]:
         return "as", children[1]
 
+    def sequence_name(self, children: Children) -> Option:
+        word, second, name = children
+        if second.value != "name":
+            raise unexpected(second)
+        return "sequence name", Name(parts(name), position=word.start)
+
     def create_enum(self, children: Children) -> CreateEnum:
         word, name, labels = children
         return CreateEnum(parts(name), labels or (), position=word.start)

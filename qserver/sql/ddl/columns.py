@@ -20,7 +20,7 @@ from qserver.errors import (
 )
 from qserver.sql import ast
 from qserver.sql.ddl.immutable import is_immutable
-from qserver.sql.ddl.names import choose_relation_name
+from qserver.sql.ddl.names import choose_relation_name, new_place, require_free
 from qserver.sql.ddl.port import DdlPort
 from qserver.sql.ddl.sequences import SequenceOptions, make_sequence
 from qserver.sql.plan import OutputColumn
@@ -167,14 +167,26 @@ def sequence_for(
     options: SequenceOptions = (),
 ) -> Sequence:
     require_counting_type(sql_type)
-    name = choose_relation_name(work, schema, (table, column), "seq")
-    sequence = replace(
-        make_sequence(work, name, sql_type, options),
-        owner=(catalog_key(schema, table), column),
-        schema=schema,
-    )
+    owner = catalog_key(schema, table), column
+    named, options = _name_among(options)
+    if named is None:
+        name = choose_relation_name(work, schema, (table, column), "seq")
+    else:
+        schema, name = new_place(work, named)
+        require_free(work, catalog_key(schema, name))
+    made = make_sequence(work, name, sql_type, options)
+    sequence = replace(made, owner=owner, schema=schema)
     work.transaction.define(sequence.key, sequence)
     return sequence
+
+
+def _name_among(options: SequenceOptions) -> tuple[tuple[str, ...] | None, SequenceOptions]:
+    """The name that SEQUENCE NAME gives, and the other options."""
+    names = [value.parts for word, value in options if word == "sequence name"]
+    if len(names) > 1:
+        raise SqlSyntaxError("conflicting or redundant options")
+    others = [each for each in options if each[0] != "sequence name"]
+    return (names[0] if names else None), others
 
 
 def next_of(sequence: Sequence) -> str:

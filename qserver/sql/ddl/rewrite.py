@@ -48,13 +48,13 @@ def rewrite(work: DdlPort, old: Table, new: Table, moved: Sequence[Moved]) -> Dd
     transaction.define(new.key, replace(new, checks=checks))
     select = ast.Select(
         tuple(ast.Target(expression) for _, expression in moved),
-        (ast.TableRef((temporary,), old.name),),
+        (ast.TableRef(source.path, old.name),),
     )
     order = () if row_id is None else (ast.OrderItem(name_of(row_id)),)
     insert = ast.Insert(
         ast.TableRef(new.path),
         tuple(column for column, _ in moved),
-        ast.Query(select, order) if moved else _empty_rows(temporary, old.name),
+        ast.Query(select, order) if moved else _empty_rows(source.path, old.name),
         overriding="system",
     )
     count: int
@@ -91,9 +91,9 @@ def try_default(work: DdlPort, column: Column) -> DdlSteps:
     return 0
 
 
-def _empty_rows(temporary: str, name: str) -> ast.Query:
+def _empty_rows(path: tuple[str, ...], name: str) -> ast.Query:
     """Return a query for as many rows as the old table has, without columns."""
-    return ast.Query(ast.Select((), (ast.TableRef((temporary,), name),)))
+    return ast.Query(ast.Select((), (ast.TableRef(path, name),)))
 
 
 def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:

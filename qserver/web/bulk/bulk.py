@@ -77,6 +77,7 @@ class BulkOptions(NamedTuple):
     on_conflict: OnConflict
     only: tuple[str, ...] | None
     database: str | None
+    overriding: bool
 
 
 class BulkCall(KeyedCall):
@@ -122,7 +123,11 @@ class BulkCall(KeyedCall):
             instead = "application/x-ndjson, text/csv or application/json"
             check_media_type(endpoint.content_type, JSON_TYPES, instead)
         database = given.get("database", endpoint.database)
-        return BulkOptions(kind, cast(OnConflict, on_conflict), only, database)
+        overriding = given.get("overriding")
+        if overriding not in (None, "system"):
+            raise InvalidRequest(f"overriding is system, not {overriding!r}")
+        chosen = cast(OnConflict, on_conflict)
+        return BulkOptions(kind, chosen, only, database, overriding is not None)
 
     async def _insert(
         self, opened: OpenDatabase, bulk: BulkOptions, body: BodyPieces, name: bytes | None
@@ -146,7 +151,13 @@ class BulkCall(KeyedCall):
                     return await _repeated(known, body)
             texts = bulk.kind is CsvDecoder
             insert = BulkInsert(
-                sql, transaction, self.endpoint.table, bulk.on_conflict, options, texts=texts
+                sql,
+                transaction,
+                self.endpoint.table,
+                bulk.on_conflict,
+                options,
+                texts=texts,
+                overriding=bulk.overriding,
             )
             insert.check_columns(bulk.only or ())
             with trio.move_on_after(BULK_SECONDS_MAX) as scope:

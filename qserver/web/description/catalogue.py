@@ -133,6 +133,12 @@ ROUTES: Final[tuple[Route, ...]] = (
                 choices=("error", "ignore", "update"),
             ),
             Query("columns", str, "Take only these, with commas between them."),
+            Query(
+                "overriding",
+                str,
+                "Take values for columns that are GENERATED ALWAYS AS IDENTITY.",
+                choices=("system",),
+            ),
             _IN_DATABASE,
         ),
     ),

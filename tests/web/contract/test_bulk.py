@@ -350,6 +350,15 @@ def test_versions_name_the_request_that_brought_the_rows(shop: Client) -> None:
     assert (newest["request_id"], newest["rows_changed"]) == ("bulk-7", 1)
 
 
+def test_values_for_identities_are_taken_when_they_override(shop: Client) -> None:
+    for body, kind in ((lines({"id": 7, "y": "a"}), NDJSON), ("id,y\n8,b\n", CSV)):
+        error_of(send(shop, body, kind, "counted"), 200, "428C9")
+        assert load(shop, body, kind, "counted", "?overriding=system")["affected_rows"] == 1
+    load(shop, lines({"y": "c"}), NDJSON, "counted", "?overriding=system")
+    assert shop.rows("select id from counted order by id") == [[1], [7], [8]]
+    error_of(send(shop, body, kind, "counted", "?overriding=user"), 400)
+
+
 class Wire:
     """A connection that sends what it is told to."""
 
