@@ -5,7 +5,7 @@
     errors.py         errors for people            transfer/    export, import
     hidden_key.py     no key among arguments       folders/     backup, restore, check, rescue
     log_config.py     log-config                   nodes/       cluster up, status, move, drain
-    cluster_line.py   arguments of cluster
+    cluster_line.py   arguments of cluster         moving/      import from other databases
 
 `bench` is in `qserver.benchmarks`.
 

@@ -34,6 +34,7 @@ examples:
   qserver bench --seconds 5 --clients 32
   qserver backup /backups/monday          copy a data folder, also while it is served
   qserver export shop.sql --database shop
+  qserver import app.sqlite --database app
   qserver cluster up                      several servers and a replicated log, to try it
 
 backup, restore and check work on a data folder, cluster on a log. The others, but for serve, call a
@@ -149,14 +150,18 @@ examples:
   qserver export - --format sql | gzip > shop.sql.gz
 """
 _IMPORT = """\
-Runs what an export has written, in an empty database. Statements and rows are sent in batches, and
-each batch is one transaction. The first error stops it and names its line, unless --keep-going is
-given.
+Fills an empty database with what an export has written, or with a database of SQLite or Cloudflare
+D1, which a file or its dump holds. What an export has written is sent in batches, each of which is
+one transaction; the first error stops it and names its line, unless --keep-going is given. Of other
+databases what cannot be taken is listed at the end, and the exit code is 1. An import that broke
+off is gone on with by the same command.
 
 examples:
   qserver database create copy
   qserver import shop.sql --database copy
   gunzip < shop.sql.gz | qserver import - --database copy
+  qserver import app.sqlite --dry-run             the definitions that it would make
+  qserver import app.sqlite --database app
 """
 _LOG_CONFIG = """\
 A log node is a nats-server, which `pip install qserver[cluster]` brings. Each gets a file of its
@@ -192,7 +197,7 @@ def command_line() -> argparse.ArgumentParser:
     summary = "start, watch and change nodes that share a replicated log"
     cluster(_command(commands, "cluster", summary, CLUSTER))
     _export(_command(commands, "export", "write a database to one file", _EXPORT))
-    _import(_command(commands, "import", "read what export has written", _IMPORT))
+    _import(_command(commands, "import", "fill a database from a file", _IMPORT))
     summary = "write the configuration of a log node"
     _log_config(_command(commands, "log-config", summary, _LOG_CONFIG))
     return parser
@@ -406,6 +411,12 @@ def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="file to read, - for standard input")
     parser.add_argument(
         "--keep-going", action="store_true", help="leave out what fails, and go on with the rest"
+    )
+    parser.add_argument(
+        "--stop-on-error", action="store_true", help="end at the first thing that fails"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the definitions, and change nothing"
     )
     _transfer(parser)
 

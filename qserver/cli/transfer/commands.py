@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from qserver.cli.connection import connect
+from qserver.cli.moving.commands import found_move, run_move
 from qserver.cli.shell.progress import Progress
 from qserver.cli.transfer.loading import ImportFailed, Loader
 from qserver.cli.transfer.reading import Cut, Read, Step, ndjson_steps, sql_steps
@@ -42,6 +43,11 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def run_import(options: argparse.Namespace) -> int:
+    with found_move(options.file) as move:
+        return _run_statements(options) if move is None else run_move(options, move)
+
+
+def _run_statements(options: argparse.Namespace) -> int:
     with _source(options.file) as (read, size):
         progress = Progress(sys.stderr, size)
 

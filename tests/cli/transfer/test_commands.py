@@ -14,7 +14,7 @@ from qserver.cli import main
 from qserver.cli.shell.progress import bar
 from qserver.cli.transfer.snapshot import snapshot
 from qserver.client import Client
-from tests.cli.transfer.conftest import MakeClient
+from tests.cli.databases import MakeClient
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qserver.cli import main
 from qserver.client import Client, Statement
-from tests.cli.transfer.conftest import MakeClient
+from tests.cli.databases import MakeClient
 
 DEFINITIONS = "SELECT statement FROM qserver_catalog.definitions ORDER BY position"
 
