@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from qserver.client.failures import error_from, unexpected_answer
-
-Row = tuple[Any, ...]
+from qserver.client.python_values import Row, Values, row_converter
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +77,15 @@ def success_of(status: int, headers: Mapping[str, str], body: bytes) -> dict[str
             raise unexpected_answer(status, body)
 
 
-def result_of(answer: Mapping[str, Any]) -> Result:
-    columns = tuple(answer.get("columns", ()))
+def result_of(answer: Mapping[str, Any], values: Values = "json") -> Result:
+    columns, types = tuple(answer.get("columns", ())), tuple(answer.get("types", ()))
+    rows = [row_of(row, columns) for row in answer.get("rows", ())]
+    if rows and values == "python" and (converted := row_converter(types)) is not None:
+        rows = list(map(converted, rows))
     return Result(
         columns,
-        tuple(answer.get("types", ())),
-        [row_of(row, columns) for row in answer.get("rows", ())],
+        types,
+        rows,
         int(answer.get("affected_rows", 0)),
         answer.get("version"),
         int(answer.get("retries", 0)),
@@ -96,9 +98,9 @@ def result_of(answer: Mapping[str, Any]) -> Result:
     )
 
 
-def transaction_of(answer: Mapping[str, Any]) -> TransactionResult:
+def transaction_of(answer: Mapping[str, Any], values: Values = "json") -> TransactionResult:
     return TransactionResult(
-        [result_of(each) for each in answer.get("results", ())],
+        [result_of(each, values) for each in answer.get("results", ())],
         int(answer.get("affected_rows", 0)),
         answer.get("version"),
         int(answer.get("retries", 0)),

@@ -17,6 +17,7 @@ import httpx
 
 from qserver.client import requests
 from qserver.client.answers import record_of
+from qserver.client.python_values import Values
 from qserver.client.requests import Kept, Request
 from qserver.client.result_cache import ResultCache
 from qserver.client.retrying import Trials
@@ -66,13 +67,16 @@ class Caller(ABC):
         cache_bytes: int = 0,
         retry_seconds: float = 0.0,
         consistency: Literal["strong", "session", "any"] | None = None,
+        values: Values = "json",
     ) -> None:
         """`cache_bytes`: how much of the answers of `read` the client keeps, see there.
 
         `retry_seconds`: for how long a request that failed is sent again, see `retrying`.
         `consistency`: of statements that name none; with `"session"` reads may be answered by what
         is near, never by what is older than this client has seen; with `"any"` by that, too.
+        `values`: in rows, what JSON carries, or with `"python"` Python's own, see `python_values`.
         """
+        self.values = values
         self.consistency = consistency
         self.seen = SeenVersions()
         self.retry_seconds = retry_seconds

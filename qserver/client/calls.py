@@ -44,7 +44,8 @@ class Calls(Caller):
         `idempotency_key`, `transaction`, `settings`.
         """
         given = self._options(options)
-        return result_of(await self._ask(requests.query(sql, params, self.database, given)))
+        answer = await self._ask(requests.query(sql, params, self.database, given))
+        return result_of(answer, self.values)
 
     async def read(
         self: Caller, sql: Text, params: Parameters | None = None, **options: Any
@@ -60,7 +61,8 @@ class Calls(Caller):
         `consistency`, `max_age_ms`.
         """
         given = self._options(options)
-        return result_of(await self._ask(requests.read(sql, params, self.database, given)))
+        answer = await self._ask(requests.read(sql, params, self.database, given))
+        return result_of(answer, self.values)
 
     async def transaction(
         self: Caller, statements: Sequence[Text | Statement], **options: Any
@@ -72,7 +74,7 @@ class Calls(Caller):
         `idempotency_key`, `transaction`, `settings`.
         """
         request = requests.transaction(statements, self.database, self._options(options))
-        return transaction_of(await self._ask(request))
+        return transaction_of(await self._ask(request), self.values)
 
     async def insert_rows(
         self: Caller,

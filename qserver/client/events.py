@@ -12,13 +12,14 @@ are not the whole result: that raises `ConnectionLost`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from qserver.client.answers import Row, result_of, row_of, success_of
+from qserver.client.answers import result_of, row_of, success_of
 from qserver.client.failures import ConnectionLost, error_from, unexpected_answer
+from qserver.client.python_values import Row, Values, row_converter
 from qserver.client.requests import EVENT_STREAM, Request
 
 # A row is one event; the server's own limits keep rows far below this.
@@ -51,15 +52,17 @@ class EventReader:
 class RowsOfStream:
     """The state of one streamed result: its columns, then rows, then its end."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, values: Values = "json") -> None:
         self.request = request
         """What opens it."""
+        self.values: Values = values
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str, ...] = ()
         self.version: int | None = None
         self.summary: Mapping[str, Any] | None = None
         """The data of `done`; None while rows may still come."""
         self._reader = EventReader()
+        self._converted: Callable[[Row], Row] | None = None
 
     @property
     def has_begun(self) -> bool:
@@ -68,7 +71,7 @@ class RowsOfStream:
 
     def resumed(self) -> RowsOfStream:
         """The state of a stream that is sent again after this one broke."""
-        return RowsOfStream(self.request)
+        return RowsOfStream(self.request, self.values)
 
     def comes_in_events(self, headers: Mapping[str, str]) -> bool:
         """False: the answer does not stream, and its body is for `take_whole`."""
@@ -88,11 +91,13 @@ class RowsOfStream:
         """The rows of one event."""
         kind, data = event
         if kind == b"row":
-            return [row_of(decoded(data), self.columns)]
+            return [self.row(data)]
         if kind == b"columns":
             head = decoded(data)
             self.columns = tuple(head["columns"])
             self.types = tuple(head.get("types", ()))
+            if self.values == "python":
+                self._converted = row_converter(self.types)
             self.version = head.get("version")
         elif kind == b"done":
             self.summary = decoded(data)
@@ -101,9 +106,14 @@ class RowsOfStream:
             raise error_from(body.get("error", body))
         return []
 
+    def row(self, data: bytes) -> Row:
+        """The row that an event has."""
+        row = row_of(decoded(data), self.columns)
+        return row if self._converted is None else self._converted(row)
+
     def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
         """The rows of an answer that did not stream."""
-        result = result_of(success_of(status, headers, body))
+        result = result_of(success_of(status, headers, body), self.values)
         self.columns, self.types, self.version = result.columns, result.types, result.version
         self.summary = {"row_count": len(result.rows), "affected_rows": result.affected_rows}
         return result.rows

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from qserver.client.answers import Row
 from qserver.client.events import EndlessStream, Event, decoded
+from qserver.client.python_values import Row
 from qserver.client.requests import Request
 
 

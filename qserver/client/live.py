@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
-from qserver.client.answers import Row, row_of
 from qserver.client.events import EndlessStream, Event, decoded
 from qserver.client.failures import unexpected_answer
+from qserver.client.python_values import Row, Values
 from qserver.client.requests import Request
 
 
@@ -35,8 +35,10 @@ class LiveRows(EndlessStream):
     ended = "the live query ended"
     go_on = "Open it again: it begins with the whole result."
 
-    def __init__(self, request: Request, before: LiveRows | None = None) -> None:
-        super().__init__(request)
+    def __init__(
+        self, request: Request, values: Values = "json", before: LiveRows | None = None
+    ) -> None:
+        super().__init__(request, values)
         self._before = before
         self._found: dict[bytes, list[Row]] = {}
         self._deleted: list[bytes] = []
@@ -47,7 +49,7 @@ class LiveRows(EndlessStream):
 
     def resumed(self) -> LiveRows:
         """It begins with the whole result: what differs from this one is its first change."""
-        return LiveRows(self.request, self if self._is_ready else self._before)
+        return LiveRows(self.request, self.values, self if self._is_ready else self._before)
 
     @property
     def has_begun(self) -> bool:
@@ -103,10 +105,10 @@ class LiveRows(EndlessStream):
         return [self._change(self.version, deleted, inserted)]
 
     def _rows_of(self, many: list[bytes]) -> list[Row]:
-        return [row_of(decoded(data), self.columns) for data in many]
+        return [self.row(data) for data in many]
 
     def _add(self, data: bytes) -> None:
-        self._found.setdefault(data, []).append(row_of(decoded(data), self.columns))
+        self._found.setdefault(data, []).append(self.row(data))
 
     def _remove(self, data: bytes) -> None:
         alike = self._found.get(data)

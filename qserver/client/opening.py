@@ -44,7 +44,7 @@ class Opener(Caller, Generic[StreamT, LiveT, FeedT, TransactionT]):
         `settings`.
         """
         request = requests.stream(sql, params, self.database, self._options(options))
-        return self._stream(Reader(self, RowsOfStream(request)))
+        return self._stream(Reader(self, RowsOfStream(request, self.values)))
 
     def rows(self, table: str, **options: Any) -> StreamT:
         """Stream the rows of a table.
@@ -54,7 +54,7 @@ class Opener(Caller, Generic[StreamT, LiveT, FeedT, TransactionT]):
         """
         given = {"database": self.database, **options}
         request = bulk.select(table, requests.EVENT_STREAM, **given)
-        return self._stream(Reader(self, RowsOfStream(request)))
+        return self._stream(Reader(self, RowsOfStream(request, self.values)))
 
     def begin(self, **options: Any) -> TransactionT:
         """Open a transaction for the length of a block; options as of `open_transaction`."""
@@ -76,7 +76,8 @@ class Opener(Caller, Generic[StreamT, LiveT, FeedT, TransactionT]):
         """
         given = {**self._options(options), "live": True}
         request = requests.stream(sql, params, self.database, given)
-        return self._live(EndlessReader(self, LiveRows(request), self.trials(retry_seconds)))
+        rows = LiveRows(request, self.values)
+        return self._live(EndlessReader(self, rows, self.trials(retry_seconds)))
 
     def changes(
         self,

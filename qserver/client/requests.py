@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final
@@ -24,6 +25,7 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
+MINUTE: Final = timedelta(minutes=1)
 _USER_AGENT: Final = f"qserver-client/{__version__}"
 
 
@@ -290,10 +292,18 @@ def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:
 
 
 def bindable(value: Any) -> Any:
-    """The value with its non-finite doubles as strings: the encoder would write null."""
+    """The value as the encoder writes it whole.
+
+    The encoder would write null for doubles that are not finite, and drop the seconds of an offset
+    from UTC, which zones had until they went by the hour.
+    """
     match value:
         case float():
             return value if math.isfinite(value) else _NOT_FINITE[str(value)]
+        case timedelta():  # the encoder's "-P1D" is no interval of PostgreSQL's
+            return f"P{value.days}DT{value.seconds}.{value.microseconds:06}S"
+        case datetime() if (offset := value.utcoffset()) and offset % MINUTE:
+            return value.astimezone(UTC)
         case Mapping():
             return {name: bindable(each) for name, each in value.items()}
         case list() | tuple():

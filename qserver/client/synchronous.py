@@ -10,12 +10,12 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from qserver.client.answers import Row
 from qserver.client.caller import Body
 from qserver.client.calls import Calls
 from qserver.client.feed import Version
 from qserver.client.live import Change, LiveResult
 from qserver.client.opening import Opener, OpenTransaction, Steps
+from qserver.client.python_values import Row
 from qserver.client.reading import StreamedResult
 from qserver.client.requests import Kept, Request
 

@@ -10,12 +10,12 @@ from typing import Any, Final, Generic, Self, TypeVar
 import httpx
 import trio
 
-from qserver.client.answers import Row
 from qserver.client.caller import Body
 from qserver.client.calls import Calls
 from qserver.client.feed import Version
 from qserver.client.live import Change, LiveResult
 from qserver.client.opening import Opener, Steps
+from qserver.client.python_values import Row
 from qserver.client.reading import Reader, StreamedResult
 from qserver.client.requests import Kept, Request
 
