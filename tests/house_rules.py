@@ -5,8 +5,8 @@ lists them. `test_rooms.py` holds the tree to them and shows that each is able t
 at the source and import nothing, so a module that does not run is judged all the same.
 
     cli, benchmarks                      whole tree
-    web                                  knows HTTP                  (client: errors, values)
-    pgwire                               knows PostgreSQL's protocol
+    web                                  knows HTTP                  (client: errors, values;
+    pgwire                               knows PostgreSQL's protocol  dbapi: client, lexing)
     http1, cluster                       errors and limits alone
     probes, workloads, control           -+
     query                                 |  clock, chance, files and threads
@@ -47,7 +47,7 @@ _PGWIRE: Final = _CONTROL | {"qserver", "control", "http1"}
 _WEB: Final = _PGWIRE | {
     *("config", "replication", "cluster", "probes", "workloads", "pgwire"),
 }
-_ALL: Final = _WEB | {"web", "client", "cli", "benchmarks"}
+_ALL: Final = _WEB | {"web", "client", "dbapi", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "qserver": frozenset(),
     "errors": frozenset(),
@@ -70,6 +70,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "pgwire": _PGWIRE,
     "web": _WEB,
     "client": frozenset({"qserver", "errors", "values"}),
+    "dbapi": frozenset({"qserver", "errors", "values", "lexing", "client"}),
     "cli": _ALL,
     "benchmarks": _ALL,
     "__main__": frozenset({"cli"}),
