@@ -91,7 +91,14 @@ def page_on_dbapi() -> str:
     return (ROOT / "docs" / "dbapi.md").read_text()
 
 
-@pytest.mark.parametrize(("page", "least"), [(readme, 10), (page_on_http, 3), (page_on_dbapi, 1)])
+def page_on_sqlalchemy() -> str:
+    return (ROOT / "docs" / "sqlalchemy.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [(readme, 10), (page_on_http, 3), (page_on_dbapi, 1), (page_on_sqlalchemy, 3)],
+)
 def test_a_session_goes_as_it_is_shown(tmp_path: Path, page: Callable[[], str], least: int) -> None:
     server = start("own", tmp_path, {"QSERVER_API_KEY": KEY})
     try:

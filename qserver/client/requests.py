@@ -11,6 +11,7 @@ import math
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final
@@ -294,12 +295,19 @@ def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:
 def bindable(value: Any) -> Any:
     """The value as the encoder writes it whole.
 
-    The encoder would write null for doubles that are not finite, and drop the seconds of an offset
-    from UTC, which zones had until they went by the hour.
+    It knows no subclasses of texts and numbers, such as numpy's. It would write null for doubles
+    that are not finite, and drop the seconds of an offset from UTC, which zones had until they went
+    by the hour.
     """
     match value:
+        case str():
+            return str.__str__(value)  # of a subclass, the text
+        case bool() | Enum():
+            return value
+        case int():
+            return int(value)
         case float():
-            return value if math.isfinite(value) else _NOT_FINITE[str(value)]
+            return float(value) if math.isfinite(value) else _NOT_FINITE[str(float(value))]
         case timedelta():  # the encoder's "-P1D" is no interval of PostgreSQL's
             return f"P{value.days}DT{value.seconds}.{value.microseconds:06}S"
         case datetime() if (offset := value.utcoffset()) and offset % MINUTE:

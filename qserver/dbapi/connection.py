@@ -126,6 +126,12 @@ class Connection:
         with suppress(QserverError):
             self._client.roll_back_transaction(transaction)
 
+    def ping(self) -> None:
+        """Ask the server for an answer, outside of the transaction."""
+        self._check_open()
+        with errors_of_pep_249():
+            self._client.query("SELECT 1")
+
     def close(self) -> None:
         """Roll back what is open; then every use raises `InterfaceError`."""
         if not self.closed:
