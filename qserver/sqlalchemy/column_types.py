@@ -8,7 +8,7 @@ is Decimal or float, as the column of SQLAlchemy wants it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -98,8 +98,8 @@ class _Interval(postgresql.INTERVAL):
     render_bind_cast = True
 
     @classmethod
-    def adapt_emulated_to_native(cls, impl: Any, **kw: Any) -> Any:
-        return _Interval(precision=impl.second_precision)
+    def adapt_emulated_to_native(cls, interval: Any, **kw: Any) -> Any:  # type: ignore[override]
+        return _Interval(precision=interval.second_precision)
 
 
 class _Array(postgresql.ARRAY[Any]):
@@ -115,7 +115,7 @@ def _with_cast(kind: type[Any]) -> type[Any]:
     return type(f"_{kind.__name__}", (kind,), {"render_bind_cast": True, "__module__": __name__})
 
 
-COLUMN_TYPES: Final[Mapping[type[Any], type[Any]]] = {
+COLUMN_TYPES: Final[dict[type[Any], type[Any]]] = {
     **{
         kind: _with_cast(kind)
         for kind in (

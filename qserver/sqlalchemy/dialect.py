@@ -7,7 +7,7 @@ connection to lose: one is only replaced if the server cannot be reached.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy.dialects.postgresql.base import PGDialect, PGExecutionContext
 from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, DBAPICursor
@@ -34,7 +34,7 @@ class QserverDialect(PGDialect):
     supports_statement_cache = True
     default_paramstyle = "numeric_dollar"
     execution_ctx_cls = QserverExecutionContext
-    colspecs: ClassVar[dict[type[Any], type[Any]]] = {**PGDialect.colspecs, **COLUMN_TYPES}
+    colspecs = PGDialect.colspecs | COLUMN_TYPES
     supports_server_side_cursors = True
     supports_sane_multi_rowcount = True
     supports_native_json_deserialization = True
