@@ -22,6 +22,8 @@ from qserver.sql.walk import conjunction, conjuncts, is_volatile, sources_named,
 from qserver.values.schema import Index
 from qserver.values.types import TEXT, Kind
 
+_TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.NAME})
+"""Types whose keys are those of text, in the same order."""
 _MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -90,12 +92,9 @@ def _note_prefix(scan: plan.Scan, condition: Apply, terms: dict[int, _Terms]) ->
     bounds = bounds_of(condition.function)
     if bounds is None:
         return
-    column, pattern = condition.arguments
-    if isinstance(column, Cast):
-        column = column.operand
-    if not (isinstance(column, Column) and column.source == scan.source):
-        return
-    if column.type.kind not in (Kind.TEXT, Kind.VARCHAR, Kind.NAME) or sources_named(pattern):
+    subject, pattern = condition.arguments
+    column = _column_of(scan, subject)
+    if column is None or column.type.kind not in _TEXTS or sources_named(pattern):
         return
     of_column = terms.setdefault(column.position, _Terms())
     if of_column.low is None and of_column.high is None:
@@ -106,12 +105,13 @@ def _note_prefix(scan: plan.Scan, condition: Apply, terms: dict[int, _Terms]) ->
 def _note(
     scan: plan.Scan,
     terms: dict[int, _Terms],
-    column: Expression,
+    side: Expression,
     symbol: str,
     other: Expression,
     condition: Expression,
 ) -> bool:
-    if not (isinstance(column, Column) and column.source == scan.source):
+    column = _column_of(scan, side)
+    if column is None:
         return False
     if scan.source in sources_named(other) or is_volatile(other):
         return False
@@ -126,8 +126,8 @@ def _note(
 
 
 def _note_choices(scan: plan.Scan, condition: InList, terms: dict[int, _Terms]) -> None:
-    column = condition.operand
-    if condition.negated or not (isinstance(column, Column) and column.source == scan.source):
+    column = _column_of(scan, condition.operand)
+    if condition.negated or column is None:
         return
     if condition.equal.comparison != "=":
         return
@@ -136,6 +136,13 @@ def _note_choices(scan: plan.Scan, condition: InList, terms: dict[int, _Terms]) 
         return
     of_column = terms.setdefault(column.position, _Terms())
     of_column.choices = of_column.choices or (condition.items, condition)
+
+
+def _column_of(scan: plan.Scan, side: Expression) -> Column | None:
+    """The column of the scan that this is, or a cast to text of which changes nothing."""
+    if isinstance(side, Cast) and side.type == TEXT and side.operand.type.kind in _TEXTS:
+        side = side.operand
+    return side if isinstance(side, Column) and side.source == scan.source else None
 
 
 def _fit(
