@@ -184,7 +184,7 @@ def test_alembic_finds_no_difference_after_an_upgrade(engine: sa.Engine) -> None
         sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
         sa.Column("thing", sa.ForeignKey(table.c.id, ondelete="CASCADE"), nullable=False),
         sa.Column("made", sa.DateTime(timezone=True), server_default=sa.func.now()),
-        sa.Column("twice", sa.Integer, sa.Computed("thing * 2")),
+        sa.Column("twice", sa.Integer, sa.Computed("thing * 2", persisted=True)),
         sa.Index("parts_thing", "thing", unique=True, postgresql_where=sa.text("thing > 0")),
     )
     options = {"compare_type": True, "compare_server_default": True}
