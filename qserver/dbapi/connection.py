@@ -56,7 +56,8 @@ class Connection:
         self._client = client
         self._autocommit = autocommit
         self._read_only = read_only
-        self._settings = dict(settings or {})
+        self.settings = dict(settings or {})
+        """Of the session, by their names; what is changed holds from the next transaction on."""
         self._transaction: str | None = None
         self._unread: Cursor | None = None
         self.closed = False
@@ -180,7 +181,7 @@ class Connection:
                 opened = self._client.open_transaction(
                     idle_ms=IDLE_MS,
                     read_only=self._read_only or None,
-                    settings=self._settings or None,
+                    settings=self.settings or None,
                 )
             self._transaction = opened["id"]
 
@@ -200,7 +201,7 @@ class Connection:
             self.begin()
         if self._transaction is not None:
             return {"transaction": self._transaction}
-        settings = dict(self._settings)
+        settings = dict(self.settings)
         if self._read_only:
             settings["default_transaction_read_only"] = "on"
         return {"settings": settings} if settings else {}

@@ -245,7 +245,12 @@ def test_settings_hold_in_every_statement(server: Server) -> None:
                 connection.commit()
             connection.rollback()
     with dbapi.connect(url, settings={"TimeZone": "UTC"}) as connection:
-        assert connection.cursor().execute(shown).fetchone() == ("UTC",)
+        cursor = connection.cursor()
+        assert cursor.execute(shown).fetchone() == ("UTC",)
+        connection.settings["TimeZone"] = "Asia/Tokyo"
+        assert cursor.execute(shown).fetchone() == ("UTC",)
+        connection.commit()
+        assert cursor.execute(shown).fetchone() == ("Asia/Tokyo",)
 
 
 def test_numbers_keep_their_digits(connection: Connection) -> None:
