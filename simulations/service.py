@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import trio
 
@@ -65,6 +65,7 @@ LOOKS_AT_REST: Final = 3
 SECONDS_BETWEEN_LOOKS: Final = 0.1
 """But for the service's own work, which has ended at one of these looks."""
 
+Answer = TypeVar("Answer")
 Operations: TypeAlias = tuple[Operation, ...]
 Seen: TypeAlias = Callable[[Any], Operations]
 
@@ -336,10 +337,10 @@ class Service:
 
         return await self._noted(send_on, (), nothing)
 
-    async def repeat(self, send: Callable[[Front], Awaitable[Outcome]]) -> Outcome:
+    async def repeat(self, send: Callable[[Front], Awaitable[Answer]]) -> Answer:
         """Ask the front for what may have been answered before, at an older version."""
 
-        async def send_on(_: Database) -> Outcome:
+        async def send_on(_: Database) -> Answer:
             assert self._front is not None
             return await send(self._front)
 

@@ -41,6 +41,7 @@ from simulations.mutants import (
     tokens,
     trees,
     warm,
+    wire,
 )
 from simulations.mutants.mutant import (
     Catch,
@@ -97,5 +98,6 @@ MUTANTS: Final = (
     *replicated.MUTANTS,
     *bases.MUTANTS,
     *warm.MUTANTS,
+    *wire.MUTANTS,
     *nodes.MUTANTS,
 )

@@ -87,7 +87,7 @@ class Front:
         """Return the name under which the answer of a commit is stored."""
         return name_of_commit(transaction, DATABASE, self.keys.ordinary)
 
-    def _held(self) -> list[Held]:
+    def transactions_held(self) -> list[Held]:
         """Return the open transactions; some clients never come back to theirs."""
         return [held for held in self._opened.held if isinstance(held, Held)]
 
@@ -99,8 +99,10 @@ class Front:
         users = self._opened.users - len(self._opened.held)  # who holds it between requests
         if users:
             problems.append(f"{users} requests have not given back the database")
-        problems += [f"{held!r} has not been given back" for held in self._held() if held.is_used]
-        open_bytes = sum(held.transaction._pooled for held in self._held())
+        problems += [
+            f"{held!r} has not been given back" for held in self.transactions_held() if held.is_used
+        ]
+        open_bytes = sum(held.transaction._pooled for held in self.transactions_held())
         for pool, held in ((self.service.memory, open_bytes), (self.service.bodies, 0)):
             if pool.held != held:
                 problems.append(f"{pool.held - held} bytes have not been given back")

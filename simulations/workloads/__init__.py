@@ -40,6 +40,7 @@ from simulations.workloads.sql_sequences import SqlSequences
 from simulations.workloads.sql_steps import SqlSteps
 from simulations.workloads.sql_tokens import SqlTokens
 from simulations.workloads.sql_upserts import SqlUpserts
+from simulations.workloads.sql_wire import SqlWire
 from simulations.workloads.unique_keys import UniqueKeys
 from simulations.workloads.workload import Workload
 from simulations.workloads.write_skew import WriteSkew
@@ -81,6 +82,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlSteps,
         SqlGuarded,
         SqlTokens,
+        SqlWire,
     )
 }
 
