@@ -254,7 +254,10 @@ def _unquoted(raw: str, quote: str, escape: str) -> str:
     if escape == quote:
         if raw.startswith(quote) and raw.endswith(quote) and raw.count(quote) == 2:
             return raw[1:-1]
-        return raw.replace(quote * 2, "\0").replace(quote, "").replace("\0", quote)
+        # Every second part is in quotes; an empty one between two of these is a doubled quote.
+        parts = raw.split(quote)
+        parts[2:-1:2] = [each or quote for each in parts[2:-1:2]]
+        return "".join(parts)
     pattern = re.compile(rf"{re.escape(escape)}([{re.escape(quote + escape)}])|{re.escape(quote)}")
     return pattern.sub(lambda found: found[1] or "", raw)
 

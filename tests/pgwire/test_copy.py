@@ -54,6 +54,15 @@ def test_what_is_written_is_read(
     assert _fed(Lines(form, ("a", "b"), "t"), whole, data) == given_rows
 
 
+@pytest.mark.parametrize(
+    "field, value",
+    [('""""', '"'), ('""""""', '""'), ('"""a"', '"a'), ('"a"""', 'a"'), ('a"b""c"d', 'ab"cd')],
+)
+def test_quotes_in_quotes_are_doubled(field: str, value: str) -> None:
+    lines = Lines(CopyFormat("csv", ",", ""), ("a", "b"), "t")
+    assert list(lines.feed(f"{field},x\n".encode(), last=True)) == [(value, "x")]
+
+
 @given(cells, st.data())
 def test_what_is_written_in_binary_is_read(
     given_rows: list[tuple[str | None, ...]], data: st.DataObject
