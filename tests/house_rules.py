@@ -144,7 +144,7 @@ CIRCLES: Final = frozenset(
                 "qserver.sql.ast",
                 *(
                     f"qserver.sql.ast.{n}"
-                    for n in ("changes", "definitions", "expressions", "queries")
+                    for n in ("changes", "definitions", "expressions", "queries", "sessions")
                 ),
             }
         ),

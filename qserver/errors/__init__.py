@@ -135,6 +135,7 @@ from qserver.errors.values import StringDataRightTruncation as StringDataRightTr
 from qserver.errors.values import SubstringError as SubstringError
 from qserver.errors.values import UntranslatableCharacter as UntranslatableCharacter
 from qserver.errors.wire import BadCopyFileFormat as BadCopyFileFormat
+from qserver.errors.wire import DuplicateCursor as DuplicateCursor
 from qserver.errors.wire import DuplicatePreparedStatement as DuplicatePreparedStatement
 from qserver.errors.wire import IdleInTransaction as IdleInTransaction
 from qserver.errors.wire import InvalidAuthorization as InvalidAuthorization

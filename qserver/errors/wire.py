@@ -65,6 +65,12 @@ class DuplicatePreparedStatement(QserverError):
     name = "duplicate_prepared_statement"
 
 
+class DuplicateCursor(QserverError):
+    """The caller's fault: the session has a cursor of this name. Retrying cannot help."""
+
+    code = "42P03"
+
+
 class SessionEnded(QserverError):
     """The server's wish: it stops, or the database went elsewhere. Nothing was applied; connect
     again."""

@@ -167,6 +167,9 @@ _HEADS = """
     ALTER alter  COMMENT comment  DROP drop  EXPLAIN explain  RESET reset  SHOW show
     TRUNCATE truncate  VALUES values
     TRANSACTION abort begin commit end release rollback savepoint start
+    CHECKPOINT checkpoint  CLOSE close  CLUSTER cluster  DEALLOCATE deallocate  DECLARE declare
+    DISCARD discard  EXECUTE execute  GRANT grant revoke  LISTEN listen unlisten  LOCK lock
+    MAINTAIN analyse analyze vacuum  MOVE move  NOTIFY notify  PREPARE prepare  REINDEX reindex
 """
 
 

@@ -1,49 +1,58 @@
-"""The statements and portals of a session, and how portals run beside each other.
+"""The statements and portals of a session, as the protocol names them.
 
-A portal that was not read to its end is suspended, and reads what its transaction had when it
-began. A statement that may change that comes after the rows are kept in memory (`make_way`).
+Prepared statements with a name, and portals that have begun within a transaction, are the
+session's own: PREPARE and DECLARE make the same (`query.named_statements`, `query.portals`), and
+each way finds those of the other. What only the protocol has, such as formats, is here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 import trio
 
-from qserver.errors import (
-    DuplicatePreparedStatement,
-    InvalidCursorName,
-    InvalidStatementName,
-    ProgramLimitExceeded,
-)
-from qserver.pgwire.limits import PORTALS_MAX, STATEMENTS_MAX
+from qserver.engine.work import Step
+from qserver.errors import InvalidCursorName, InvalidStatementName, ProgramLimitExceeded
 from qserver.pgwire.prepared import Portal, Prepared
+from qserver.pgwire.rows import RowWriter, row_writer
 from qserver.pgwire.state import State
-from qserver.pgwire.tags import tag_of_plan
+from qserver.pgwire.tags import kind_of
 from qserver.pgwire.texts import Text
 from qserver.pgwire.waits import Waits
 from qserver.query.analysis import analysing
+from qserver.query.cursors import portal_named
+from qserver.query.named_statement import NamedStatement
+from qserver.query.named_statements import check_new, statement_named, tag_of_plan
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared as Planned
+from qserver.query.portals import PORTALS_MAX
 from qserver.query.results import Statement
+from qserver.query.session import Session
+from qserver.sql import ast, parse
 
 
 class Executing:
     def __init__(self, state: State) -> None:
         self.state = state
-        self._statements: dict[str, Prepared] = {}
+        self._unnamed: Prepared | None = None
+        self._named: dict[str, tuple[NamedStatement, Prepared]] = {}
+        """What the protocol knows of statements of the session."""
         self._portals: dict[str, Portal] = {}
+
+    @property
+    def session(self) -> Session:
+        return self.state.settings.session
 
     # --- statements ---
 
     def prepare(self, name: str, sql: str, oids: tuple[int, ...]) -> Waits[None]:
         """Plan a statement, and keep it under a name; the unnamed one replaces the last."""
-        if name and name in self._statements:
-            raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
-        if len(self._statements) >= STATEMENTS_MAX and name:
-            raise ProgramLimitExceeded(
-                f"a session has at most {STATEMENTS_MAX} prepared statements",
-                hint="Close those that are not needed.",
-            )
-        self._statements.pop(name, None)
+        session = self.session
+        if name:
+            check_new(session, name)
+        else:
+            self._unnamed = None
         block = self.state.block
         opened = block.opened if block.transaction else (yield from self.state.find_database())
         try:
@@ -56,23 +65,36 @@ class Executing:
                 found = yield from analysing(
                     opened.sql, statement, block.transaction, deadline, self.state.scope
                 )
-            self._statements[name] = Prepared(name, text, found)
+            prepared = Prepared(name, text, found, session)
+            if not name:
+                self._unnamed = prepared
+                return
+            created = opened.sql.request_of(self.state.options()).now
+            about = name, sql, text.sql, text.parameterized, found, created
+            session.statements[name] = named = NamedStatement(*about, from_sql=False)
+            self._named[name] = named, prepared
         finally:
             if not block.transaction:
                 opened.release()
 
     def statement(self, name: str) -> Prepared:
-        found = self._statements.get(name)
-        if found is None:
-            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
-            raise InvalidStatementName(f"{what} does not exist")
-        return found
+        if not name:
+            if self._unnamed is None:
+                raise InvalidStatementName("unnamed prepared statement does not exist")
+            return self._unnamed
+        named = statement_named(self.session, name)
+        known = self._named.get(name)
+        if known is None or known[0] is not named:
+            text = Text(named.text, kind_of(named.text), named.parameterized)
+            known = self._named[name] = named, Prepared(name, text, named.found, self.session)
+        return known[1]
 
     def close_statement(self, name: str) -> None:
-        self._statements.pop(name, None)
-
-    def close_statements(self) -> None:
-        self._statements.clear()
+        if name:
+            self.session.statements.pop(name, None)
+            self._named.pop(name, None)
+        else:
+            self._unnamed = None
 
     def tag_of(self, sql: str) -> Waits[str]:
         """Return the word of the tag of a statement that begins with WITH."""
@@ -89,6 +111,11 @@ class Executing:
             if not block.transaction:
                 opened.release()
         return tag_of_plan(found) if isinstance(found, CachedPlan) else "SELECT"
+
+    def declares_outside(self, text: str) -> bool:
+        """Return whether a text is a DECLARE that makes sense in a transaction block only."""
+        statement = parse(text).statement
+        return isinstance(statement, ast.Declare) and not statement.hold
 
     # --- portals ---
 
@@ -107,30 +134,39 @@ class Executing:
             raise InvalidCursorName(f'portal "{name}" does not exist')
         return found
 
+    def description(self, name: str) -> RowWriter | None:
+        """Return what tells the columns of a portal, or of a cursor; None if it has no rows."""
+        portal = self._portals.get(name)
+        if portal is None and name in self.session.portals:
+            cursor = portal_named(self.session, name)
+            return row_writer(cursor.columns, cursor.types)
+        prepared = self.portal(name).prepared
+        if prepared.columns is None:
+            return None
+        return prepared.writer(self.portal(name).formats)
+
+    def begun(self, name: str, portal: Portal) -> None:
+        """Note a portal that runs inside of a transaction: others may have to let it finish."""
+        assert portal.running is not None
+        portal.running.portal.name = name
+        self.session.portals[name] = portal.running.portal
+
     def close_portal(self, name: str) -> None:
         portal = self._portals.pop(name, None)
         if portal is not None:
             portal.close()
+        if name in self.session.portals:
+            self.session.close_portal(name)
 
     def close_portals(self, *, unless: bool = False) -> None:
-        """Close all portals: the transaction that they belong to ends, or goes back."""
+        """Close the protocol's portals: the transaction that they belong to ends, or goes back."""
         if not unless and self._portals:
-            for portal in self._portals.values():
-                portal.close()
-            self._portals.clear()
+            for name in list(self._portals):
+                self.close_portal(name)
 
-    def make_way(self, besides: Portal | None = None) -> Waits[None]:
-        """Let suspended portals keep their rows before a statement that may change them."""
-        if not self._portals:
-            return
-        if besides is not None and besides.prepared.reads:
-            return
-        grant = self.state.grant
-        assert grant is not None
-        for portal in self._portals.values():
-            running = portal.running
-            if portal is not besides and running is not None and not running.has_ended:
-                yield from running.stand_aside(grant.share.memory)
+    def make_way(self) -> Generator[Step, Any, None]:
+        """Let portals keep their rows before something changes them."""
+        yield from self.session.make_way()
 
     # --- the end of a transaction ---
 
@@ -140,4 +176,4 @@ class Executing:
 
     def close(self) -> None:
         self.close_portals()
-        self._statements.clear()
+        self.session.discard()

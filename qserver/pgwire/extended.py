@@ -13,7 +13,6 @@ from __future__ import annotations
 from qserver.pgwire import messages
 from qserver.pgwire.controlling import control, open_block
 from qserver.pgwire.copying import copy
-from qserver.pgwire.discarding import discard
 from qserver.pgwire.executing import Executing
 from qserver.pgwire.messages import complete
 from qserver.pgwire.prepared import Portal
@@ -21,6 +20,7 @@ from qserver.pgwire.running import start
 from qserver.pgwire.tags import Sort, control_of, finished
 from qserver.pgwire.types import oid_of
 from qserver.pgwire.waits import Waits
+from qserver.query.cursors import outside_of_block
 from qserver.query.open_transaction import in_failed
 
 
@@ -28,7 +28,7 @@ class Extended:
     def __init__(self, executing: Executing) -> None:
         self._executing = executing
         self._state = executing.state
-        self.waiting: tuple[Portal, int] | None = None
+        self.waiting: tuple[str, Portal, int] | None = None
         """What is executed when the next message is known, and how many rows of it."""
 
     def parse(self, body: bytes) -> Waits[None]:
@@ -50,21 +50,22 @@ class Extended:
     def describe(self, body: bytes) -> None:
         asked, out = messages.read_named(body), self._state.out
         if asked.is_portal:
-            portal = self._executing.portal(asked.name)
-            prepared, formats = portal.prepared, portal.formats
+            writer = self._executing.description(asked.name)
         else:
-            prepared, formats = self._executing.statement(asked.name), ()
+            prepared = self._executing.statement(asked.name)
             out += messages.parameters([oid_of(each) for each in prepared.parameters])
-        no_rows = prepared.columns is None
-        out += messages.NO_DATA if no_rows else prepared.writer(formats).description
+            writer = None if prepared.columns is None else prepared.writer(())
+        out += messages.NO_DATA if writer is None else writer.description
 
     def execute(self, body: bytes) -> Waits[None] | None:
         name, most = messages.read_execute(body)
         portal = self._executing.portal(name)
         kind = portal.prepared.kind
         if kind is not None and kind.sort is Sort.COPY:
-            return self._run(portal, most, alone=False)  # a Sync behind it is part of the COPY
-        self.waiting = portal, most
+            return self._run(
+                name, portal, most, alone=False
+            )  # a Sync behind it is part of the COPY
+        self.waiting = name, portal, most
         return None
 
     def close(self, body: bytes) -> None:
@@ -78,8 +79,8 @@ class Extended:
     def run_waiting(self, *, alone: bool) -> Waits[None]:
         """Execute what waits. If it is not alone, it is part of a transaction."""
         assert self.waiting is not None
-        (portal, most), self.waiting = self.waiting, None
-        return self._run(portal, most, alone=alone)
+        (name, portal, most), self.waiting = self.waiting, None
+        return self._run(name, portal, most, alone=alone)
 
     def sync(self) -> Waits[None]:
         """Run what waits, and end the transaction of the messages before."""
@@ -91,7 +92,7 @@ class Extended:
         if block.transaction is None:
             self._executing.close_portals()
 
-    def _run(self, portal: Portal, most: int, *, alone: bool) -> Waits[None]:
+    def _run(self, name: str, portal: Portal, most: int, *, alone: bool) -> Waits[None]:
         state, executing, prepared = self._state, self._executing, portal.prepared
         kind, block = prepared.kind, state.block
         if kind is None:
@@ -104,29 +105,30 @@ class Extended:
             executing.close_portals(unless=node.kind in ("begin", "start", "savepoint", "release"))
             state.out += complete((yield from control(state, node, text)))
             return
-        stands_alone = alone or kind.sort is not Sort.SQL or portal.running is not None
-        if block.transaction is None and not stands_alone:
+        declares = kind.sort is Sort.DECLARE
+        if declares and alone and executing.declares_outside(text):
+            raise outside_of_block()
+        stands_alone = alone or kind.sort is Sort.COPY or portal.running is not None
+        if block.transaction is None and (declares or not stands_alone):
             yield from open_block(state, read_only=state.settings.read_only, implicit=True)
         if block.transaction is not None and block.transaction.failed:
             raise in_failed()
-        if kind.sort is Sort.DISCARD:
-            state.out += complete(discard(executing, text))
-            return
         if kind.sort is Sort.COPY:
             yield from executing.make_way()
             yield from copy(state, text, commits=False)
             return
         if portal.running is None and not portal.has_ended:
-            if block.transaction is not None:
-                yield from executing.make_way(portal)
             portal.running = yield from start(state, portal.statement)
-        yield from self._send(portal, most)
+            if block.transaction is not None and not portal.running.stream.ended:
+                executing.begun(name, portal)
+        elif portal.running is not None:
+            state.request = portal.running.stream.begin_again()
+        yield from self._send(name, portal, most)
 
-    def _send(self, portal: Portal, most: int) -> Waits[None]:
+    def _send(self, name: str, portal: Portal, most: int) -> Waits[None]:
         state, prepared, running = self._state, portal.prepared, portal.running
-        if running is None:  # it has ended before
-            rows, affected = 0, 0
-        else:
+        rows, affected, tag = 0, 0, prepared.tag
+        if running is not None:  # otherwise it has ended before
             if prepared.columns is None:
                 rows = yield from running.skip()
             else:
@@ -134,7 +136,8 @@ class Extended:
                 if most and rows == most:
                     state.out += messages.SUSPENDED
                     return
-            affected = running.stream.affected_rows
+            affected, tag = running.stream.affected_rows, running.stream.tag or tag
             portal.close()
             portal.has_ended = True
-        state.out += complete(finished(prepared.tag, rows, affected))
+            self._executing.session.portals.pop(name, None)
+        state.out += complete(finished(tag, rows, affected))

@@ -23,9 +23,6 @@ MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 COPY_PIECE_BYTES_MAX = 1024 * 1024
 """The longest message of COPY; rows may be cut anywhere between messages."""
 
-STATEMENTS_MAX, PORTALS_MAX = 1000, 100
-"""Prepared statements and portals of a session; the next is refused with 54000."""
-
 OUTPUT_BYTES_MAX = 256 * 1024
 """Bytes of answers that wait for a client to read; then its statement waits."""
 

@@ -14,15 +14,17 @@ from qserver.pgwire.binary_format import binary_reader
 from qserver.pgwire.messages import Bind
 from qserver.pgwire.rows import BINARY, RowWriter, formats_of, row_writer
 from qserver.pgwire.running import Running
-from qserver.pgwire.tags import Kind, tag_of_plan
+from qserver.pgwire.tags import Kind
 from qserver.pgwire.text_format import Reader, text_reader
 from qserver.pgwire.texts import Text
+from qserver.query.named_statements import tag_of_plan
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared as Planned
 from qserver.query.results import Statement
-from qserver.query.session_statements import columns_of_show
+from qserver.query.session import Session
+from qserver.query.session_columns import columns_of_other
 from qserver.sql import ast
-from qserver.values.types import TEXT, SqlType
+from qserver.values.types import SqlType
 
 Columns = tuple[tuple[str, ...], tuple[SqlType, ...]]
 NO_COLUMNS: Final[Columns] = (), ()
@@ -35,7 +37,9 @@ class Prepared:
 
     __slots__ = ("_readers", "_writers", "columns", "name", "parameters", "reads", "tag", "text")
 
-    def __init__(self, name: str, text: Text, found: CachedPlan | Planned | None) -> None:
+    def __init__(
+        self, name: str, text: Text, found: CachedPlan | Planned | None, session: Session
+    ) -> None:
         self.name = name
         self.text = text
         self.columns: Columns | None = None
@@ -49,7 +53,7 @@ class Prepared:
         if isinstance(found, CachedPlan):
             self._describe_plan(found)
         elif found is not None:
-            self._describe_other(found)
+            self._describe_other(found, session)
 
     @property
     def kind(self) -> Kind | None:
@@ -65,18 +69,15 @@ class Prepared:
         self.reads = not plan.writes
         self.tag = tag_of_plan(plan)
 
-    def _describe_other(self, found: Planned) -> None:
+    def _describe_other(self, found: Planned, session: Session) -> None:
         if isinstance(found.inner, QserverError):
             raise found.inner
         statement = found.parsed.statement
-        if isinstance(statement, ast.Explain):
-            self.columns = ("QUERY PLAN",), (TEXT,)
-            inner = found.inner
-            if isinstance(inner, CachedPlan) and inner.parameters is not None:
-                self.parameters = inner.parameters.types
-        elif isinstance(statement, ast.Show):
-            names = columns_of_show(statement)
-            self.columns = names, (TEXT,) * len(names)
+        self.columns = columns_of_other(session, statement)
+        inner = found.inner
+        takes_parameters = isinstance(statement, ast.Explain | ast.Declare)
+        if takes_parameters and isinstance(inner, CachedPlan) and inner.parameters is not None:
+            self.parameters = inner.parameters.types
 
     def readers(self, formats: tuple[int, ...]) -> list[Reader]:
         """Return what reads each parameter."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from qserver.control.databases import OpenDatabase
-from qserver.functions.context import row_bytes
 from qserver.pgwire.limits import OUTPUT_BYTES_MAX
 from qserver.pgwire.state import State
 from qserver.pgwire.waits import Waits
-from qserver.query.memory_pool import MemoryPool
+from qserver.query.portals import Portal
+from qserver.query.request import Request
 from qserver.query.results import Statement
 from qserver.query.row_stream import RowStream
-from qserver.values.sizes import size_of_rows
 from qserver.values.zones import InSessionZone
 
 
@@ -28,45 +27,34 @@ class Writes(Protocol):
 
 
 class Running:
-    """A statement that has begun: rows that were not sent, and where more come from."""
+    """A statement that has begun: its rows, of which some may have been sent."""
 
-    __slots__ = ("_held", "_left", "_opened", "_pool", "stream")
+    __slots__ = ("_opened", "portal", "stream")
 
-    def __init__(self, stream: RowStream, opened: OpenDatabase | None) -> None:
+    def __init__(self, portal: Portal, stream: RowStream, opened: OpenDatabase | None) -> None:
+        self.portal = portal
         self.stream = stream
         self._opened = opened
         """Released at the end, unless the transaction has it."""
-        self._left: list[Any] = []
-        """Rows of the last page, or all that are left of a portal that stands aside."""
-        self._pool: MemoryPool | None = None
-        self._held = 0
-
-    @property
-    def has_ended(self) -> bool:
-        return self.stream.ended and not self._left
 
     def send(self, state: State, writer: Writes, most: int) -> Waits[int]:
         """Send rows, all or so many at most; return how many there were."""
-        stream, out, sent, steps = self.stream, state.out, 0, 0
+        portal, stream, out, sent, steps = self.portal, self.stream, state.out, 0, 0
         while True:
-            rows = self._left
+            rows = yield from portal.pull(most - sent if most else 0)
             if rows:
-                if most and sent + len(rows) >= most:
-                    rows, self._left = rows[: most - sent], rows[most - sent :]
-                    _write(state, writer, rows, out)
-                    return most
-                self._left = []
                 _write(state, writer, rows, out)
                 sent += len(rows)
+                if sent == most:
+                    return most
                 if len(out) > OUTPUT_BYTES_MAX:
                     stream.reader_was_away((yield from state.flushed()))
-            if stream.ended:
+            if portal.has_ended:
                 self.close()
                 return sent
+            steps += 1
             if steps > 1:  # most end with the second
                 yield stream.pause()
-            steps += 1
-            self._left = (yield from stream.stepping()) or []
 
     def skip(self) -> Waits[int]:
         """Run to the end; return how many rows there were, which nobody wants."""
@@ -77,32 +65,12 @@ class Running:
         self.close()
         return rows
 
-    def stand_aside(self, pool: MemoryPool) -> Waits[None]:
-        """Keep all rows that are left, because the next statement may change what they are from."""
-        rows, self._pool, steps = list(self._left), pool, 0
-        columns = len(self.stream.columns)
-        while not self.stream.ended:
-            if steps > 1:
-                yield self.stream.pause()
-            steps += 1
-            page = (yield from self.stream.stepping()) or []
-            size = size_of_rows(page, row_bytes(columns), range(columns))
-            pool.take(size)
-            self._held += size
-            rows += page
-        self._left = rows
-
     def close(self) -> None:
         """End it; a second call does nothing."""
-        if not self.stream.ended:
-            self.stream.close()
-        self._left = []
+        self.portal.close()
         opened, self._opened = self._opened, None
         if opened is not None:
             opened.release()
-        if self._pool is not None:
-            self._pool.give_back(self._held)
-            self._pool, self._held = None, 0
 
 
 def _write(state: State, writer: Writes, rows: Any, out: bytearray) -> None:
@@ -118,7 +86,7 @@ def start(state: State, statement: Statement) -> Waits[Running]:
         sql, options = block.opened.sql, state.options_inside()
         state.request = request = sql.request_of(options)
         stream = yield from transaction.stream(sql.planner, request, statement, options)
-        return Running(stream, None)
+        return Running(_portal(statement, stream, request), stream, None)
     opened, options = state.database_nowait(), state.options()
     if opened is None:
         opened = yield from state.find_database()
@@ -128,4 +96,8 @@ def start(state: State, statement: Statement) -> Waits[Running]:
     except BaseException:
         opened.release()
         raise
-    return Running(stream, opened)
+    return Running(_portal(statement, stream, request), stream, opened)
+
+
+def _portal(statement: Statement, stream: RowStream, request: Request) -> Portal:
+    return Portal("", statement.sql, stream, request.time, request.environment.pool)

@@ -10,13 +10,13 @@ from qserver.errors import QserverError
 from qserver.lexing.pieces import statements_of
 from qserver.pgwire.controlling import control, open_block
 from qserver.pgwire.copying import copy
-from qserver.pgwire.discarding import discard
 from qserver.pgwire.executing import Executing
 from qserver.pgwire.messages import NO_QUERY, complete
 from qserver.pgwire.rows import row_writer
 from qserver.pgwire.running import start
 from qserver.pgwire.tags import Sort, control_of, finished, kind_of
 from qserver.pgwire.waits import Waits
+from qserver.query.cursors import outside_of_block
 from qserver.query.open_transaction import in_failed
 from qserver.query.results import Statement
 
@@ -30,7 +30,7 @@ def query(executing: Executing, text: str) -> Waits[None]:
         return
     if len(statements) == 1:
         yield from _run(executing, text, alone=True)
-        return
+        statements = []
     for start_at, each in statements:
         try:
             yield from _run(executing, each, alone=False)
@@ -52,27 +52,27 @@ def _run(executing: Executing, text: str, *, alone: bool) -> Waits[None]:
         executing.close_portals(unless=node.kind in ("begin", "start", "savepoint", "release"))
         state.out += complete((yield from control(state, node, text)))
         return
-    if block.transaction is None and not alone and kind.sort is not Sort.DISCARD:
+    declares = kind.sort is Sort.DECLARE
+    if declares and alone and block.transaction is None and executing.declares_outside(text):
+        raise outside_of_block()
+    if block.transaction is None and (declares or not alone):
         yield from open_block(state, read_only=state.settings.read_only, implicit=True)
     if block.transaction is not None and block.transaction.failed:
         raise in_failed()
-    yield from executing.make_way()
-    if kind.sort is Sort.DISCARD:
-        state.out += complete(discard(executing, text))
-        return
     if kind.sort is Sort.COPY:
+        yield from executing.make_way()
         yield from copy(state, text, commits=alone)
         return
     tag = kind.tag or (yield from executing.tag_of(text))
     running = yield from start(state, Statement(text))
     try:
         stream, rows = running.stream, 0
-        if stream.columns or tag == "SELECT":
+        if stream.columns or tag == "SELECT" or stream.tag == "SELECT":
             writer = row_writer(stream.columns, stream.types)
             state.out += writer.description
             rows = yield from running.send(state, writer, 0)
         else:
             rows = yield from running.skip()
-        state.out += complete(finished(tag, rows, stream.affected_rows))
+        state.out += complete(finished(stream.tag or tag, rows, stream.affected_rows))
     finally:
         running.close()

@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from qserver.lexing.pieces import first_words
-from qserver.query.plan_cache import CachedPlan
 from qserver.sql import ast, parse
 
 WORDS_MAX: Final = 6
@@ -25,7 +24,7 @@ class Sort(Enum):
     SQL = "the engine"
     CONTROL = "the transaction of the session"
     COPY = "COPY"
-    DISCARD = "the session itself"
+    DECLARE = "the engine, within a transaction"
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -45,12 +44,12 @@ _KNOWN: Final[Mapping[str, Kind]] = {
     **{word: Kind(Sort.SQL, word.upper()) for word in _CHANGES},
     **{word: Kind(Sort.SQL, "SELECT") for word in _QUERIES},
     "copy": Kind(Sort.COPY, "COPY"),
-    "deallocate": Kind(Sort.DISCARD, "DEALLOCATE"),
-    "discard": Kind(Sort.DISCARD, "DISCARD"),
+    "declare": Kind(Sort.DECLARE, "DECLARE CURSOR"),
+    "lock": Kind(Sort.SQL, "LOCK TABLE"),
+    "analyse": Kind(Sort.SQL, "ANALYZE"),
     "truncate": Kind(Sort.SQL, "TRUNCATE TABLE"),
     "with": Kind(Sort.SQL, ""),
 }
-_OF_CHANGE: Final = {"Insert": "INSERT", "Update": "UPDATE", "Delete": "DELETE", "Merge": "MERGE"}
 
 
 @lru_cache(maxsize=1024)
@@ -69,19 +68,23 @@ def kind_of_words(words: tuple[str, ...]) -> Kind:
             return Kind(Sort.CONTROL, "")
     if known is not None:
         return known
+    if first in ("close", "deallocate", "discard"):
+        return Kind(Sort.SQL, _tag_of_closing(first, words[-1]))
     if first in ("create", "alter", "drop"):
         named = [each for each in rest if each not in _PASSED_OVER]
         return Kind(Sort.SQL, " ".join([first, *named[:1]]).upper())
     return Kind(Sort.SQL, first.upper())
 
 
+def _tag_of_closing(first: str, last: str) -> str:
+    word = "CLOSE CURSOR" if first == "close" else first.upper()
+    if first == "discard":
+        return f"{word} {last}".upper().replace("TEMPORARY", "TEMP")
+    return f"{word} ALL" if last == "all" else word
+
+
 def kind_of(text: str) -> Kind:
     return kind_of_words(first_words(text, WORDS_MAX))
-
-
-def tag_of_plan(plan: CachedPlan) -> str:
-    """Return the word of the tag of a planned statement."""
-    return _OF_CHANGE.get(type(plan.statement).__name__, "SELECT")
 
 
 def finished(tag: str, rows: int, affected: int) -> str:

@@ -57,9 +57,10 @@ def _read(planner: Planner, sql: str, oids: tuple[int, ...]) -> Generator[Step, 
         raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
     ((start, text),) = statements
     kind = kind_of(text)
-    if start or kind.sort is not Sort.SQL:
+    is_planned = kind.sort in (Sort.SQL, Sort.DECLARE)
+    if start or not is_planned:
         text = sql  # positions in errors are those of the whole
-    if kind.sort is not Sort.SQL:
+    if not is_planned:
         return Text(text, kind)
     try:
         parameterized = planner.parameterize(text, None)

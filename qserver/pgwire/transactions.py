@@ -112,7 +112,7 @@ class Block:
             if transaction.transaction.changes_anything:
                 yield from held.opened.sql.committing(transaction, options)
             else:
-                transaction.session.commit()
+                yield from transaction.commit_nothing(held.opened.sql.request_of(options))
             end = "committed"
             return "COMMIT"
         except SerializationFailure:

@@ -28,7 +28,8 @@ from qserver.query.request import Request, RequestContext
 from qserver.query.results import Body, Diff, Result, RunOptions
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
-from qserver.query.statements import Controls, StatementRun
+from qserver.query.statement_port import Controls
+from qserver.query.statements import StatementRun
 from qserver.sql import NotShort, is_heavy
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -160,7 +161,7 @@ def open_reading(
     reader: Snapshot | Transaction | CatalogReader = base
     if plan.system_tables:
         assert isinstance(base, Snapshot)
-        reader = CatalogReader(Transaction(base))
+        reader = CatalogReader(Transaction(base), request.session)
     if given and is_heavy(given):
         run = partial(_run_plan, plan, reader, context)
         steps = run_heavy(plan, parameterized.literals, given, context, run)

@@ -68,6 +68,8 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     truncated: bool = False
     commits: bool = False
     """Whether it is part of a transaction: then its rows must be checked before the commit."""
+    tag: str = ""
+    """The words of its tag, where its text does not tell them."""
 
     @property
     def plan(self) -> CachedPlan | None:
@@ -153,6 +155,7 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
             self.truncated,
             self.context.held,
             ended - began if ended > began else 0.0,  # the clock may be set back
+            self.tag,
         )
 
     def _cut(self, cut_rows: int) -> None:

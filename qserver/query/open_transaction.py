@@ -15,7 +15,7 @@ Its owner runs one step at a time, see `control.open_transactions`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -41,6 +41,7 @@ from qserver.query.body import run_statements, start_slowly
 from qserver.query.cursor import Cursor, StatementSteps
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.planning import Planner, Unplanned
+from qserver.query.portals import Portal
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Diff, Result, RunOptions, Statement, TransactionResult
@@ -49,7 +50,8 @@ from qserver.query.savepoints import ListedSavepoints, check_room
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.session import Session, in_session
 from qserver.query.sql_port import WritableDatabase
-from qserver.query.statements import Controls, StatementRun
+from qserver.query.statement_port import Controls, Opening
+from qserver.query.statements import StatementRun
 from qserver.query.transaction_control import command_of
 from qserver.sql import NotShort, Rows, ast, parse
 from qserver.storage.snapshot import Snapshot
@@ -57,6 +59,8 @@ from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction
 
 Status: TypeAlias = Literal["active", "failed"]
+
+OpenPortal: TypeAlias = Callable[[Opening], StatementSteps]
 
 Named: TypeAlias = tuple[bytes, StoredAnswer]
 """An answer to store, and its name."""
@@ -78,6 +82,8 @@ class OpenTransaction:
         session: Session | None = None,
     ) -> None:
         self.session = Session() if session is None else session
+        self._lends_session = session is not None
+        """Whether the session is another's, and goes on."""
         self.session.begin()
         if read_only:
             self.session.set("transaction_read_only", ["on"])
@@ -169,8 +175,9 @@ class OpenTransaction:
         ]
         results: list[Result] = []
         before = self.session.moment()
-        listed = ListedSavepoints(self._stepped, step, results, self.session)
-        controls: Controls = partial(self._control, not options.dry_run)
+        open_portal = partial(self.open_portal, planner, request, options)
+        listed = ListedSavepoints(self._stepped, step, results, self.session, open_portal)
+        controls: Controls = partial(self._control, not options.dry_run, open_portal)
         if len(statements) > 1 and not options.dry_run:
             controls = listed.perform
         body = run_statements(planner, request, asked, options, step, controls, results)
@@ -242,15 +249,47 @@ class OpenTransaction:
 
     def release(self) -> None:
         """Drop the snapshot and the writes; the transaction is unusable from now on."""
+        self.session.roll_back()  # closes portals, which charge what they have read
         if self._pool is not None:
             self._pool.give_back(self._pooled)
             self._pooled = 0
-        self.session.roll_back()
         del self._stepped
 
     # --- statements that control it ---
 
-    def _control(self, is_single: bool, node: ast.TransactionControl) -> StatementSteps:
+    def open_portal(
+        self, planner: Planner, request: Request, options: RunOptions, asked: Opening
+    ) -> StatementSteps:
+        """Open a cursor over what the transaction has now."""
+        node, own = asked.node, request.environment.request(request.timeout_ms, request.allowed)
+        own.take_time_of(request)
+        own.session = self.session
+        parameterized = None
+        if asked.declared is not None:
+            parameterized = planner.parameterize(node.text, None).with_declared(asked.declared)
+        statement = Statement(node.text, asked.given, parameterized)
+        stream = yield from self._stream(planner, own, statement, options)
+        self.session.portals[node.name] = Portal(
+            node.name,
+            node.source,
+            stream,
+            own.time,
+            self._pool,
+            hold=node.hold,
+            scroll=bool(node.scroll),
+            is_binary=node.binary,
+        )
+        return 0
+
+    def _control(
+        self,
+        is_single: bool,
+        open_portal: OpenPortal | None,
+        node: ast.TransactionControl | Opening,
+    ) -> StatementSteps:
+        if isinstance(node, Opening):
+            assert open_portal is not None
+            return (yield from open_portal(node))
         kind, name = command_of(node)
         if kind is None:
             raise ActiveTransaction(
@@ -272,6 +311,7 @@ class OpenTransaction:
             yield from self._stepped.release(name)
             self.session.release(name)
         else:
+            yield from self.session.make_way()
             yield from self._stepped.roll_back_to(name)
             self.session.roll_back_to(name)
             self.failed = False
@@ -291,7 +331,7 @@ class OpenTransaction:
     ) -> Generator[Step, Any, RowStream]:
         self._check_ready([statement])
         step = self._step()
-        run = StatementRun(planner, step, request, partial(self._control, True))
+        run = StatementRun(planner, step, request, partial(self._control, True, None))
         try:
             plan = yield from self._reading_plan(run, statement)
         except _NO_FAULT_OF_A_STEP:
@@ -372,12 +412,23 @@ class OpenTransaction:
     ) -> Generator[Step, Any, Outcome]:
         if self.session.deferred.changes:
             yield from self._check_deferred(planner, request)
+        yield from self._hold(request)
         transaction = self._stepped.whole
         if answer is not None:
             store_answer(transaction, *answer)
         outcome = yield from writer.committing(transaction, request.deadline, request.id)
         self.session.commit()
         return outcome
+
+    def commit_nothing(self, request: Request) -> Generator[Step, Any, None]:
+        """End a transaction that has changed nothing, which needs no commit."""
+        yield from self._hold(request)
+        self.session.commit()
+
+    def _hold(self, request: Request) -> Generator[Step, Any, None]:
+        """Let cursors WITH HOLD keep their rows, if the session outlives the transaction."""
+        if self._lends_session and self.session.portals:
+            yield from in_session(self.session, self.session.hold(request))
 
     def _check_deferred(self, planner: Planner, request: Request) -> Generator[Step, Any, None]:
         """Check the foreign keys that have waited; an error ends the transaction."""

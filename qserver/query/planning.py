@@ -214,8 +214,8 @@ class Planner:
         if about is None:
             return Prepared(parsed)
         fixed = Literals(parsed.literals, fixed=True)
-        is_explained = isinstance(statement, ast.Explain)
-        declared = asked.parameterized.declared if is_explained else {}
+        takes_parameters = isinstance(statement, ast.Explain | ast.Declare)
+        declared = asked.parameterized.declared if takes_parameters else {}
         try:
             plan = make_plan(about, fixed, catalog, snapshot, declared, given, *options)
         except QserverError as error:

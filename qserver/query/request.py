@@ -148,6 +148,14 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         if self.deadline > wanted:
             self.timeout_ms, self._deadline = timeout_ms, wanted
 
+    def begin_again(self) -> None:
+        """Count the time from now on."""
+        self._deadline = None
+
+    def take_time_of(self, other: Request) -> None:
+        """Have the deadline of another request, which this one works for."""
+        self.timeout_ms, self._deadline = other.timeout_ms, other.deadline
+
     def note_committed(self) -> None:
         """Lift the deadline: an answer about committed changes must not say that they failed."""
         self.timeout_ms, self._deadline = None, FOREVER

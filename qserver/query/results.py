@@ -96,6 +96,8 @@ class Result(msgspec.Struct, frozen=True):
     """The memory charged for its rows and those of earlier statements of the request."""
     seconds: float = 0.0
     """The duration of its planning and execution."""
+    tag: str = ""
+    """The words of its tag, where its text does not tell them: of EXECUTE and FETCH."""
 
     def committed(self, version: int, retries: int) -> None:
         """Set the version that the transaction made, and its retries, on a still private result."""

@@ -40,6 +40,7 @@ class RowStream:
         affected_rows: int = 0,
         *,
         committed: bool = False,
+        tag: str = "",
     ) -> None:
         self._new_cursor = new_cursor
         self._request = request
@@ -50,6 +51,8 @@ class RowStream:
         self.types = self._cursor.heading.types
         self.version = version
         self.affected_rows = affected_rows
+        self.tag = tag
+        """The words of its tag, where the text does not tell them: of EXECUTE and FETCH."""
         self.committed = committed
         """Are these rows of committed changes? Then only the reader may end the stream early."""
         self.ended = False
@@ -120,6 +123,15 @@ class RowStream:
         """Extend the deadline by the time that the client took to read."""
         self._request.extend(seconds)
 
+    def go_on_for(self, request: Request) -> None:
+        """Give it the time of another request, which wants its next rows."""
+        self._request.take_time_of(request)
+
+    def begin_again(self) -> Request:
+        """Give it all of its time anew, after a pause; return what its owner may cancel."""
+        self._request.begin_again()
+        return self._request
+
     def pause(self) -> Step:
         """Return what is to be yielded between two pages, so that others can run."""
         return self._request.pause()
@@ -138,7 +150,8 @@ def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream
     steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     request.note_committed()
-    return RowStream(lambda: cursor, request, result.version, result.affected_rows, committed=True)
+    about = request, result.version, result.affected_rows
+    return RowStream(lambda: cursor, *about, committed=True, tag=result.tag)
 
 
 def reading_stream(statement: PreparedStatement, snapshot: Snapshot, request: Request) -> RowStream:

@@ -13,7 +13,7 @@ beginning if a sequence has no value left, which needs what was there.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from qserver.engine.work import Step
@@ -27,11 +27,13 @@ from qserver.errors import (
 from qserver.limits import SAVEPOINTS_MAX
 from qserver.query.body import run_statements
 from qserver.query.cursor import StatementSteps
+from qserver.query.cursors import outside_of_block
 from qserver.query.planning import Planner
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Result, RunOptions
 from qserver.query.session import Session
+from qserver.query.statement_port import Opening
 from qserver.query.transaction_control import command_of
 from qserver.sql import ast
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
@@ -50,9 +52,11 @@ class ListedSavepoints:
         step: StepTransaction,
         results: list[Result],
         session: Session | None,
+        open_portal: Callable[[Opening], StatementSteps] | None = None,
     ) -> None:
         """`results` are those of the statements so far."""
         self._session = session
+        self._open_portal = open_portal
         self._stepped = stepped
         self._step = step
         self._results = results
@@ -61,7 +65,9 @@ class ListedSavepoints:
         self.begun = False
         """Whether there was a savepoint."""
 
-    def perform(self, node: ast.TransactionControl) -> StatementSteps:
+    def perform(self, node: ast.TransactionControl | Opening) -> StatementSteps:
+        if isinstance(node, Opening):
+            return (yield from self._declare(node))
         kind, name = command_of(node)
         if kind is None or name is None:
             raise ActiveTransaction(
@@ -72,10 +78,7 @@ class ListedSavepoints:
         stepped = self._stepped
         if kind == "savepoint":
             check_room(stepped)
-            if not self.begun:
-                stepped.set_savepoint(BEGINNING)
-                self.begun = True
-            yield from self._keep()
+            yield from self._begin()
             stepped.set_savepoint(name)
             if self._session is not None:
                 self._session.set_savepoint(name)
@@ -87,12 +90,30 @@ class ListedSavepoints:
             if self._session is not None:
                 self._session.release(name)
         else:
+            if self._session is not None:
+                yield from self._session.make_way()
             yield from stepped.roll_back_to(name)
             if self._session is not None:
                 self._session.roll_back_to(name)
             self._kept = len(self._results)
             self._step.go_on()
         return 0
+
+    def _begin(self) -> StatementSteps:
+        """Move what was written so far into the whole, from where it can be undone."""
+        if not self.begun:
+            self._stepped.set_savepoint(BEGINNING)
+            self.begun = True
+        yield from self._keep()
+        return 0
+
+    def _declare(self, asked: Opening) -> StatementSteps:
+        """Open a cursor, which reads the whole: the writes so far are part of it."""
+        if self._open_portal is None:
+            raise outside_of_block()
+        yield None  # as a savepoint
+        yield from self._begin()
+        return (yield from self._open_portal(asked))
 
     def end(self) -> Generator[None, None, None]:
         """Keep the writes of the list, and its savepoints."""

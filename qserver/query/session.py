@@ -6,6 +6,9 @@
 
 Settings are transactional: `begin` remembers them, `commit` ends SET LOCAL, `roll_back` returns to
 what was remembered. Savepoints keep `settings`, which is an immutable value, and put it back.
+
+Prepared statements are not: they last as long as the session. Portals, and with them cursors, end
+with the transaction or the savepoint that they were opened in; those WITH HOLD outlive a commit.
 """
 
 from __future__ import annotations
@@ -14,15 +17,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from qserver.engine.work import Step, WorkSteps
+from qserver.errors import FeatureNotSupported
 from qserver.query.deferred_keys import DeferredKeys, Modes
+from qserver.query.named_statement import NamedStatement
+from qserver.query.portals import Fetcher, Portal
 from qserver.query.settings.values import DEFAULTS, Settings, settings_from
 from qserver.storage.transaction import Transaction
 from qserver.values.zones import SESSION_ZONE
 
-State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...]]
-"""Settings, modes of constraints, and changes that are to be checked."""
+State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...], frozenset[Portal]]
+"""Settings, modes of constraints, changes that are to be checked, and portals."""
 
-Moment: TypeAlias = tuple[State, tuple[tuple[str, State], ...]]
+Moment: TypeAlias = tuple[State, tuple[tuple[str, State], ...], tuple[tuple[Portal, int], ...]]
 
 
 class NeedsSession(Exception):  # for the caller of the body, not for users
@@ -30,10 +36,25 @@ class NeedsSession(Exception):  # for the caller of the body, not for users
 
 
 class Session:
-    __slots__ = ("_before", "_savepoints", "deferred", "settings")
+    __slots__ = (
+        "_before",
+        "_savepoints",
+        "deferred",
+        "lasts",
+        "portals",
+        "settings",
+        "statements",
+    )
 
-    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
-        """`given` are settings by name, to which RESET goes back."""
+    def __init__(self, given: Mapping[str, Any] | None = None, *, lasts: bool = True) -> None:
+        """`given` are settings by name, to which RESET goes back.
+
+        `lasts`: it goes on after the request that it is made for.
+        """
+        self.lasts = lasts
+        self.statements: dict[str, NamedStatement] = {}
+        """Prepared statements."""
+        self.portals: dict[str, Portal] = {}
         self.settings: Settings = settings_from(given) if given else DEFAULTS
         self._before = self.settings
         self._savepoints: list[tuple[str, State]] = []
@@ -53,6 +74,43 @@ class Session:
         self.settings = settings
         SESSION_ZONE.set(settings.zone)  # for the statements after this one; see `in_session`
 
+    # --- what lasts longer than a request ---
+
+    def check_lasts(self, what: str) -> None:
+        """Refuse a statement that leaves something for a later request, if there is none."""
+        if not self.lasts:
+            raise FeatureNotSupported(
+                f"{what} needs a session, and this one ends with its request",
+                hint="Open a transaction with POST /v1/transaction/open, or connect as a client"
+                " of PostgreSQL.",
+            )
+
+    def close_portal(self, name: str) -> None:
+        self.portals.pop(name).close()
+
+    def close_portals(self, kept: Callable[[Portal], bool] = lambda portal: False) -> None:
+        """Close all portals, except for some."""
+        for name, portal in list(self.portals.items()):
+            if not kept(portal):
+                self.close_portal(name)
+
+    def make_way(self, request: Fetcher | None = None) -> WorkSteps:
+        """Let portals keep their rows in memory before something changes them."""
+        for portal in list(self.portals.values()):
+            yield from portal.stand_aside(request)
+
+    def hold(self, request: Fetcher | None = None) -> WorkSteps:
+        """Let cursors WITH HOLD keep their rows, before the transaction ends."""
+        for portal in list(self.portals.values()):
+            if portal.hold:
+                yield from portal.stand_aside(request)
+
+    def discard(self) -> None:
+        """Forget everything: DISCARD ALL."""
+        self.reset_all()
+        self.statements.clear()
+        self.close_portals()
+
     # --- transactions ---
 
     def begin(self) -> None:
@@ -62,7 +120,12 @@ class Session:
         self.deferred = DeferredKeys()
 
     def commit(self) -> None:
+        """End the transaction; `hold` has run if there are cursors WITH HOLD."""
         self.settings = self.settings.committed()
+        if self.portals:
+            self.close_portals(lambda portal: portal.hold)
+            for portal in self.portals.values():
+                portal.is_held = True
         self.begin()
 
     def roll_back(self) -> None:
@@ -70,23 +133,31 @@ class Session:
         self.settings = self._before
         self._savepoints.clear()
         self.deferred = DeferredKeys()
+        if self.portals:
+            self.close_portals(lambda portal: portal.is_held)
 
     def _state(self) -> State:
-        return self.settings, self.deferred.modes, tuple(self.deferred.changes)
+        portals = frozenset(self.portals.values())
+        return self.settings, self.deferred.modes, tuple(self.deferred.changes), portals
 
     def _return_to(self, state: State) -> None:
-        settings, self.deferred.modes, changes = state
+        settings, self.deferred.modes, changes, portals = state
         self.deferred.changes = list(changes)
+        if self.portals:
+            self.close_portals(portals.__contains__)
         self._change(settings)
 
     def moment(self) -> Moment:
         """Return what `go_back_to` returns to, within the transaction."""
-        return self._state(), tuple(self._savepoints)
+        positions = tuple([(each, each.position) for each in self.portals.values()])
+        return self._state(), tuple(self._savepoints), positions
 
     def go_back_to(self, moment: Moment) -> None:
-        state, savepoints = moment
+        state, savepoints, positions = moment
         self._return_to(state)
         self._savepoints[:] = savepoints
+        for portal, position in positions:
+            portal.position = position
 
     def set_savepoint(self, name: str) -> None:
         self._savepoints.append((name, self._state()))

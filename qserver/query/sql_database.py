@@ -225,7 +225,7 @@ class SqlDatabase:
         only_queries: bool = False,
     ) -> Generator[Step, Any, RowStream]:
         """Return the steps of `stream`. The statement may have been parameterized already."""
-        request.session = Session() if options.session is None else options.session
+        request.session = options.session or Session(lasts=False)
         request.limit(request.session.settings.statement_timeout_ms)
         begun = self._begun(statement, request)
         steps = self._prepare(request, (statement,), options, begun)
@@ -260,7 +260,7 @@ class SqlDatabase:
         request.allowed.check_read()
         if is_known(basis_of(found[0], snapshot, options.as_of is not None)):
             return None
-        request.session = Session()
+        request.session = Session(lasts=False)
         steps = read_statements(request, found, options, snapshot)
         results = await run(in_session(request.session, steps))
         return TransactionResult(results, snapshot.version)
@@ -410,7 +410,7 @@ class SqlDatabase:
                 except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
         except NeedsSession:
-            request.session = Session()
+            request.session = Session(lasts=False)
         finally:
             if request.drawn:
                 request.give_back_unused()

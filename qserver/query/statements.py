@@ -6,6 +6,7 @@ or None and return the number of changed rows.
     query, INSERT, UPDATE, DELETE    a plan, kept or made
     CREATE, ALTER, DROP …            `sql.ddl`, which calls back here for what it computes
     EXPLAIN, SHOW, SET               answered here
+    PREPARE, DECLARE, FETCH …        by the session, see `named_statements` and `cursors`
     BEGIN, COMMIT …                  refused: a request is a transaction
     SAVEPOINT …                      by `savepoints`, or by the open transaction
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -25,8 +26,15 @@ from qserver.limits import PLANNING_STEPS_MAX
 from qserver.query.catalog.reader import CatalogReader
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
+from qserver.query.cursors import close, declare, fetch
 from qserver.query.deferred_keys import DeferredKeys, constraints_named
 from qserver.query.foreign_keys import check_deferred, check_foreign_key, enforce
+from qserver.query.named_statements import (
+    deallocate,
+    discard,
+    execute_statement,
+    prepare_statement,
+)
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Planner, Prepared, Unplanned, make_plan, slots_of
 from qserver.query.prepared_statement import PreparedStatement
@@ -35,6 +43,7 @@ from qserver.query.session import NeedsSession, Session
 from qserver.query.session_statements import set_transaction, set_variable, show
 from qserver.query.settings.values import Scope
 from qserver.query.slots import run_heavy, slots_in_steps
+from qserver.query.statement_port import Controls, Opening
 from qserver.query.transaction_control import NeedsSavepoints, command_of
 from qserver.query.zoned_reader import ZonedReader
 from qserver.sql import (
@@ -63,9 +72,6 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import TEXT, SqlType
 
-Controls: TypeAlias = Callable[[ast.TransactionControl], StatementSteps]
-"""What is done for SAVEPOINT, ROLLBACK TO and the like."""
-
 NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
 
 COST_OF_PREPARING = 16
@@ -87,6 +93,7 @@ class StatementRun:
         "deferred",
         "opened_read_only",
         "planner",
+        "request",
         "session",
         "transaction",
     )
@@ -99,6 +106,7 @@ class StatementRun:
         controls: Controls | None = None,
     ) -> None:
         self.controls = controls
+        self.request = request
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
@@ -142,16 +150,33 @@ class StatementRun:
             plan = prepared.plan
             if plan is None:
                 self._prepared = prepared
-                cursor = self._start_other(prepared.parsed, given, text)
+                cursor = self._start_other(prepared.parsed, given, text, parameterized.declared)
                 cursor.sql = text
                 return cursor
-        self._check_allowed(plan)
+        self.check_allowed(plan)
         if given and is_heavy(given):
             run = partial(self.run_plan, plan)
             steps = run_heavy(plan, parameterized.literals, given, self.context, run)
         else:
             steps = self.run_plan(plan, slots_of(plan, parameterized.literals, given))
+        if self.session is not None:
+            steps = self.making_way(plan.writes, steps)
         return Cursor(steps, self.context, text, plan, commits=True)
+
+    @property
+    def is_in_block(self) -> bool:
+        """Whether it is a part of a transaction that somebody has opened."""
+        return self.request.is_step
+
+    def making_way(self, changes: bool, steps: StatementSteps) -> StatementSteps:
+        """Let portals keep their rows before steps that may change them."""
+        if changes and self.session is not None and self.session.portals:
+            return self._after_making_way(self.session, steps)
+        return steps
+
+    def _after_making_way(self, session: Session, steps: StatementSteps) -> StatementSteps:
+        yield from session.make_way(self.request)
+        return (yield from steps)
 
     def _follow(self, session: Session) -> None:
         """Do as the session's settings say, from this statement on."""
@@ -166,7 +191,7 @@ class StatementRun:
         """What the session has set that plans depend on."""
         return None if self.session is None else self.session.settings.scope
 
-    def _check_allowed(self, plan: CachedPlan, runs: bool = True) -> None:
+    def check_allowed(self, plan: CachedPlan, runs: bool = True) -> None:
         if plan.writes:
             self.allowed.check_write(runs)
             if runs:
@@ -176,9 +201,11 @@ class StatementRun:
         else:
             self.allowed.check_read()
 
-    def _start_other(self, parsed: Parsed, given: Given, text: str) -> Cursor:
+    def _start_other(self, parsed: Parsed, given: Given, text: str, declared: Any) -> Cursor:
         if isinstance(parsed.statement, ast.Explain):
             return self.explain(parsed.statement, parsed.literals, given)
+        if isinstance(parsed.statement, ast.Declare):
+            return declare(self, Opening(parsed.statement, given, declared))
         if given:
             raise ProtocolViolation("a statement of this kind has no parameters")
         special = _SPECIAL.get(type(parsed.statement))
@@ -189,7 +216,8 @@ class StatementRun:
             self._quota.check()
         self.changes = True
         work = DdlPort(self.transaction, self, parsed.literals)
-        return Cursor(self._noted(text, perform(work, parsed.statement)), self.context)
+        steps = self.making_way(True, perform(work, parsed.statement))
+        return Cursor(self._noted(text, steps), self.context)
 
     def _noted(self, text: str, steps: StatementSteps) -> StatementSteps:
         """Run the steps of a definition, and record its text if it changed anything."""
@@ -219,7 +247,9 @@ class StatementRun:
     def run_plan(self, plan: CachedPlan, slots: Any) -> StatementSteps:
         transaction = self.transaction
         self._depend_on(plan)
-        reader: Any = CatalogReader(transaction) if plan.system_tables else transaction
+        reader: Any = (
+            CatalogReader(transaction, self.session) if plan.system_tables else transaction
+        )
         if self.session is not None and self.session.settings.zone is not None:
             reader = ZonedReader(reader, self.session.settings.zone)
         steps = plan.compiled.run(reader, slots, self.context)
@@ -247,7 +277,7 @@ class StatementRun:
         yield from check_deferred(self, self._deferred_keys(), at_end=True)
 
     def set_constraints(self, node: ast.SetConstraints, literals: Sequence[Any]) -> Cursor:
-        return Cursor(self._set_constraints(self._own_session().deferred, node), self.context)
+        return Cursor(self._set_constraints(self.own_session().deferred, node), self.context)
 
     def _set_constraints(self, deferred: DeferredKeys, node: ast.SetConstraints) -> StatementSteps:
         if node.names is None:
@@ -296,7 +326,7 @@ class StatementRun:
     def check_read(self) -> None:
         self.allowed.check_read()
 
-    def _plan(
+    def plan_inside(
         self,
         statement: ast.Statement,
         literals: Sequence[Any],
@@ -336,29 +366,29 @@ class StatementRun:
     def describe(
         self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Step, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
-        plan = yield from self._plan(query, literals)
+        plan = yield from self.plan_inside(query, literals)
         return plan.compiled.columns, tuple(plan.names)
 
     def columns_of(
         self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Step, Any, tuple[OutputColumn, ...]]:
-        plan = yield from self._plan(query, literals)
+        plan = yield from self.plan_inside(query, literals)
         return plan.compiled.columns
 
     def check(self, statement: ast.Statement) -> Generator[Step, Any, None]:
-        yield from self._plan(statement, ())
+        yield from self.plan_inside(statement, ())
 
     def run(
         self, statement: ast.Statement, literals: Sequence[Any]
     ) -> Generator[Step, Any, StatementSteps]:
-        plan = yield from self._plan(statement, literals)
+        plan = yield from self.plan_inside(statement, literals)
         return plan.compiled.run(self.transaction, literals, self.context)
 
     def run_query(
         self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Step, Any, StatementSteps]:
-        plan = yield from self._plan(query, literals)
-        self._check_allowed(plan)
+        plan = yield from self.plan_inside(query, literals)
+        self.check_allowed(plan)
         return self.run_plan(plan, literals)
 
     def view_text(self, text: str) -> Generator[Step, Any, str]:
@@ -411,9 +441,9 @@ class StatementRun:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
             yield [("Utility Statement",)]
             return 0
-        plan = yield from self._plan(node.statement, literals, None, given)
+        plan = yield from self.plan_inside(node.statement, literals, None, given)
         runs = "analyze" in node.options
-        self._check_allowed(plan, runs)
+        self.check_allowed(plan, runs)
         slots = yield from slots_in_steps(plan, literals, given, self.context)
         lines, affected = explain(plan.statement), 0
         if runs:
@@ -447,7 +477,7 @@ class StatementRun:
         changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
         return changed + [f"Pages loaded: {loaded}"] * (loaded > 0), cursor.affected_rows
 
-    def _own_session(self) -> Session:
+    def own_session(self) -> Session:
         if self.session is None:
             raise NeedsSession
         return self.session
@@ -458,12 +488,12 @@ class StatementRun:
         return Cursor(rows_at_once(rows), self.context, heading=heading)
 
     def set_variable(self, node: ast.SetVariable, literals: Sequence[Any]) -> Cursor:
-        set_variable(self._own_session(), node)
+        set_variable(self.own_session(), node)
         return Cursor(rows_at_once([]), self.context)
 
     def control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
         if node.kind == "set transaction":
-            set_transaction(self._own_session(), node, self.opened_read_only)
+            set_transaction(self.own_session(), node, self.opened_read_only)
             return Cursor(rows_at_once([]), self.context)
         if self.controls is None:
             if command_of(node)[1] is not None:
@@ -481,4 +511,10 @@ _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Curso
     ast.SetConstraints: StatementRun.set_constraints,
     ast.SetVariable: StatementRun.set_variable,
     ast.TransactionControl: StatementRun.control,
+    ast.Prepare: prepare_statement,
+    ast.Execute: execute_statement,
+    ast.Deallocate: deallocate,
+    ast.Discard: discard,
+    ast.Fetch: fetch,
+    ast.Close: close,
 }

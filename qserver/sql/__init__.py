@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from qserver.sql import ast as ast
 from qserver.sql.binder import Literals as Literals
+from qserver.sql.binder.names.type_names import bind_type as bind_type
 from qserver.sql.ddl import DEFINITIONS as DEFINITIONS
 from qserver.sql.ddl import perform as perform
 from qserver.sql.ddl.constraints import referenced_index as referenced_index

@@ -176,10 +176,7 @@ def grammar_text() -> str:
 
 _UNSUPPORTED = frozenset(
     {
-        *("analyze", "call", "checkpoint", "close", "cluster", "copy", "deallocate", "declare"),
-        *("discard", "do", "execute", "fetch", "grant", "import", "listen", "load", "lock", "move"),
-        *("notify", "prepare", "reassign", "refresh", "reindex", "revoke", "security", "unlisten"),
-        "vacuum",
+        *("call", "copy", "do", "import", "load", "reassign", "refresh", "security"),
     }
 )
 _UNSUPPORTED_THINGS = frozenset(
@@ -203,9 +200,10 @@ _IN_FRONT = frozenset({"or", "replace", "temp", "temporary", "unique", "on", "co
 
 def _refusal(source: Source) -> QserverError:
     words = [str(terminal.value) for terminal in source.terminals[:5]]
-    if words and words[0] in _UNSUPPORTED:
+    if words and (words[0] in _UNSUPPORTED or words[:2] == ["prepare", "transaction"]):
         place = source.terminals[0].start + 1
-        return FeatureNotSupported(f"{words[0].upper()} is not supported", position=place)
+        what = " ".join(words[: 1 + (words[0] in ("prepare", "security"))]).upper()
+        return FeatureNotSupported(f"{what} is not supported", position=place)
     if words[:2] == ["create", "type"] and all(each.type != "ENUM" for each in source.terminals):
         return FeatureNotSupported(
             "CREATE TYPE is not supported for other types than enums",

@@ -22,7 +22,7 @@ from qserver.lexing.runs import read_run, tokenize_with_runs
 from qserver.lexing.string_escapes import unicode_text
 from qserver.lexing.value_rows import ValuesList, find_rows
 from qserver.limits import IDENTIFIER_BYTES_MAX, PARAMETERS_MAX
-from qserver.sql import ddl_keywords
+from qserver.sql import ddl_keywords, session_keywords
 from qserver.sql.ast import Literal, Parameter, Run
 from qserver.sql.step_budget import StepBudget
 
@@ -186,6 +186,8 @@ class _Classifier:
         self._marks: dict[int, str] = {}
         if self._words[0] in ddl_keywords.HEADS:
             self._marks = ddl_keywords.ddl_keywords(self._words)
+        elif self._words[0] in session_keywords.HEADS:
+            self._marks = session_keywords.session_keywords(self._words)
         self._questions = 0
         self._form = ""
         self._skip = -1

@@ -57,7 +57,8 @@ class Connection:
                 if transaction.transaction.changes_anything:
                     await run(self.database.committing(transaction, RunOptions()))
                 else:
-                    self.session.commit()
+                    request = self.database.request_of(RunOptions())
+                    await run(transaction.commit_nothing(request))
         finally:
             self._release()
         return DONE

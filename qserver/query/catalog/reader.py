@@ -15,7 +15,7 @@ from qserver.functions.text.prefixes import NEXT
 from qserver.query.catalog.data import RelationData, recorded_by, recorded_rows
 from qserver.query.catalog.relations import relation_of_tree
 from qserver.query.catalog.sources import Source, source_of
-from qserver.query.catalog.world import World
+from qserver.query.catalog.world import Shown, World
 from qserver.query.definition_texts import SYSTEM_TABLES as OWN_TABLES
 from qserver.storage.transaction import Transaction
 from qserver.values.keys import Bound, Key, Predicate, Row
@@ -34,10 +34,11 @@ Entry = tuple[Key, Row]
 class CatalogReader:
     """A transaction that also knows the tables of the catalog."""
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, session: Shown | None = None) -> None:
         transaction.whole_catalog_seen = True
         self._transaction = transaction
-        self._world = World(transaction.catalog, transaction.snapshot)
+        self._session = session
+        self._world = World(transaction.catalog, transaction.snapshot, session)
         self._scanned: dict[int, list[Row]] = {}
         """All rows of tables that were scanned as a whole: a statement may do so many times."""
         self._found: dict[tuple[int, Key], Row] = {}
@@ -47,7 +48,7 @@ class CatalogReader:
         return getattr(self._transaction, name)
 
     def before(self) -> CatalogReader:
-        return CatalogReader(self._transaction.before())
+        return CatalogReader(self._transaction.before(), self._session)
 
     def get_entry(self, tree: int, key: Key) -> Row | None:
         if tree >= 0:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from qserver.query.catalog import rows_of_relations as relations
 from qserver.query.catalog import rows_of_server as server
+from qserver.query.catalog import rows_of_sessions as sessions
 from qserver.query.catalog import rows_of_types as types
 from qserver.query.catalog.world import World
 from qserver.values.relations import Definition
@@ -92,6 +93,8 @@ SOURCES: Final[Mapping[str, Source]] = {
     "pg_authid": Source(fixed=server.roles, guess=1),
     "pg_database": Source(fixed=server.databases, guess=1),
     "pg_settings": Source(fixed=server.settings, guess=20),
+    "pg_prepared_statements": Source(fixed=sessions.prepared_statements, guess=20),
+    "pg_cursors": Source(fixed=sessions.cursors, guess=5),
     "pg_proc": Source(looked_up_by={"oid": _none, "proname": _none}, guess=3_000),
     "pg_operator": Source(looked_up_by={"oid": _none, "oprname": _none}, guess=800),
     "pg_opclass": _RECORDED,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.expressions import NodeTree, node_tree
@@ -62,14 +62,25 @@ def _operator_classes() -> dict[int, int]:
     }
 
 
+class Shown(Protocol):
+    """What catalogs show of the session that asks."""
+
+    @property
+    def statements(self) -> Mapping[str, Any]: ...
+    @property
+    def portals(self) -> Mapping[str, Any]: ...
+
+
 class World:
     """A catalog as PostgreSQL's tables show it; look-ups cost what they find."""
 
-    __slots__ = ("catalog", "snapshot")
+    __slots__ = ("catalog", "session", "snapshot")
 
-    def __init__(self, catalog: Catalog, snapshot: Snapshot) -> None:
+    def __init__(self, catalog: Catalog, snapshot: Snapshot, session: Shown | None = None) -> None:
         self.catalog = catalog
         self.snapshot = snapshot
+        self.session = session
+        """The session that asks; None: it has nothing to show."""
 
     def definitions(self) -> Iterator[Definition]:
         yield from self.catalog.tables.values()

@@ -93,6 +93,18 @@ from qserver.sql.ast.queries import TableRef as TableRef
 from qserver.sql.ast.queries import TableSample as TableSample
 from qserver.sql.ast.queries import Target as Target
 from qserver.sql.ast.queries import Values as Values
+from qserver.sql.ast.sessions import Close as Close
+from qserver.sql.ast.sessions import Deallocate as Deallocate
+from qserver.sql.ast.sessions import Declare as Declare
+from qserver.sql.ast.sessions import Discard as Discard
+from qserver.sql.ast.sessions import Execute as Execute
+from qserver.sql.ast.sessions import Fetch as Fetch
+from qserver.sql.ast.sessions import Grant as Grant
+from qserver.sql.ast.sessions import Listen as Listen
+from qserver.sql.ast.sessions import Lock as Lock
+from qserver.sql.ast.sessions import Maintain as Maintain
+from qserver.sql.ast.sessions import Notify as Notify
+from qserver.sql.ast.sessions import Prepare as Prepare
 
 Statement: TypeAlias = (
     Query
@@ -115,6 +127,18 @@ Statement: TypeAlias = (
     | SetVariable
     | SetConstraints
     | TransactionControl
+    | Close
+    | Deallocate
+    | Declare
+    | Discard
+    | Execute
+    | Fetch
+    | Grant
+    | Listen
+    | Lock
+    | Maintain
+    | Notify
+    | Prepare
 )
 
 PLANNED = (Query, Insert, Update, Delete, Merge)

@@ -6,6 +6,7 @@
     changes                              INSERT, UPDATE, DELETE, MERGE
     tables, definitions, alterations     CREATE, DROP, ALTER, COMMENT
     session_statements                   EXPLAIN, SHOW, SET, BEGIN …
+    sessions                             PREPARE, DECLARE, FETCH, LOCK, GRANT, LISTEN …
 
 Lark calls a method for each completed rule, so the AST is built from the leaves up, without
 recursion. A method has the name of its rule, or the name after `->`. Its children are in the order
@@ -21,6 +22,7 @@ from qserver.sql.ast_builder.expressions import Expressions
 from qserver.sql.ast_builder.functions import Functions
 from qserver.sql.ast_builder.queries import Queries
 from qserver.sql.ast_builder.session_statements import SessionStatements
+from qserver.sql.ast_builder.sessions import Sessions
 from qserver.sql.ast_builder.sources import Sources
 from qserver.sql.ast_builder.tables import Tables
 from qserver.sql.ast_builder.types import Types
@@ -37,5 +39,6 @@ class Builder(
     Definitions,
     Alterations,
     SessionStatements,
+    Sessions,
 ):
     """A method for each rule. It has no state: one builder serves all statements."""

@@ -29,6 +29,7 @@ from qserver.pgwire.prepared import Prepared
 from qserver.pgwire.tags import Sort
 from qserver.query.analysis import analysing
 from qserver.query.results import Result, Statement
+from qserver.query.session import Session
 from qserver.query.sql_database import SqlDatabase, TransactionResult
 from qserver.values.binary_text import bytes_from_text
 from qserver.values.types import Kind
@@ -136,7 +137,7 @@ class NeonCall(StatementCall):
             if is_first:
                 raise
             return Statement(text.sql, values or None, text.parameterized), text.kind.tag
-        prepared = Prepared("", text, found)
+        prepared = Prepared("", text, found, Session(lasts=False))
         given = _read(prepared, values)
         return Statement(text.sql, given, text.parameterized), prepared.tag
 

@@ -11,7 +11,7 @@ def session_given(settings: Mapping[str, str | int | float | bool] | None) -> Se
     """Return a session with the settings; None if the request has none."""
     if settings is None:
         return None
-    return Session({name: _text(value) for name, value in settings.items()})
+    return Session({name: _text(value) for name, value in settings.items()}, lasts=False)
 
 
 def _text(value: str | int | float | bool) -> str:

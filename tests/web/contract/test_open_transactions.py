@@ -505,3 +505,23 @@ def test_a_request_names_one_transaction(bank: Client) -> None:
         assert "two transactions" in error_of(answer, 400, "QS001")["message"]
         assert bank.post(path, body, headers={"X-Transaction": one.id}).json()["success"]
     assert [each.show().json()["transaction"]["statements"] for each in (one, two)] == [2, 0]
+
+
+def test_prepared_statements_and_cursors_last_for_the_transaction(bank: Client) -> None:
+    one = Transaction(bank)
+    one.do("prepare debit (int, int) as update accounts set balance = balance - $1 where id = $2")
+    assert one.do("execute debit(1, 2)")["affected_rows"] == 1
+    one.do("declare c cursor for select id from accounts where id > $1 order by id", 1)
+    assert one.rows("fetch c") == [[2]]
+    assert one.rows("select name from pg_prepared_statements") == [["debit"]]
+    assert one.rows("select name from pg_cursors") == [["c"]]
+    one.do("close c")
+    assert error_of(one.send("fetch c"), 400)["code"] == "34000"
+    assert one.end().status_code == 200
+
+
+def test_a_request_alone_cannot_prepare(bank: Client) -> None:
+    error = error_of(bank.query_response("prepare p as select 1"), 501)
+    assert error["code"] == "0A000" and "needs a session" in error["message"]
+    error = error_of(bank.query_response("declare c cursor for select 1"), 400)
+    assert error["code"] == "25P01"

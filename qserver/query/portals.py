@@ -1,0 +1,268 @@
+"""A portal: the rows of a query that has begun, which are fetched as somebody wants them.
+
+    DECLARE c CURSOR …, or Bind and Execute of the wire ─► Portal ─► FETCH, or rows as messages
+
+      1   2   3   4   5   6            rows in the order of the query
+              ▲       └───────── still in the stream, of which a page is in memory
+              position: on row 3; 0 is before the first, one more than there are behind the last
+
+It reads what its transaction had when it began. A statement that may change that comes after all
+rows are kept in memory (`stand_aside`), and so does the commit, for a cursor WITH HOLD. A portal
+that cannot go back forgets rows that it has given. Those that the running request has fetched it
+keeps, because the request may have to run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from qserver.engine.work import Step
+from qserver.errors import NotInPrerequisiteState
+from qserver.functions.context import row_bytes
+from qserver.query.memory_pool import MemoryPool
+from qserver.sql import Rows
+from qserver.values.sizes import size_of_rows
+from qserver.values.types import SqlType
+
+PORTALS_MAX: Final = 100
+"""Portals of a session; the next is refused with 54000."""
+
+Steps = Generator[Step, Any, Any]
+
+
+class Fetcher(Protocol):
+    """The request that wants rows."""
+
+    def check(self) -> None:
+        """Raise if its time is over."""
+
+
+class Stream(Protocol):
+    """Where rows come from, see `row_stream`."""
+
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    ended: bool
+
+    def stepping(self) -> Generator[Step, Any, Rows | None]: ...
+    def pause(self) -> Step: ...
+    def go_on_for(self, request: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+class Portal:
+    __slots__ = (
+        "_created",
+        "_failed",
+        "_fetcher",
+        "_first",
+        "_held",
+        "_pool",
+        "_rows",
+        "columns",
+        "hold",
+        "is_binary",
+        "is_held",
+        "name",
+        "position",
+        "scroll",
+        "sql",
+        "stream",
+        "types",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        sql: str,
+        stream: Stream,
+        created: float,
+        pool: MemoryPool | None,
+        *,
+        hold: bool = False,
+        scroll: bool = False,
+        is_binary: bool = False,
+    ) -> None:
+        self.name = name
+        self.sql = sql
+        self.stream = stream
+        self.columns, self.types = stream.columns, stream.types
+        self._created = created
+        self.hold = hold
+        self.is_held = False
+        """Whether the transaction that made it has committed."""
+        self.scroll = scroll
+        self.is_binary = is_binary
+        self.position = 0
+        self._rows: Rows = []
+        self._first = 0
+        """The number of rows before those in memory."""
+        self._pool = pool
+        self._held = 0
+        self._fetcher: Fetcher | None = None
+        self._failed = False
+
+    @property
+    def created(self) -> datetime:
+        return datetime.fromtimestamp(self._created, UTC)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has no more rows ahead."""
+        return self.stream.ended and self.position >= self._count
+
+    @property
+    def _count(self) -> int:
+        """The number of rows that have come out of the stream."""
+        return self._first + len(self._rows)
+
+    # --- rows in their order, for the wire ---
+
+    def pull(self, most: int) -> Steps:
+        """Return the next rows, a page or so many at most (0: any number); empty: none yet."""
+        behind = self.position - self._first
+        rows = self._rows[behind:] if behind else self._rows
+        if not rows and not self.stream.ended:
+            rows = (yield from self._stepped()) or []
+        if most and len(rows) > most:
+            rows, rest = rows[:most], rows[most:]
+        else:
+            rest = []
+        self.position += len(rows)
+        self._first, self._rows = self.position, rest
+        return rows
+
+    # --- FETCH and MOVE ---
+
+    def fetch(self, request: Fetcher, direction: str, count: int | None) -> Steps:
+        """Move as FETCH does; return the rows that it gives. `count`: None for all."""
+        if self._failed:
+            raise NotInPrerequisiteState(f'portal "{self.name}" cannot be run')
+        self.stream.go_on_for(request)
+        if request is not self._fetcher:
+            self._fetcher = request
+            self._forget()
+        if direction == "absolute":
+            assert count is not None
+            return (yield from self._go_to(count))
+        if direction == "relative":
+            assert count is not None
+            return (yield from self._go_by(count))
+        if direction == "backward":
+            direction, count = ("forward", -count) if count else ("backward", count)
+        if count == 0:
+            return (yield from self._go_by(0))
+        if direction == "backward":  # all
+            return self._backward(self.position)
+        if count is not None and count < 0:
+            return self._backward(-count)
+        return (yield from self._forward(count))
+
+    def _forward(self, count: int | None) -> Steps:
+        before = self.position
+        last = None if count is None else before + count
+        there = yield from self._read(last)
+        rows = self._rows[before - self._first : None if last is None else last - self._first]
+        self.position = last if there and last is not None else self._count + 1
+        return rows
+
+    def _backward(self, count: int) -> Rows:
+        self._check_scroll()
+        low, high = max(1, self.position - count), self.position
+        rows = self._rows[low - 1 : max(0, high - 1)][::-1]
+        self.position = high - count if high - count >= 1 else 0
+        return rows
+
+    def _go_to(self, target: int) -> Steps:
+        if target < 0:
+            self._check_scroll()
+            yield from self._read(None)
+            target = max(0, self._count + 1 + target)
+        elif target <= self.position and self.position:
+            self._check_scroll()
+        there = yield from self._read(target)
+        self.position = target if there else self._count + 1
+        return self._here()
+
+    def _go_by(self, distance: int) -> Steps:
+        is_behind_last = self.stream.ended and self.position > self._count
+        if distance < 0 or (distance == 0 and self.position and not is_behind_last):
+            self._check_scroll()
+        target = max(0, self.position + distance)
+        there = yield from self._read(target)
+        self.position = target if there else self._count + 1
+        return self._here()
+
+    def _here(self) -> Rows:
+        """Return the row that it stands on, if it stands on one."""
+        at = self.position - 1 - self._first
+        return self._rows[at : at + 1] if at >= 0 else []
+
+    def _check_scroll(self) -> None:
+        if not self.scroll:
+            raise NotInPrerequisiteState(
+                "cursor can only scan forward",
+                hint="Declare it with SCROLL option to enable backward scan.",
+            )
+
+    def _forget(self) -> None:
+        if self.scroll or self.position <= self._first:
+            return
+        gone = self._rows[: self.position - self._first]
+        del self._rows[: len(gone)]
+        self._first += len(gone)
+        self._give_back(self._size_of(gone))
+
+    # --- the stream ---
+
+    def _stepped(self) -> Steps:
+        try:
+            return (yield from self.stream.stepping())
+        except BaseException:
+            self._failed = True
+            self.close()
+            raise
+
+    def _read(self, last: int | None) -> Steps:
+        """Have rows up to a number in memory, or all; return whether there are so many."""
+        steps = 0
+        while not self.stream.ended and (last is None or self._count < last):
+            if steps > 1:
+                yield self.stream.pause()
+            steps += 1
+            if self._fetcher is not None:
+                self._fetcher.check()
+            page = yield from self._stepped()
+            if page:
+                size = self._size_of(page)
+                if self._pool is not None:
+                    self._pool.take(size)
+                self._held += size
+                self._rows += page
+        return last is not None and self._count >= last
+
+    def _size_of(self, rows: Rows) -> int:
+        columns = len(self.columns)
+        return size_of_rows(rows, row_bytes(columns), range(columns)) if rows else 0
+
+    def _give_back(self, size: int) -> None:
+        size = min(size, self._held)
+        self._held -= size
+        if self._pool is not None:
+            self._pool.give_back(size)
+
+    def stand_aside(self, request: Fetcher | None = None) -> Steps:
+        """Have all rows in memory: what they are from may change, or end."""
+        if not self.stream.ended:
+            if request is not None:
+                self.stream.go_on_for(request)
+            yield from self._read(None)
+
+    def close(self) -> None:
+        """End it; a second call does nothing."""
+        if not self.stream.ended:
+            self.stream.close()
+        self._rows = []
+        self._give_back(self._held)

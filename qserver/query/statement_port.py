@@ -1,0 +1,55 @@
+"""What statements of a session need of the run that they are a part of, see `statements`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from qserver.query.catalog_names import CatalogNames
+from qserver.query.cursor import StatementSteps
+from qserver.query.plan_cache import CachedPlan
+from qserver.query.planning import Planner
+from qserver.query.request import Request, RequestContext
+from qserver.query.session import Session
+from qserver.query.settings.values import Scope
+from qserver.sql import Given, ast
+from qserver.storage.transaction import Transaction
+from qserver.values.types import SqlType
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """A cursor that is to be opened, with its parameters."""
+
+    node: ast.Declare
+    given: Given
+    declared: Mapping[int | str, SqlType] | None
+    """The types of parameters that the client declares."""
+
+
+Controls: TypeAlias = Callable[[ast.TransactionControl | Opening], StatementSteps]
+"""What an open transaction does for SAVEPOINT, ROLLBACK TO, DECLARE and the like."""
+
+
+class StatementPort(Protocol):
+    controls: Controls | None
+    planner: Planner
+    transaction: Transaction
+    request: Request
+    session: Session | None
+    context: RequestContext
+
+    @property
+    def scope(self) -> Scope | None: ...
+    @property
+    def names(self) -> CatalogNames: ...
+    @property
+    def is_in_block(self) -> bool: ...
+    def own_session(self) -> Session: ...
+    def check_allowed(self, plan: CachedPlan, runs: bool = True) -> None: ...
+    def making_way(self, changes: bool, steps: StatementSteps) -> StatementSteps: ...
+    def run_plan(self, plan: CachedPlan, slots: Any) -> StatementSteps: ...
+    def plan_inside(
+        self, statement: ast.Statement, literals: Sequence[Any]
+    ) -> Generator[Any, Any, CachedPlan]: ...
