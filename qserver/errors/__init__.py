@@ -89,6 +89,7 @@ from qserver.errors.statements import IntegrityError as IntegrityError
 from qserver.errors.statements import InvalidColumnDefinition as InvalidColumnDefinition
 from qserver.errors.statements import InvalidColumnReference as InvalidColumnReference
 from qserver.errors.statements import InvalidForeignKey as InvalidForeignKey
+from qserver.errors.statements import InvalidGrant as InvalidGrant
 from qserver.errors.statements import InvalidName as InvalidName
 from qserver.errors.statements import InvalidObjectDefinition as InvalidObjectDefinition
 from qserver.errors.statements import InvalidRecursion as InvalidRecursion

@@ -235,6 +235,13 @@ class DuplicateSchema(StatementError):
     code = "42P06"
 
 
+class InvalidGrant(StatementError):
+    """The caller's fault: things of that kind have no such right. Retrying cannot help."""
+
+    code = "0LP01"
+    name = "invalid_grant_operation"
+
+
 class UndefinedSchema(StatementError):
     """The caller's fault: there is no such schema. Do not retry."""
 

@@ -23,24 +23,11 @@ class Absent:
 ABSENT: Final = (
     Absent("copy", "statements", "COPY; rows come and go in bulk instead.", "COPY t FROM STDIN"),
     Absent(
-        "prepare",
-        "statements",
-        "PREPARE and EXECUTE: plans are kept without being asked for.",
-        "PREPARE p AS SELECT 1",
-    ),
-    Absent(
-        "cursors",
-        "statements",
-        "Cursors; results can be streamed instead.",
-        "DECLARE c CURSOR FOR SELECT 1",
-    ),
-    Absent(
         "listen_notify",
         "statements",
         "LISTEN and NOTIFY; live queries and the feed of changes tell instead.",
         "LISTEN news",
     ),
-    Absent("lock_table", "statements", "LOCK: there are no locks.", "LOCK TABLE t"),
     Absent(
         "stored_procedures",
         "definitions",
@@ -64,8 +51,8 @@ ABSENT: Final = (
     Absent(
         "roles",
         "definitions",
-        "Roles and GRANT; API keys have scopes instead.",
-        "GRANT SELECT ON t TO public",
+        "Roles; API keys have scopes instead.",
+        "CREATE ROLE reader",
     ),
     Absent("replication", "durability", "Copies of a database on other machines."),
     Absent("weaker_isolation", "isolation", "READ COMMITTED and its kin: all is serializable."),

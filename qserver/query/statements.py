@@ -25,10 +25,12 @@ from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
 from qserver.query.catalog.reader import CatalogReader
 from qserver.query.catalog_names import CatalogNames
+from qserver.query.channels import listen, notify
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
 from qserver.query.cursors import close, declare, fetch
 from qserver.query.deferred_keys import DeferredKeys, constraints_named
 from qserver.query.foreign_keys import check_deferred, check_foreign_key, enforce
+from qserver.query.maintenance import grant, lock, maintain
 from qserver.query.named_statements import (
     deallocate,
     discard,
@@ -326,6 +328,9 @@ class StatementRun:
     def check_read(self) -> None:
         self.allowed.check_read()
 
+    def check_define(self) -> None:
+        self.allowed.check_define()
+
     def plan_inside(
         self,
         statement: ast.Statement,
@@ -517,4 +522,9 @@ _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Curso
     ast.Discard: discard,
     ast.Fetch: fetch,
     ast.Close: close,
+    ast.Lock: lock,
+    ast.Maintain: maintain,
+    ast.Grant: grant,
+    ast.Listen: listen,
+    ast.Notify: notify,
 }

@@ -10,7 +10,7 @@ from lark import Lark, logger
 from lark.lexer import Lexer
 
 from qserver.lexing import keywords
-from qserver.sql import ddl_keywords
+from qserver.sql import ddl_keywords, session_keywords
 from qserver.sql.ast_builder import Builder
 from qserver.sql.parser import grammar_text
 
@@ -25,6 +25,10 @@ FROM_DEFINITIONS = {
     *("CONSTRAINTS", "LIKE_OPTION", "OWNED", "SETTING_WORD"),
     *("OWNER", "RENAME", "REPLICA", "SCHEMA", "SEQUENCE", "SEQUENCE_OPTION", "SET_SCOPE"),
     *("STORED", "TUNING", "TYPE", "VALIDATE", "VALUE", "VIEW"),
+}
+FROM_SESSIONS = {
+    *("CURSOR", "CURSOR_OPTION", "DISCARDED", "FETCH_DIRECTION", "GRANT_KIND", "GRANT_TAIL"),
+    *("HOLD", "LOCK_MODE", "MAINTAIN_OPTION", "PRIVILEGE", "REINDEX_KIND"),
 }
 
 
@@ -87,13 +91,14 @@ def test_each_terminal_comes_from_somewhere_and_each_word_goes_somewhere() -> No
         *(each.terminal for rules in keywords.NEIGHBOURS.values() for each in rules),
         *FROM_SIGNS,
         *FROM_DEFINITIONS,
+        *FROM_SESSIONS,
     }
     assert used <= made
     assert made - used <= FROM_SIGNS
 
 
 def test_heads_of_definitions_are_words_that_begin_statements() -> None:
-    for head in ddl_keywords.HEADS:
+    for head in ddl_keywords.HEADS | session_keywords.HEADS:
         assert head in keywords.HEADS or head in keywords.KEYWORDS
 
 
