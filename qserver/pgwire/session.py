@@ -165,6 +165,8 @@ class Session:
     def _ready(self) -> None:
         state = self.state
         state.request, state.was_canceled = None, False
+        for name, value in state.settings.changes():
+            state.out += messages.parameter_status(name, value)
         state.out += state.block.ready()
 
     def _failed(self, error: Exception, kind: int) -> None:

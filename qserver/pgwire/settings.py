@@ -27,6 +27,11 @@ _REPORTED: Final = (
     "server_encoding", "client_encoding", "integer_datetimes", "standard_conforming_strings",
     "default_transaction_read_only",
 )  # fmt: skip
+_MAY_CHANGE: Final = (
+    "client_encoding", "standard_conforming_strings", "default_transaction_read_only", "DateStyle",
+    "TimeZone", "IntervalStyle", "application_name",
+)  # fmt: skip
+"""Of what a client is told, what SET can change."""
 _NO_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
 _YES: Final = frozenset({"on", "true", "yes", "1", "t", "y"})
 
@@ -41,6 +46,7 @@ class SessionSettings:
         self.read_only = False
         self.session = Session()
         """What SET changes; it begins with all of these."""
+        self._told = self.session.settings
 
     @classmethod
     def of(cls, startup: Mapping[str, str]) -> SessionSettings:
@@ -81,6 +87,18 @@ class SessionSettings:
         yield "session_authorization", user
         yield "application_name", self.application_name
         yield "in_hot_standby", "off"
+        self._told = self.session.settings
+
+    def changes(self) -> Iterator[tuple[str, str]]:
+        """Yield what a client was told otherwise; it is told once."""
+        now, told = self.session.settings, self._told
+        if now is told:
+            return
+        self._told = now
+        for name in _MAY_CHANGE:
+            value = now.value(name)
+            if value != told.value(name):
+                yield name, value
 
 
 def options_of(text: str) -> Iterator[tuple[str, str]]:

@@ -151,3 +151,19 @@ def _server_side(served: Served) -> None:
 async def test_server_side_cursors_of_psycopg() -> None:
     async with serving() as served:
         await in_thread(_server_side, served)
+
+
+async def test_a_client_is_told_when_a_reported_setting_changes() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+
+        async def told(sql: str) -> list[bytes]:
+            return [each.body for each in await wire.run(sql) if each.kind == "S"]
+
+        assert await told("select 1") == []
+        assert await told("set timezone = 'Europe/Berlin'") == [b"TimeZone\0Europe/Berlin\0"]
+        assert await told("set timezone = 'Europe/Berlin'; set work_mem = '8MB'") == []
+        assert await told("begin; set application_name = 'x'") == [b"application_name\0x\0"]
+        assert await told("rollback") == [b"application_name\0\0"]
+        assert await told("discard all") == [b"TimeZone\0UTC\0"]
+        got = await wire.ask(parse("set application_name = 'y'") + bind() + execute() + SYNC)
+        assert kinds(got) == "12CSZ"
