@@ -21,6 +21,7 @@ TARGETS: Final[tuple[Target, ...]] = get_args(Target)
 SCHEMAS: Final = ("test_schema", "test_schema_2")
 ROOT: Final = Path(__file__).parents[3]
 SUITE: Final = Path(__file__).parent / "dialect_suite.py"
+SAMPLE: Final = SUITE.with_name("sample_suite.py")
 RUN_SECONDS_MAX: Final = 3600
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?::(\S+)", re.MULTILINE)
@@ -58,8 +59,8 @@ class Outcome:
         return "\n".join([self.output, counts, *self.surprises])
 
 
-def run(target: Target, folder: Path, expression: str = "") -> Outcome:
-    """Run what matches the expression, or all of it."""
+def run(target: Target, folder: Path, expression: str = "", suite: Path = SUITE) -> Outcome:
+    """Run what matches the expression, or all of the suite."""
     kind = "OfPostgreSQL" if target == "postgresql" else "OfQserver"
     (folder / "setup.cfg").write_text(
         f"[sqla_testing]\nrequirement_cls=tests.sqlalchemy.suite.requirements:{kind}\n"
@@ -67,9 +68,9 @@ def run(target: Target, folder: Path, expression: str = "") -> Outcome:
     )
     with _database(target, folder) as url:
         command = [
-            *(sys.executable, "-m", "pytest", str(SUITE), "-c", os.devnull, "--rootdir", folder),
+            *(sys.executable, "-m", "pytest", str(suite), "-c", os.devnull, "--rootdir", folder),
             *("-p", "tests.sqlalchemy.suite.plugin", "-p", "no:cacheprovider", "-o"),
-            *("python_files=dialect_suite.py", "-q", "--tb=short", "-rpfE", "--maxfail=10000"),
+            *("python_files=*_suite.py", "-q", "--tb=short", "-rpfE", "--maxfail=10000"),
             *("-W", "ignore", "--dburi", url, "-k", expression),
         ]
         done = subprocess.run(
