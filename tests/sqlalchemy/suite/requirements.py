@@ -60,7 +60,6 @@ WITHOUT: Final[Mapping[str, str]] = {
         "there are no temporary tables",
     ),
     "materialized_views": "there are no materialized views",
-    "index_reflects_included_columns": "INCLUDE of an index is accepted, and not kept",
     "server_side_cursors": "over the wire there is no DECLARE; over HTTP rows are streamed, but the"
     " suite asks only drivers that it knows whether they are",
 }

@@ -24,8 +24,8 @@ SUITE: Final = Path(__file__).parent / "dialect_suite.py"
 SAMPLE: Final = SUITE.with_name("sample_suite.py")
 RUN_SECONDS_MAX: Final = 3600
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?::(\S+)", re.MULTILINE)
-_PASSED = re.compile(r"^PASSED \S*?::(\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?::(.+?)(?: - .*)?$", re.MULTILINE)
+_PASSED = re.compile(r"^PASSED \S*?::(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
