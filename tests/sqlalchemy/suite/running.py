@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,11 @@ from tests.web.contract.servers import free_port
 
 Target = Literal["http", "wire", "postgresql"]
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)
+REQUIREMENTS: Final[Mapping[Target, str]] = {
+    "http": "OfQserverOverHttp",
+    "wire": "OfQserver",
+    "postgresql": "OfPostgreSQL",
+}
 SCHEMAS: Final = ("test_schema", "test_schema_2")
 ROOT: Final = Path(__file__).parents[3]
 SUITE: Final = Path(__file__).parent / "dialect_suite.py"
@@ -61,7 +66,7 @@ class Outcome:
 
 def run(target: Target, folder: Path, expression: str = "", suite: Path = SUITE) -> Outcome:
     """Run what matches the expression, or all of the suite."""
-    kind = "OfPostgreSQL" if target == "postgresql" else "OfQserver"
+    kind = REQUIREMENTS[target]
     (folder / "setup.cfg").write_text(
         f"[sqla_testing]\nrequirement_cls=tests.sqlalchemy.suite.requirements:{kind}\n"
         f"profile_file={folder / 'profiles.txt'}\n"
