@@ -148,13 +148,16 @@ examples:
   qserver export shop.sql --database shop
   qserver export shop.ndjson --database shop      the name tells the format
   qserver export - --format sql | gzip > shop.sql.gz
+  qserver export shop.sql --postgres              for psql -f shop.sql
 """
 _IMPORT = """\
-Fills an empty database with what an export has written, or with a database of SQLite or Cloudflare
-D1, which a file or its dump holds. What an export has written is sent in batches, each of which is
-one transaction; the first error stops it and names its line, unless --keep-going is given. Of other
-databases what cannot be taken is listed at the end, and the exit code is 1. An import that broke
-off is gone on with by the same command.
+Fills an empty database with what an export has written, or with another database: a file or dump
+of SQLite or Cloudflare D1, a plain dump of PostgreSQL, or a PostgreSQL that is running.
+
+What an export has written is sent in batches, each of which is one transaction; the first error
+stops it and names its line, unless --keep-going is given. Of other databases what cannot be taken
+is listed at the end, and the exit code is 1, unless --stop-on-error is given. An import of SQLite
+or of a running PostgreSQL that broke off is gone on with by the same command.
 
 examples:
   qserver database create copy
@@ -162,6 +165,8 @@ examples:
   gunzip < shop.sql.gz | qserver import - --database copy
   qserver import app.sqlite --dry-run             the definitions that it would make
   qserver import app.sqlite --database app
+  qserver import dump.sql --database shop         what pg_dump has written
+  qserver import postgres://me@host/shop --database shop
 """
 _LOG_CONFIG = """\
 A log node is a nats-server, which `pip install qserver[cluster]` brings. Each gets a file of its
@@ -404,11 +409,20 @@ def _log(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="file to make, - for standard output")
+    parser.add_argument(
+        "--postgres",
+        dest="format",
+        action="store_const",
+        const="postgres",
+        help="write SQL that psql loads into PostgreSQL",
+    )
     _transfer(parser)
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="file to read, - for standard input")
+    parser.add_argument(
+        "file", metavar="FILE", help="file to read, - for standard input, or postgres://…"
+    )
     parser.add_argument(
         "--keep-going", action="store_true", help="leave out what fails, and go on with the rest"
     )

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from qserver.errors import ProgramLimitExceeded
@@ -49,10 +50,12 @@ class Statement:
         """The first few words in lower case, without comments."""
         return first_words(self.text, count)
 
-    def tokens(self) -> list[str]:
-        """Words in lower case, and every other character, without blanks and comments."""
+    def tokens(self, count: int | None = None) -> list[str]:
+        """Words in lower case, and every other character, without blanks and comments; `count`
+        bounds how many.
+        """
         pieces = (found for found in PIECE.finditer(self.text) if found.lastgroup != "blank")
-        return [found.group().lower() for found in pieces]
+        return [found.group().lower() for found in islice(pieces, count)]
 
 
 class Splitter:
@@ -87,6 +90,18 @@ class Splitter:
     def is_between_statements(self) -> bool:
         """Is the kept text only blanks and finished comments?"""
         return after_blanks(self._text, self._start) == len(self._text)
+
+    def withdraw(self) -> str:
+        """Give back the text behind the last statement, which was not split yet."""
+        rest = self._text[self._start :]
+        self._text, self._start, self._resume = "", 0, 0
+        return rest
+
+    def skip(self, text: str) -> int:
+        """Count the lines of a text that is no statement; return the line of its beginning."""
+        line = self._line
+        self._line += text.count("\n")
+        return line
 
     def _cut(self, is_all: bool) -> Iterator[Statement]:
         solid: deque[int] = deque(maxlen=_RESUME_PIECES)

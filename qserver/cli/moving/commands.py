@@ -13,6 +13,7 @@ from qserver.cli.cells import harmless
 from qserver.cli.connection import connect
 from qserver.cli.moving.move import Move
 from qserver.cli.moving.mover import Mover
+from qserver.cli.moving.postgres_source import SCHEMES, postgres_move
 from qserver.cli.moving.sqlite_file import MAGIC, sqlite_move
 from qserver.cli.moving.sqlite_script import is_sqlite_script, script_as_file
 from qserver.cli.shell.progress import Progress
@@ -28,6 +29,9 @@ def found_move(name: str) -> Iterator[Move | None]:
     """The source as a Move; None if it is a file of statements."""
     path = Path(name)
     with ExitStack() as opened:
+        if name.startswith(SCHEMES):
+            yield opened.enter_context(postgres_move(name))
+            return
         if not path.is_file():
             yield None
             return
@@ -50,8 +54,8 @@ def run_move(options: argparse.Namespace, move: Move) -> int:
     """Move, or with --dry-run print what would be made."""
     if options.dry_run:
         sys.stdout.write(move.script())
-        _report("Left out", move.left_out)
-        _report("Changed", move.remarks)
+        report("Left out", move.left_out)
+        report("Changed", move.remarks)
         return 0
     progress = Progress(sys.stderr, None, counted="rows")
     with connect(options, options.database) as client:
@@ -60,24 +64,25 @@ def run_move(options: argparse.Namespace, move: Move) -> int:
             mover.run()
         except QserverError as error:
             progress.clear()
-            _report("Failed", mover.failures)
+            report("Failed", mover.failures)
             if isinstance(error, ConnectionLost):
                 sys.stderr.write(_AGAIN)
             raise
         finally:
             progress.clear()
     if mover.goes_on:
-        sys.stderr.write("An earlier run had begun it; this one went on.\n")
+        then = " What that run has loaded is as it was then." if move.is_live else ""
+        sys.stderr.write(f"An earlier run had begun it; this one went on.{then}\n")
     count = len(move.tables)
     sys.stderr.write(f"Imported {move.source}: {count:,} tables, {mover.rows:,} rows.\n")
-    _report("Changed", move.remarks)
-    _report("Left out", move.left_out)
-    _report("Failed", mover.failures)
+    report("Changed", move.remarks)
+    report("Left out", move.left_out)
+    report("Failed", mover.failures)
     if mover.is_unfinished:
         sys.stderr.write("The same command tries the tables that failed again.\n")
     return 1 if mover.failures or move.left_out else 0
 
 
-def _report(title: str, lines: list[str]) -> None:
+def report(title: str, lines: list[str]) -> None:
     if lines:
         sys.stderr.write(f"{title}:\n" + "".join(f"  {harmless(line)}\n" for line in lines))

@@ -10,13 +10,11 @@ so tables may refer to each other in any way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
+from qserver.cli.transfer.batches import TextRow
 from qserver.values.identifiers import qualified, quoted
-
-TextRow: TypeAlias = Iterable[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,8 @@ class Move:
     """How messages call it."""
     state: str
     """Differs when the source has changed: a second run goes on with the same state only."""
+    is_live: bool = False
+    """Do others write to it, so that a second run finds another state?"""
     before: list[str] = field(default_factory=list)
     tables: list[MovedTable] = field(default_factory=list)
     after: list[Definition] = field(default_factory=list)

@@ -11,23 +11,20 @@ none from its beginning, after it has emptied it. So no table is ever left half 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from qserver.cli.moving.move import Move, MovedTable, TextRow
-from qserver.client import Client, ConnectionFailed, ConnectionLost, Statement, bulk
+from qserver.cli.errors import sentence
+from qserver.cli.moving.move import Move, MovedTable
+from qserver.cli.transfer.batches import batches, insert_batch
+from qserver.client import Client, ConnectionFailed, ConnectionLost, Statement
 from qserver.errors import DataInUse, DuplicateTable, Forbidden, QserverError, Unauthorized
 
 SCHEMA: Final = "qserver_import"
-BATCH_BYTES: Final = 4 * 1024 * 1024
-BATCH_ROWS: Final = 20_000
-"""A request with rows ends after so many bytes or rows."""
 STATEMENTS_AT_ONCE: Final = 500
 HOPELESS: Final = (ConnectionFailed, ConnectionLost, Unauthorized, Forbidden)
 """Errors after which nothing else can succeed."""
 _SOURCE: Final = "source"
-_NEEDS_QUOTES: Final = re.compile(r'[",\r\n]|\A\Z|\A\s|\s\Z')
 
 
 class Mover:
@@ -73,7 +70,7 @@ class Mover:
             except HOPELESS:
                 raise
             except QserverError as error:
-                self._failed(f"{definition.what}: {_reason(error)}", error)
+                self._failed(f"{definition.what}: {sentence(error)}", error)
         if not self.is_unfinished:
             self._client.query(f"DROP SCHEMA {SCHEMA} CASCADE")
 
@@ -115,8 +112,8 @@ class Mover:
         self._client.query(f"TRUNCATE {table.sql_name}")
         before, first = self.rows, 1
         try:
-            for body, count in _batches(table.columns, table.rows()):
-                self._insert(table, body)
+            for body, count in batches(table.columns, table.rows()):
+                insert_batch(self._client, table.route_name, body)
                 first += count
                 self.rows += count
                 self._bytes += len(body)
@@ -129,14 +126,8 @@ class Mover:
             self._client.query(f"TRUNCATE {table.sql_name}")
             self.rows, self.is_unfinished = before, True
             row = "" if error.row is None else f" (row {first + error.row - 1})"
-            reason = f"rows of {table.sql_name}{row}: {_reason(error)}; none was taken"
+            reason = f"rows of {table.sql_name}{row}: {sentence(error)}; none was taken"
             self._failed(reason, error)
-
-    def _insert(self, table: MovedTable, body: bytes) -> None:
-        request = bulk.insert(
-            table.route_name, [body], "csv", database=self._client.database, overriding="system"
-        )
-        self._client.call(request)
 
     def _failed(self, reason: str, error: QserverError) -> None:
         self.failures.append(reason)
@@ -147,32 +138,3 @@ class Mover:
 def _parts(statements: list[str]) -> list[list[str]]:
     starts = range(0, len(statements), STATEMENTS_AT_ONCE)
     return [statements[start : start + STATEMENTS_AT_ONCE] for start in starts]
-
-
-def _batches(columns: tuple[str, ...], rows: Iterable[TextRow]) -> Iterator[tuple[bytes, int]]:
-    """The rows as CSV, some at a time, each with a head and the number of rows."""
-    head = csv_line(columns)
-    lines, size = [head], 0
-    for row in rows:
-        line = csv_line(row)
-        lines.append(line)
-        size += len(line)
-        if size >= BATCH_BYTES or len(lines) > BATCH_ROWS:
-            yield b"".join(lines), len(lines) - 1
-            lines, size = [head], 0
-    if len(lines) > 1:
-        yield b"".join(lines), len(lines) - 1
-
-
-def csv_line(row: TextRow) -> bytes:
-    """One row: NULL is nothing, the empty text is two quotes."""
-    return b"%b\n" % ",".join(["" if cell is None else _quoted(cell) for cell in row]).encode()
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if _NEEDS_QUOTES.search(text) else text
-
-
-def _reason(error: QserverError) -> str:
-    text = f"{error.message} ({error.detail})" if error.detail else error.message
-    return " ".join(text.split())

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from qserver.cli.moving.move import Definition, Move, MovedTable, TextRow
+from qserver.cli.moving.move import Definition, Move, MovedTable
 from qserver.cli.moving.sqlite_defaults import default_of
 from qserver.cli.moving.sqlite_text import (
     TableText,
@@ -35,6 +35,7 @@ from qserver.cli.moving.sqlite_types import (
     form_of,
     precision_of,
 )
+from qserver.cli.transfer.batches import TextRow
 from qserver.errors import InvalidRequest
 from qserver.values.identifiers import PUBLIC, quote_identifier, quoted
 

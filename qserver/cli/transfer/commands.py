@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from qserver.cli.connection import connect
-from qserver.cli.moving.commands import found_move, run_move
+from qserver.cli.moving.commands import found_move, report, run_move
 from qserver.cli.shell.progress import Progress
+from qserver.cli.transfer.dumps import is_dump
 from qserver.cli.transfer.loading import ImportFailed, Loader
-from qserver.cli.transfer.reading import Cut, Read, Step, ndjson_steps, sql_steps
+from qserver.cli.transfer.reading import ndjson_steps
 from qserver.cli.transfer.snapshot import snapshot
+from qserver.cli.transfer.sql_text import PIECE_BYTES, Cut, Read, Step, sql_steps
 from qserver.cli.transfer.writing import WRITERS
 from qserver.durability.files import new_file, publish_file
 from qserver.errors import DataInUse, InvalidRequest
@@ -44,11 +46,19 @@ def run_export(options: argparse.Namespace) -> int:
 
 def run_import(options: argparse.Namespace) -> int:
     with found_move(options.file) as move:
-        return _run_statements(options) if move is None else run_move(options, move)
+        if move is not None:
+            return run_move(options, move)
+    if options.dry_run:
+        raise InvalidRequest(
+            "--dry-run shows what another database has", hint="This is a file of statements."
+        )
+    return _run_statements(options)
 
 
 def _run_statements(options: argparse.Namespace) -> int:
     with _source(options.file) as (read, size):
+        beginning = read(PIECE_BYTES)
+        dumped = is_dump(beginning)
         progress = Progress(sys.stderr, size)
 
         def say(text: str) -> None:
@@ -56,12 +66,13 @@ def _run_statements(options: argparse.Namespace) -> int:
             sys.stderr.write(text)
 
         with connect(options, options.database) as client:
-            loader = Loader(client, options.file, say, options.keep_going)
+            goes_on = options.keep_going or (dumped and not options.stop_on_error)
+            loader = Loader(client, options.file, say, goes_on, dumped)
             done = 0
 
             def counted(most: int) -> bytes:
-                nonlocal done
-                piece = read(most)
+                nonlocal done, beginning
+                piece, beginning = beginning or read(most), b""
                 done += len(piece)
                 progress.update(done, loader.applied)
                 return piece
@@ -75,9 +86,20 @@ def _run_statements(options: argparse.Namespace) -> int:
                 return 1
             finally:
                 progress.clear()
-    failed = f", {loader.failures} failed" if loader.failures else ""
-    sys.stderr.write(f"Imported {options.file}: {loader.applied:,} statements{failed}.\n")
+                report("Failed", loader.listed)
+    sys.stderr.write(f"Imported {options.file}: {_summary(loader)}.\n")
     return 1 if loader.failures else 0
+
+
+def _summary(loader: Loader) -> str:
+    counts = [f"{loader.applied:,} statements"]
+    if loader.rows:
+        counts.append(f"{loader.rows:,} rows")
+    if loader.skipped:
+        counts.append(f"{loader.skipped:,} without effect here")
+    if loader.failures:
+        counts.append(f"{loader.failures} failed")
+    return ", ".join(counts)
 
 
 COMMANDS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {

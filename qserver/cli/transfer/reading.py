@@ -1,4 +1,4 @@
-"""Reads an export as statements, each with its lines in the file.
+"""Reads an export in JSON lines as statements, each with its lines in the file.
 
 A file that begins as an export but does not end as one was cut off. That is known only at its end,
 so `Cut` is raised there, after all steps.
@@ -6,67 +6,17 @@ so `Cut` is raised there, after all steps.
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from qserver.cli.splitting import Splitter, Statement
+from qserver.cli.splitting import Statement
 from qserver.cli.transfer.inserts import Inserts
 from qserver.cli.transfer.snapshot import TableShape
-from qserver.cli.transfer.writing import FORMAT, SQL_FIRST, SQL_LAST, Head
+from qserver.cli.transfer.sql_text import CUT_HINT, PIECE_BYTES, Cut, Read, Step
+from qserver.cli.transfer.writing import FORMAT, Head
 from qserver.errors import InvalidRequest
-
-PIECE_BYTES: Final = 256 * 1024
-_TAIL_LENGTH: Final = 200
-
-Read = Callable[[int], bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One statement, with its first and last line in the file."""
-
-    statement: Statement
-    last_line: int
-
-    @property
-    def text(self) -> str:
-        return self.statement.text
-
-    @property
-    def line(self) -> int:
-        return self.statement.line
-
-    @property
-    def place(self) -> str:
-        return str(self.line) if self.line == self.last_line else f"{self.line}-{self.last_line}"
-
-
-class Cut(InvalidRequest):
-    """The file's fault: it ends before the export did. What it holds was read."""
-
-
-def sql_steps(read: Read) -> Iterator[Step]:
-    splitter = Splitter()
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    head = tail = ""
-    while True:
-        piece = read(PIECE_BYTES)
-        try:
-            text = decoder.decode(piece, final=not piece)
-        except UnicodeDecodeError as error:
-            raise InvalidRequest(f"this is not UTF-8 text: {error}") from error
-        head = head or text[: len(SQL_FIRST)]
-        tail = (tail + text)[-_TAIL_LENGTH:]
-        for each in (*splitter.feed(text), *(() if piece else splitter.finish())):
-            yield Step(each, each.line_at(len(each.text)))
-        if not piece:
-            break
-    if head == SQL_FIRST and SQL_LAST not in tail:
-        raise Cut("the file is not whole: its last line is missing", hint=_CUT_HINT)
 
 
 def ndjson_steps(read: Read, by_row: bool = False) -> Iterator[Step]:
@@ -103,11 +53,8 @@ def ndjson_steps(read: Read, by_row: bool = False) -> Iterator[Step]:
     if full is not None:
         yield Step(Statement(full, first), previous)
     if not is_whole:
-        raise Cut("the file is not whole: its last line is missing", hint=_CUT_HINT)
+        raise Cut("the file is not whole: its last line is missing", hint=CUT_HINT)
     yield from (Step(Statement(text, 1), 1) for text in head.after)
-
-
-_CUT_HINT: Final = "Export again. What is in the file was imported, as far as it goes."
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -1,8 +1,10 @@
-"""Writes an export as SQL text, or as one JSON object per line. Both mark their end.
+"""Writes an export as SQL text, or as one JSON object per line. All mark their end.
 
     -- qserver export, release …          {"qserver_export": 1, …, "before": […], "after": […]}
     CREATE …;  INSERT …;  CREATE …;       {"table": "users", "row": {"id": 1, "name": "Ada"}}
     -- end of the qserver export          {"end": true, "rows": 1}
+
+For PostgreSQL, rows are those of COPY, which psql loads fastest and which takes every identity.
 
 In JSON, integers, floating-point numbers, booleans and NULL are JSON's own. All other values are
 strings, as PostgreSQL prints them: JSON has no exact form for them.
@@ -19,6 +21,7 @@ from qserver import __version__
 from qserver.cli.cells import as_json
 from qserver.cli.transfer.inserts import Inserts
 from qserver.cli.transfer.snapshot import Snapshot, TableShape, Texts
+from qserver.values.identifiers import quote_identifier
 
 SQL_FIRST: Final = "-- qserver export"
 SQL_LAST: Final = "-- end of the qserver export"
@@ -28,6 +31,10 @@ _AS_JSON: Final = frozenset(
     {"smallint", "integer", "bigint", "boolean", "real", "double precision"}
 )
 _NOT_JSON: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+
+_FOR_PSQL: Final = ("SET client_encoding = 'UTF8'", "SET standard_conforming_strings = on")
+COPY_END: Final = "\\.\n\n"
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 Lines = Iterator[tuple[str, int]]
 """Pieces of the file, each with the number of rows so far."""
@@ -78,6 +85,26 @@ def as_sql(taken: Snapshot) -> Lines:
     yield f"{SQL_LAST}, {count} rows\n", count
 
 
+def as_postgres(taken: Snapshot) -> Lines:
+    yield f"{SQL_FIRST}, release {__version__}: {taken.database}, version {taken.version}\n\n", 0
+    yield "".join(f"{text};\n" for text in _FOR_PSQL), 0
+    for text in taken.before:
+        yield f"{text};\n", 0
+    count = 0
+    current: TableShape | None = None
+    for table, values in taken.rows:
+        count += 1
+        if table is not current:
+            yield ("" if current is None else COPY_END) + _copy(table), count
+            current = table
+        yield "\t".join(map(_copied, values)) + "\n", count
+    if current is not None:
+        yield COPY_END, count
+    for text in taken.after:
+        yield f"{text};\n", count
+    yield f"{SQL_LAST}, {count} rows\n", count
+
+
 def as_ndjson(taken: Snapshot) -> Lines:
     head = Head(
         FORMAT,
@@ -96,7 +123,20 @@ def as_ndjson(taken: Snapshot) -> Lines:
     yield f"{as_json({'end': True, 'rows': count})}\n", count
 
 
-WRITERS: Final[dict[str, Callable[[Snapshot], Lines]]] = {"sql": as_sql, "ndjson": as_ndjson}
+WRITERS: Final[dict[str, Callable[[Snapshot], Lines]]] = {
+    "sql": as_sql,
+    "ndjson": as_ndjson,
+    "postgres": as_postgres,
+}
+
+
+def _copy(table: TableShape) -> str:
+    names = ", ".join(map(quote_identifier, table.columns))
+    return f"COPY {table.name} ({names}) FROM stdin;\n"
+
+
+def _copied(text: str | None) -> str:
+    return "\\N" if text is None else text.translate(_ESCAPES)
 
 
 def _row(table: TableShape, values: Texts) -> str:

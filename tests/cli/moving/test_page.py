@@ -13,6 +13,8 @@ import pytest
 
 from tests.cli.real_server import KEY, ROOT
 
+COMMAND = re.compile(r"(.*(?:\n> .*)*)\n((?:.*\n)*)")
+"""A command, with lines that go on after `> `, and what it prints."""
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -26,12 +28,14 @@ def test_the_page_about_moving_goes_as_it_is_shown(url: str, tmp_path: Path) -> 
     }
     text = (ROOT / "docs" / "moving.md").read_text(encoding="utf-8")
     commands = [
-        part.partition("\n")
+        COMMAND.fullmatch(part)
         for block in BLOCK.findall(text)
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
     ]
     assert len(commands) > 3
-    for command, _, shown in commands:
+    for found in commands:
+        assert found is not None
+        command, shown = found[1].replace("\n> ", "\n"), found[2]
         done = subprocess.run(
             ["bash", "-c", command],
             env=environment,

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from qserver.cli import main
 from qserver.cli.moving import mover
-from qserver.cli.moving.move import MovedTable, TextRow
+from qserver.cli.moving.move import MovedTable
 from qserver.cli.moving.sqlite_file import sqlite_move
+from qserver.cli.transfer import batches
+from qserver.cli.transfer.batches import TextRow
 from qserver.client import Client, ConnectionLost
 from qserver.errors import QserverError
 from tests.cli.databases import MakeClient
@@ -180,7 +182,7 @@ def test_a_run_that_broke_off_is_gone_on_with(
         f"CREATE TABLE b (i INTEGER); INSERT INTO b {rows} SELECT i FROM n;"
         "CREATE INDEX a_i ON a (i);",
     )
-    monkeypatch.setattr(mover, "BATCH_ROWS", 20)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 20)
     breaks_at, calls = 0, 0
     real = Client._ask
 
