@@ -249,6 +249,7 @@ def _type_of_field(value: Any) -> SqlType:
 
 
 TEXT_OUTPUT: dict[Kind, Callable[[Any], str]] = {
+    Kind.ANYARRAY: array_writer(str),
     Kind.BOOLEAN: lambda value: "true" if value else "false",
     Kind.SMALLINT: str,
     Kind.INTEGER: str,

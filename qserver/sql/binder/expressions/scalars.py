@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from qserver.errors import (
     DatatypeMismatch,
@@ -45,6 +46,7 @@ from qserver.values.types import (
     BIGINT,
     BOOLEAN,
     INTEGER,
+    INTERNAL_CHAR,
     NUMERIC,
     TEXT,
     TEXT_KINDS,
@@ -250,6 +252,8 @@ def bind_subscript(scope: Scope, node: ast.Subscript) -> Expression:
     binding = scope.binding
     first, chain = subscripts(node)
     operand = settled(binding, scope.bind(first))
+    if operand.type.kind is Kind.NAME and len(chain) == 1:
+        return _letter(scope, operand, node)
     if operand.type.kind not in (Kind.ARRAY, Kind.JSONB):
         raise DatatypeMismatch(
             f"cannot subscript type {operand.type.bare} because it does not support subscripting",
@@ -275,6 +279,28 @@ def bind_subscript(scope: Scope, node: ast.Subscript) -> Expression:
         return part
     unknown = disjunction(missing)
     return Case(((unknown, Constant(None, part.type)),), part, part.type)
+
+
+def _letter(scope: Scope, name: Expression, node: ast.Subscript) -> Expression:
+    """Bind `name[i]`: PostgreSQL's names are arrays of 64 "char", and count from 0."""
+    if node.is_slice:
+        raise FeatureNotSupported("slices of fixed-length arrays not implemented")
+    binding, at = scope.binding, node.position
+    index = array_bound(scope, node.low)
+    text = explicit(binding, name, TEXT, at)
+    place = operator(binding, "+", index, Constant(1, INTEGER), at)
+    letter = function(binding, "substr", [text, place, Constant(1, INTEGER)], at)
+    outside = disjunction(
+        [
+            operator(binding, "<", index, Constant(0, INTEGER), at),
+            operator(binding, ">=", index, Constant(_NAME_BYTES, INTEGER), at),
+        ]
+    )
+    found = explicit(binding, letter, INTERNAL_CHAR, at)
+    return Case(((outside, Constant(None, INTERNAL_CHAR)),), found, INTERNAL_CHAR)
+
+
+_NAME_BYTES: Final = 64
 
 
 def subscripts(node: ast.Subscript) -> tuple[ast.Expression, list[ast.Subscript]]:
