@@ -84,6 +84,7 @@ aclexplode(_aclitem) grantor oid, grantee oid, privilege_type text, is_grantable
 pg_get_keywords() word text, catcode char, barelabel bool, catdesc text, baredesc text
 pg_sequence_parameters(oid) start_value int8, minimum_value int8, maximum_value int8, \
 increment int8, cycle_option bool, cache_size int8, data_type oid
+pg_get_sequence_data(regclass) last_value int8, is_called bool
 pg_get_publication_tables(text) relid oid, attrs int2vector, qual pg_node_tree
 """
 """Functions that return rows, with their columns."""

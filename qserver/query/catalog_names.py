@@ -21,11 +21,12 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import PUBLIC, catalog_key
-from qserver.values.relations import Definition, View
+from qserver.values.relations import Definition, Sequence, View
 from qserver.values.schema import Table
-from qserver.values.types import Kind, SqlType
+from qserver.values.types import BIGINT, BOOLEAN, Kind, SqlType
 
 OWN_SCHEMA: Final = "qserver_catalog"
+_OF_SEQUENCE: Final = (("last_value", BIGINT), ("log_cnt", BIGINT), ("is_called", BOOLEAN))
 _OWN: Final = {each.table.name: replace(each.table, schema=OWN_SCHEMA) for each in SYSTEM_TABLES}
 
 
@@ -78,6 +79,19 @@ class CatalogNames:
     def find_view(self, name: tuple[str, ...]) -> View | None:
         found = self._find_relation(name)
         return found if isinstance(found, View) else None
+
+    def sequence_as_view(self, name: tuple[str, ...]) -> View | None:
+        """A sequence can be read as a relation with one row, which says where it has come to."""
+        found = self._find_relation(name)
+        if not isinstance(found, Sequence):
+            return None
+        self.system_tables = True
+        text = (
+            "SELECT last_value, 0::bigint AS log_cnt, is_called"
+            f" FROM pg_catalog.pg_get_sequence_data({found.oid})"
+        )
+        names = tuple(column for column, _ in _OF_SEQUENCE)
+        return View(found.name, _OF_SEQUENCE, names, text, schema=found.schema, oid=found.oid)
 
     def _find_relation(self, name: tuple[str, ...]) -> Definition | None:
         """Find what a name means: pg_catalog comes before public, as in PostgreSQL."""

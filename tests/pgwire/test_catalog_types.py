@@ -6,8 +6,7 @@ import psycopg
 
 from qserver.pgwire.binary_format import binary_reader, binary_writer
 from qserver.pgwire.types import OIDS, oid_of
-from qserver.query.catalog.data import recorded_by
-from qserver.query.catalog.relations import relations
+from qserver.query.catalog.data import recorded_by, relations
 from qserver.values.object_names import ObjectName
 from qserver.values.type_names import TYPES_BY_NAME
 from qserver.values.types import INT2VECTOR, OID, REGCLASS, Kind

@@ -57,6 +57,8 @@ class _TypesOf:
     def find_view(self, name: tuple[str, ...]) -> View | None:
         return None
 
+    sequence_as_view = find_view
+
     def find_type(self, name: tuple[str, ...]) -> SqlType | None:
         enum = self._enums.get(catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1]))
         return None if enum is None else SqlType(Kind.ENUM, enum=enum)

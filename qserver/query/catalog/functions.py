@@ -313,6 +313,12 @@ def sequence_parameters(objects: Objects, oid: int) -> Iterator[tuple[Any, ...]]
             yield *bounds, each.cycle, each.cache, objects.world.type_oid(each.type)
 
 
+def sequence_data(objects: Objects, oid: int) -> Iterator[tuple[Any, ...]]:
+    for each in objects.world.with_oid(oid):
+        if isinstance(each, Sequence):
+            yield state_of(objects.reader, each)
+
+
 def sequence_last_value(objects: Objects, oid: int) -> int | None:
     for each in objects.world.with_oid(oid):
         if isinstance(each, Sequence):
@@ -459,6 +465,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_get_keywords": keywords,
     "pg_options_to_table": options,
     "pg_sequence_parameters": sequence_parameters,
+    "pg_get_sequence_data": sequence_data,
     "pg_partition_ancestors": no_rows,
     "pg_partition_tree": no_rows,
     "pg_tablespace_databases": no_rows,

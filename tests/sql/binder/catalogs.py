@@ -36,6 +36,9 @@ class TestCatalog:
     def find_view(self, name: tuple[str, ...]) -> View | None:
         return self.views.get(name[-1]) if self._visible(name) else None
 
+    def sequence_as_view(self, name: tuple[str, ...]) -> View | None:
+        return None
+
     def find_type(self, name: tuple[str, ...]) -> SqlType | None:
         return self.types.get(name[-1])
 

@@ -117,7 +117,8 @@ def _bind_table(scope: Scope, item: ast.TableRef) -> tuple[Plan, Relation]:
         scope.binding.note_schema(item.name, table.schema, item.position)
         scan, relation = scan_table(scope, table, item)
         return (scan if item.sample is None else _sampled(scope, scan, item.sample)), relation
-    view = scope.binding.catalog.find_view(item.name)
+    catalog = scope.binding.catalog
+    view = catalog.find_view(item.name) or catalog.sequence_as_view(item.name)
     if view is None:
         raise missing_table(item.name, item.position)
     scope.binding.note_schema(item.name, view.schema, item.position)
