@@ -140,4 +140,6 @@ class Extended:
             portal.close()
             portal.has_ended = True
             self._executing.session.portals.pop(name, None)
+        if tag == "DISCARD ALL":
+            state.settings.discard()
         state.out += complete(finished(tag, rows, affected))

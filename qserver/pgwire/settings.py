@@ -43,7 +43,7 @@ class SessionSettings:
         """What the session asks for; None: as its organization has it."""
         self.transaction_idle_seconds: float = TRANSACTION_IDLE_SECONDS
         self.idle_seconds: float | None = None
-        self.read_only = False
+        self.read_only = self._read_only_at_first = False
         self.session = Session()
         """What SET changes; it begins with all of these."""
         self._told = self.session.settings
@@ -76,7 +76,11 @@ class SessionSettings:
             case "idle_session_timeout":
                 self.idle_seconds = _milliseconds(name, value) / 1000 or None
             case "default_transaction_read_only":
-                self.read_only = value.strip().lower() in _YES
+                self.read_only = self._read_only_at_first = value.strip().lower() in _YES
+
+    def discard(self) -> None:
+        """Go back to how transactions were at the startup: DISCARD ALL."""
+        self.read_only = self._read_only_at_first
 
     def reports(self, user: str) -> Iterator[tuple[str, str]]:
         """Yield what a client is told when it has entered."""

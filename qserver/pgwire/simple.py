@@ -73,6 +73,8 @@ def _run(executing: Executing, text: str, *, alone: bool) -> Waits[None]:
             rows = yield from running.send(state, writer, 0)
         else:
             rows = yield from running.skip()
+        if tag == "DISCARD ALL":
+            state.settings.discard()
         state.out += complete(finished(stream.tag or tag, rows, stream.affected_rows))
     finally:
         running.close()

@@ -167,3 +167,15 @@ async def test_a_client_is_told_when_a_reported_setting_changes() -> None:
         assert await told("discard all") == [b"TimeZone\0UTC\0"]
         got = await wire.ask(parse("set application_name = 'y'") + bind() + execute() + SYNC)
         assert kinds(got) == "12CSZ"
+
+
+async def test_discard_all_lets_transactions_write_again() -> None:
+    discard = parse("discard all") + bind() + execute() + SYNC
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE)
+        for key, ask in enumerate((wire.run("discard all"), wire.ask(discard))):
+            await wire.run("set session characteristics as transaction read only")
+            await ask
+            await wire.run("begin")
+            assert tags(await wire.run(f"insert into t values ({key}, 1)")) == ["INSERT 0 1"]
+            await wire.run("commit")
