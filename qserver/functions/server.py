@@ -21,6 +21,7 @@ from qserver.values.types import (
     OID,
     TEXT,
     TIMESTAMPTZ,
+    VOID,
     Kind,
     SqlType,
     array_of,
@@ -116,6 +117,8 @@ FUNCTIONS: Final = (
     Function("pg_postmaster_start_time", (), TIMESTAMPTZ, _now, needs_context=True),
     Function("pg_conf_load_time", (), TIMESTAMPTZ, _now, needs_context=True),
     _constant("pg_backend_pid", INTEGER, 1),
+    # Pools of clients send it with each connection that comes back. There are no such locks.
+    _constant("pg_advisory_unlock_all", VOID, None),
     _constant("pg_is_in_recovery", BOOLEAN, False),
     _constant("pg_is_wal_replay_paused", BOOLEAN, False),
     _constant("pg_my_temp_schema", OID, 0),

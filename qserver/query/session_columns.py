@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qserver.query.cursors import portal_named
+from qserver.query.explaining import columns_of_explain
 from qserver.query.named_statements import statement_named
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.session import Session
@@ -17,7 +18,7 @@ def columns_of_other(
     """Return names and types of the columns; None if the statement gives no rows."""
     match statement:
         case ast.Explain():
-            return ("QUERY PLAN",), (TEXT,)
+            return columns_of_explain(statement)
         case ast.Show():
             names = columns_of_show(statement)
             return names, (TEXT,) * len(names)

@@ -29,6 +29,7 @@ from qserver.query.channels import listen, notify
 from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
 from qserver.query.cursors import close, declare, fetch
 from qserver.query.deferred_keys import DeferredKeys, constraints_named
+from qserver.query.explaining import Counts, columns_of_explain, shown, shown_without_plan
 from qserver.query.foreign_keys import check_deferred, check_foreign_key, enforce
 from qserver.query.maintenance import grant, lock, maintain
 from qserver.query.named_statements import (
@@ -58,8 +59,6 @@ from qserver.sql import (
     Parsed,
     StepBudget,
     ast,
-    explain,
-    explain_live,
     is_heavy,
     parse,
     parse_expression,
@@ -440,32 +439,24 @@ class StatementRun:
 
     def explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> Cursor:
         steps = self._explain(node, literals, given)
-        return Cursor(steps, self.context, heading=Heading(("QUERY PLAN",), (TEXT,)))
+        return Cursor(steps, self.context, heading=Heading(*columns_of_explain(node)))
 
     def _explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> StatementSteps:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
-            yield [("Utility Statement",)]
+            yield shown_without_plan(node)
             return 0
         plan = yield from self.plan_inside(node.statement, literals, None, given)
         runs = "analyze" in node.options
         self.check_allowed(plan, runs)
         slots = yield from slots_in_steps(plan, literals, given, self.context)
-        lines, affected = explain(plan.statement), 0
+        counts = None
         if runs:
-            told, affected = yield from self._analyzed(plan, slots)
-            lines += told
-        if "live" in node.options:
-            lines.append(explain_live(plan.statement, slots))
-        if "code" in node.options:
-            lines += ["", *plan.compiled.source.splitlines()]
-        yield [(line,) for line in lines]
-        return affected
+            counts = yield from self._analyzed(plan, slots)
+        yield shown(node, plan, slots, counts)
+        return 0 if counts is None else counts.changed or 0
 
-    def _analyzed(
-        self, plan: CachedPlan, slots: Any
-    ) -> Generator[None, None, tuple[list[str], int]]:
-        """Run the plan; return lines with the numbers of rows that it gave and changed, and the
-        latter."""
+    def _analyzed(self, plan: CachedPlan, slots: Any) -> Generator[None, None, Counts]:
+        """Run the plan, and count."""
         rows = loaded = 0
         cursor = Cursor(self.run_plan(plan, slots), self.context)
         pages = self.context.pages
@@ -479,8 +470,7 @@ class StatementRun:
                 yield
             else:
                 rows += len(page)
-        changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
-        return changed + [f"Pages loaded: {loaded}"] * (loaded > 0), cursor.affected_rows
+        return Counts(rows, cursor.affected_rows if plan.writes else None, loaded)
 
     def own_session(self) -> Session:
         if self.session is None:

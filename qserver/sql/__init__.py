@@ -47,6 +47,7 @@ from qserver.sql.described import describe as describe
 from qserver.sql.described import view_text as view_text
 from qserver.sql.execution import Rows as Rows
 from qserver.sql.explain import explain as explain
+from qserver.sql.explain import explain_as_json as explain_as_json
 from qserver.sql.expressions import RunRefused as RunRefused
 from qserver.sql.live import check_live as check_live
 from qserver.sql.live import explain_live as explain_live

@@ -1,4 +1,7 @@
-"""EXPLAIN: prints a plan as lines of text, each node with its details and its estimated rows."""
+"""EXPLAIN: shows a plan as lines of text, each node with its details and its estimated rows.
+
+With FORMAT JSON the same nodes have the names that PostgreSQL's tools look for.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from qserver.sql.walk import everything, is_plan, parts
 from qserver.values.text_output import text_function
 
 _SCAN: Final = re.compile("(Index )?Scan( Backward)?|Lookup")
+_KIND: Final = re.compile(" Backward on | using | on ")
+"""Ends the kind of a node in its title."""
 _TITLES: Final[Mapping[type, str]] = MappingProxyType(
     {plan.WithTables: "With", plan.OneRow: "Result"}
 )
@@ -30,6 +35,43 @@ def explain(statement: Select | Change) -> list[str]:
     lines.append(f"{what} on {statement.table.name}")
     _print(statement.plan, 1, lines)
     return lines
+
+
+def explain_as_json(statement: Select | Change) -> dict[str, Any]:
+    """Return the tree of nodes, as PostgreSQL nests and names them."""
+    if isinstance(statement, Select):
+        return _tree(statement.plan)
+    return {
+        "Node Type": "ModifyTable",
+        "Operation": type(statement).__name__,
+        "Relation Name": statement.table.name,
+        "Plans": [_tree(statement.plan, {"Parent Relationship": "Outer"})],
+    }
+
+
+def _tree(node: Plan, place: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Return a node with those below it; `place` says how it belongs to the one above."""
+    title, details = _describe(node)
+    tree: dict[str, Any] = {"Node Type": _KIND.split(title)[0], **place, **_relation(node)}
+    tree["Plan Rows"] = round(node.rows)
+    tree.update(detail.split(": ", 1) for detail in details if detail)
+    inputs = zip(_inputs(node), ("Outer", "Inner", *("Member",) * len(_inputs(node))), strict=False)
+    below = [_tree(each, {"Parent Relationship": how}) for each, how in inputs]
+    for number, query in enumerate(_subplans(node), 1):
+        how = {"Parent Relationship": "SubPlan", "Subplan Name": f"SubPlan {number}"}
+        below.append(_tree(query, how))
+    return {**tree, "Plans": below} if below else tree
+
+
+def _relation(node: Plan) -> dict[str, str]:
+    """Return what a node reads, if that is a table."""
+    scan = node.input if isinstance(node, plan.Count) else node
+    if not isinstance(scan, plan.Scan):
+        return {}
+    found = {"Relation Name": scan.table.name, "Alias": scan.alias or scan.table.name}
+    if scan.access.index is not None:
+        found["Index Name"] = scan.access.index.name
+    return {**found, "Scan Direction": "Backward" if scan.access.backward else "Forward"}
 
 
 def _print(node: Plan, depth: int, lines: list[str]) -> None:

@@ -181,6 +181,8 @@ def _rows(name: str, types: tuple[SqlType, ...]) -> Call | None:
         resolved = resolve_table_function(name, types)
     except QserverError:
         return None
+    if resolved.function.needs_context:
+        return None  # the catalog needs more than a context
     each = costly_rows(resolved.function)
 
     def run(*arguments: Any) -> int:

@@ -135,6 +135,28 @@ async def test_asyncpg() -> None:
         await in_thread(lambda: asyncio.run(_asyncpg(served.url)))
 
 
+async def _pool_of_asyncpg(url: str) -> None:
+    async with asyncpg.create_pool(url, min_size=1, max_size=2) as pool:
+        await pool.execute("create table p (id int primary key, tags text[], data jsonb)")
+        await pool.execute("create type mood as enum ('sad', 'happy')")
+        for number in range(3):  # a connection that comes back is reset
+            async with pool.acquire() as connection:
+                await connection.execute("set application_name = 'kept?'")
+                given = (number, ["a", None, "b,c"], '{"k": [1, 2]}')
+                await connection.execute("insert into p values ($1, $2, $3)", *given)
+                found = await connection.fetchrow("select * from p where id = $1", number)
+                assert tuple(found) == given
+                assert await connection.fetchval("select $1::mood", "happy") == "happy"
+            assert await pool.fetchval("show application_name") == ""
+        many = [pool.fetchval("select count(*) from p where id >= $1", each) for each in range(8)]
+        assert await asyncio.gather(*many) == [3, 2, 1, 0, 0, 0, 0, 0]
+
+
+async def test_a_pool_of_asyncpg() -> None:
+    async with serving() as served:
+        await in_thread(lambda: asyncio.run(_pool_of_asyncpg(served.url)))
+
+
 def _pg8000(port: int) -> None:
     connection = pg8000.native.Connection(
         "me", password=KEY, host="127.0.0.1", port=port, database="main"

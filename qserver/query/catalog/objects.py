@@ -12,6 +12,7 @@ from typing import Any, Final
 from qserver.errors import (
     AmbiguousFunction,
     InvalidName,
+    NumericValueOutOfRange,
     QserverError,
     SqlSyntaxError,
     UndefinedFunction,
@@ -121,7 +122,9 @@ class CatalogObjects:
         word = text.strip()
         if word == "-":
             return NO_OBJECT
-        if word.isdigit():
+        if word.isascii() and word.isdigit():
+            if len(word) > 10 or int(word) >= 2**32:
+                raise NumericValueOutOfRange(f'value "{word}" is out of range for type oid')
             return self.named(kind, int(word))
         found = self.find(kind, text)
         if found is None:
@@ -158,7 +161,9 @@ class CatalogObjects:
         return find_type_oid(self.world, text)
 
     def _find_schema(self, text: str) -> int | None:
-        (name,) = identifiers(text)
+        name, *more = identifiers(text)
+        if more:
+            raise InvalidName("invalid name syntax")
         return self.world.schema_oid(name) or None
 
     def _find_role(self, text: str) -> int | None:

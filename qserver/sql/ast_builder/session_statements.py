@@ -43,12 +43,12 @@ EXPLAIN_OPTIONS = frozenset(
 
 
 def _check_format(text: str, name: Terminal) -> None:
-    if text in ("xml", "json", "yaml"):
+    if text in ("xml", "yaml"):
         raise FeatureNotSupported(
-            f"EXPLAIN (FORMAT {text.upper()}) is not supported: the plan is a text",
+            f"EXPLAIN (FORMAT {text.upper()}) is not supported: it is TEXT or JSON",
             position=name.start + 1,
         )
-    if text != "text":
+    if text not in ("text", "json"):
         raise InvalidParameterValue(
             f'unrecognized value for EXPLAIN option "format": "{text}"', position=name.start + 1
         )
@@ -73,7 +73,7 @@ class SessionStatements:
             raise SqlSyntaxError(f'unrecognized EXPLAIN option "{option}"', position=name.start + 1)
         if option == "format":
             _check_format(text, name)
-            return "format text"
+            return f"format {text}"
         if text not in _YES | _NO:
             raise SqlSyntaxError(f"{option} requires a Boolean value", position=name.start + 1)
         return option if text in _YES else f"{option} off"
