@@ -54,7 +54,8 @@ def _tree(node: Plan, place: Mapping[str, str] = MappingProxyType({})) -> dict[s
     title, details = _describe(node)
     tree: dict[str, Any] = {"Node Type": _KIND.split(title)[0], **place, **_relation(node)}
     tree["Plan Rows"] = round(node.rows)
-    tree.update(detail.split(": ", 1) for detail in details if detail)
+    for name, _, text in [detail.partition(": ") for detail in details if detail]:
+        tree[name] = text
     inputs = zip(_inputs(node), ("Outer", "Inner", *("Member",) * len(_inputs(node))), strict=False)
     below = [_tree(each, {"Parent Relationship": how}) for each, how in inputs]
     for number, query in enumerate(_subplans(node), 1):
