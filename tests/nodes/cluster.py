@@ -31,7 +31,7 @@ from qserver.control.nodes.values import (
 )
 from qserver.errors import InvalidRequest
 from tests.nodes.proxies import Address, Cuts, Proxy
-from tests.processes.machine import KEY, Machine, port_of_no_client
+from tests.processes.machine import KEY, PAUSE_SECONDS, Machine, port_of_no_client
 from tests.processes.wire import Answer, JsonObject, Lost, Wire
 from tests.replication.campaign import settings_of
 from tests.replication.nodes import Nodes
@@ -232,9 +232,24 @@ class Cluster:
 
     async def make_databases(self, count: int, prefix: str = "d") -> list[str]:
         for number in range(count):
-            record = await self.made("/v1/databases", name=f"{prefix}{number}")
+            record = await self._made_database(f"{prefix}{number}")
             self.ids[record["name"]] = record["id"]
         return list(self.ids)
+
+    async def _made_database(self, name: str) -> JsonObject:
+        """Make a database. One whose answer did not come in time may be there, too."""
+        while True:
+            try:
+                async with self.connected() as wire:
+                    answer = await wire.ask("POST", "/v1/databases", name=name)
+                    if answer.status == 409:
+                        answer = await wire.ask("GET", f"/v1/databases/{name}")
+            except (Lost, OSError):
+                continue
+            if answer.status != 503:
+                assert answer.status in (200, 201), answer.body
+                return answer.json
+            await trio.sleep(PAUSE_SECONDS)
 
     @property
     def bugs(self) -> list[str]:

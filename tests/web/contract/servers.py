@@ -64,7 +64,8 @@ class Server:
 
     @cached_property
     def http(self) -> httpx.Client:
-        limits = httpx.Limits(max_connections=64, max_keepalive_connections=8)
+        # Some servers close connections that have rested for five seconds, perhaps just now.
+        limits = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=1.0)
         return httpx.Client(base_url=self.url, timeout=240.0, trust_env=False, limits=limits)
 
     def wait_until_ready(self) -> None:
