@@ -13,6 +13,7 @@ state, transactions,    what it holds, its transaction
 simple, extended        the two ways to run statements
 executing, prepared,    statements and portals
   running, texts, tags
+admission               what precedes and follows a statement of either protocol
 copying, …              COPY
 connection, listener    sockets, tasks, limits, the end
 host                    what all sessions share

@@ -11,16 +11,13 @@ An error is sent at once, and all messages up to Sync are passed over.
 from __future__ import annotations
 
 from qserver.pgwire import messages
-from qserver.pgwire.controlling import control, open_block
-from qserver.pgwire.copying import copy
+from qserver.pgwire.admission import admitted, end
 from qserver.pgwire.executing import Executing
-from qserver.pgwire.messages import complete
 from qserver.pgwire.prepared import Portal
 from qserver.pgwire.running import start
-from qserver.pgwire.tags import Sort, control_of, finished
+from qserver.pgwire.tags import Sort
 from qserver.pgwire.types import oid_of
 from qserver.pgwire.waits import Waits
-from qserver.query.cursors import outside_of_block
 from qserver.query.open_transaction import in_failed
 
 
@@ -98,24 +95,11 @@ class Extended:
         if kind is None:
             state.out += messages.NO_QUERY
             return
-        if not state.admit_nowait():
-            yield from state.admit()
-        text = prepared.text.sql
-        if kind.sort is Sort.CONTROL and (node := control_of(text)) is not None:
-            executing.close_portals(unless=node.kind in ("begin", "start", "savepoint", "release"))
-            state.out += complete((yield from control(state, node, text)))
-            return
-        declares = kind.sort is Sort.DECLARE
-        if declares and alone and executing.declares_outside(text):
-            raise outside_of_block()
         stands_alone = alone or kind.sort is Sort.COPY or portal.running is not None
-        if block.transaction is None and (declares or not stands_alone):
-            yield from open_block(state, read_only=state.settings.read_only, implicit=True)
-        if block.transaction is not None and block.transaction.failed:
-            raise in_failed()
-        if kind.sort is Sort.COPY:
-            yield from executing.make_way()
-            yield from copy(state, text, commits=False)
+        steps = admitted(
+            executing, kind, prepared.text.sql, in_block=not stands_alone, commits=False
+        )
+        if not (yield from steps):
             return
         if portal.running is None and not portal.has_ended:
             portal.running = yield from start(state, portal.statement)
@@ -140,6 +124,4 @@ class Extended:
             portal.close()
             portal.has_ended = True
             self._executing.session.portals.pop(name, None)
-        if tag == "DISCARD ALL":
-            state.settings.discard()
-        state.out += complete(finished(tag, rows, affected))
+        end(state, tag, rows, affected)

@@ -113,30 +113,47 @@ def chosen_type(declared: str, facts: ColumnFacts) -> ColumnType:
 
 def _wanted(declared: str, facts: ColumnFacts) -> ColumnType | None:
     """The declared type, if there is one and the values allow it."""
-    count, numbers = facts.count, facts.integers + facts.reals
-    sized = _SIZED.search(declared)
-    if "BOOL" in declared:
-        if facts.integers == count and (not count or (facts.least >= 0 and facts.most <= 1)):
-            return ColumnType("boolean", boolean_cell)
-    elif asks_for_form(declared):
-        return _wanted_form(declared, facts)
-    elif "INT" in declared:
-        return ColumnType("bigint", text_cell) if facts.integers == count else None
-    elif re.search("CHAR|CLOB|TEXT|STRING", declared):
-        if facts.texts != count or facts.zeros:
-            return None
-        fits = sized is not None and "CHAR" in declared and facts.length <= int(sized[1]) > 0
-        return ColumnType(f"varchar({int(sized[1])})" if fits and sized else "text", text_cell)
-    elif "BLOB" in declared or "BINARY" in declared:
-        return ColumnType("bytea", bytes_cell) if facts.blobs == count else None
-    elif re.search("REAL|FLOA|DOUB", declared):
-        return ColumnType("double precision", text_cell) if numbers == count else None
-    elif re.match("DEC|NUM", declared) and numbers == count and not _is_endless(facts):
-        exact = precision_of(declared)
-        if exact is not None and not facts.unfit:
-            return ColumnType(f"numeric({exact[0]},{exact[1]})", text_cell)
-        return ColumnType("numeric", text_cell)
+    for asks, type_of in _WANTED:
+        if asks(declared):
+            return type_of(declared, facts)
     return None
+
+
+def _boolean(declared: str, facts: ColumnFacts) -> ColumnType | None:
+    count = facts.count
+    fits = facts.integers == count and (not count or (facts.least >= 0 and facts.most <= 1))
+    return ColumnType("boolean", boolean_cell) if fits else None
+
+
+def _integer(declared: str, facts: ColumnFacts) -> ColumnType | None:
+    return ColumnType("bigint", text_cell) if facts.integers == facts.count else None
+
+
+def _text(declared: str, facts: ColumnFacts) -> ColumnType | None:
+    if facts.texts != facts.count or facts.zeros:
+        return None
+    sized = _SIZED.search(declared)
+    if sized is not None and "CHAR" in declared and facts.length <= int(sized[1]) > 0:
+        return ColumnType(f"varchar({int(sized[1])})", text_cell)
+    return ColumnType("text", text_cell)
+
+
+def _bytes(declared: str, facts: ColumnFacts) -> ColumnType | None:
+    return ColumnType("bytea", bytes_cell) if facts.blobs == facts.count else None
+
+
+def _double(declared: str, facts: ColumnFacts) -> ColumnType | None:
+    fits = facts.integers + facts.reals == facts.count
+    return ColumnType("double precision", text_cell) if fits else None
+
+
+def _numeric(declared: str, facts: ColumnFacts) -> ColumnType | None:
+    if facts.integers + facts.reals != facts.count or _is_endless(facts):
+        return None
+    exact = precision_of(declared)
+    if exact is not None and not facts.unfit:
+        return ColumnType(f"numeric({exact[0]},{exact[1]})", text_cell)
+    return ColumnType("numeric", text_cell)
 
 
 def _wanted_form(declared: str, facts: ColumnFacts) -> ColumnType | None:
@@ -210,3 +227,15 @@ def bytes_cell(value: Any) -> str | None:
         return None
     data = value if isinstance(value, bytes) else (text_cell(value) or "").encode()
     return f"\\x{data.hex()}"
+
+
+_WANTED: Final[tuple[tuple[Callable[[str], Any], Callable[..., ColumnType | None]], ...]] = (
+    (re.compile("BOOL").search, _boolean),
+    (asks_for_form, _wanted_form),
+    (re.compile("INT").search, _integer),
+    (re.compile("CHAR|CLOB|TEXT|STRING").search, _text),
+    (re.compile("BLOB|BINARY").search, _bytes),
+    (re.compile("REAL|FLOA|DOUB").search, _double),
+    (re.compile("DEC|NUM").match, _numeric),
+)
+"""What a declared type asks for, the first that does; in capitals."""
