@@ -146,6 +146,10 @@ class Wire:
         lines += [f"{name}: {value}" for name, value in request.headers]
         return "\r\n".join([*lines, "", ""]).encode() + request.body
 
+    async def answering(self) -> None:
+        """Wait until an answer has begun, and leave it where it is."""
+        await trio.lowlevel.wait_readable((await self._opened()).socket)
+
     async def receive(self) -> Answer:
         scope = trio.CancelScope(deadline=trio.current_time() + self.patience_seconds)
         try:
