@@ -290,12 +290,17 @@ class RequestContext(Context):
 
     @property
     def objects(self) -> CatalogAnswers:  # type: ignore[override]
-        reader = self._transaction
+        reader, session = self._transaction, self._request.session
         if isinstance(reader, Transaction):
             reader.whole_catalog_seen = True
-        if self._objects is None or self._objects.world.catalog is not reader.catalog:
-            self._objects = CatalogAnswers(reader, self.pages)
-        return self._objects
+        found = self._objects
+        if (
+            found is None
+            or found.world.catalog is not reader.catalog
+            or found.world.settings is not (DEFAULTS if session is None else session.settings)
+        ):
+            found = self._objects = CatalogAnswers(reader, self.pages, session)
+        return found
 
     @property
     def sequences(self) -> SequenceValues:  # type: ignore[override]

@@ -25,6 +25,7 @@
     prepare                     the way from an AST to a compiled plan
     described, positions        statements that are kept for later; the place of an error
     type_texts, printing        a type that stands in a text; expressions as PostgreSQL prints them
+    stored_texts, shown_texts   names in texts of definitions: independent of search_path, and not
     step_budget                 the budget of planning, in steps
     ports                       what this room needs from the catalog
 
@@ -71,7 +72,9 @@ from qserver.sql.prepare import CompiledPlan as CompiledPlan
 from qserver.sql.prepare import only_reads as only_reads
 from qserver.sql.prepare import prepare as prepare
 from qserver.sql.prepare import statement_inside as statement_inside
-from qserver.sql.printing import printed_expression as printed_expression
+from qserver.sql.printing import StoredExpression as StoredExpression
+from qserver.sql.shown_texts import NamesPort as NamesPort
+from qserver.sql.shown_texts import shown_query as shown_query
 from qserver.sql.step_budget import NotShort as NotShort
 from qserver.sql.step_budget import StepBudget as StepBudget
 from qserver.sql.type_texts import type_of_text as type_of_text

@@ -185,5 +185,6 @@ def _bound(
     found = bind(statement, literals, catalog, declared, partial(type_of_given, given), budget)
     if not found.parameters:
         return found
-    again = bind(statement, literals, catalog, found.parameters, budget=budget)
+    known = found.parameters if declared is None else {**found.parameters, **declared}
+    again = bind(statement, literals, catalog, known, budget=budget)
     return replace(again, undecided=found.undecided)

@@ -18,7 +18,8 @@ from qserver.sql import expressions
 from qserver.sql.binder.statements import bind_expression
 from qserver.sql.expressions import Expression
 from qserver.sql.ports import CatalogPort
-from qserver.values.identifiers import PUBLIC, identifiers, quote_identifier
+from qserver.sql.shown_texts import NamesPort, shown_expression
+from qserver.values.identifiers import identifiers, quote_identifier
 from qserver.values.schema import Table
 from qserver.values.text_output import text_function
 from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT, Kind, SqlType
@@ -38,23 +39,42 @@ class Unprintable(Exception):
     """An expression that only its own text says."""
 
 
-def printed_expression(
-    text: str, table: Table, catalog: CatalogPort, wanted: SqlType | None = None
-) -> tuple[str, str]:
-    """Return an expression over a table's columns as PostgreSQL prints it, and pretty.
+class StoredExpression:
+    """An expression of a definition, over the columns of a table.
 
-    `wanted` is the type of its place: a text literal alone is of that type.
+    `wanted` is the type of its place: a text literal alone is of that type. To bind it takes as
+    long as to plan it, to print it does not: what is printed depends on who asks.
     """
-    try:
-        bound = bind_expression(text, table, catalog, wanted)
-        return _Printer(table, pretty=False).text(bound), _Printer(table, pretty=True).alone(bound)
-    except (QserverError, Unprintable, RecursionError):
+
+    __slots__ = ("_bound", "_table", "_text")
+
+    def __init__(
+        self, text: str, table: Table, catalog: CatalogPort, wanted: SqlType | None = None
+    ) -> None:
+        self._text = text
+        self._table = table
+        self._bound: Expression | None = None
+        try:
+            self._bound = bind_expression(text, table, catalog, wanted)
+        except (QserverError, RecursionError):
+            pass
+
+    def printed(self, names: NamesPort) -> tuple[str, str]:
+        """Return the expression as PostgreSQL prints it, and pretty."""
+        plain, pretty = (_Printer(self._table, names, each) for each in (False, True))
+        if self._bound is not None:
+            try:
+                return plain.text(self._bound), pretty.alone(self._bound)
+            except (Unprintable, RecursionError):
+                self._bound = None
+        text = shown_expression(self._text, names)
         return text, text
 
 
 class _Printer:
-    def __init__(self, table: Table, pretty: bool) -> None:
+    def __init__(self, table: Table, names: NamesPort, pretty: bool) -> None:
         self.table = table
+        self.names = names
         self.pretty = pretty
 
     def alone(self, node: Expression) -> str:
@@ -120,16 +140,17 @@ class _Printer:
         arguments = [self.alone(each) for each in node.arguments]
         first = node.arguments[0] if node.arguments else None
         if function.name in SEQUENCES and isinstance(first, expressions.Constant):
-            arguments[0] = f"{_quoted(_shown_sequence(str(first.value)))}::regclass"
+            name = self.names.relation_text(tuple(identifiers(str(first.value))))
+            arguments[0] = f"{_quoted(name)}::regclass"
         return f"{function.name}({', '.join(arguments)})"
 
     def _cast(self, operand: Expression, target: SqlType) -> str:
-        text = self.text(operand)
+        text, shown = self.text(operand), self.names.type_text(target)
         is_simple = isinstance(operand, expressions.Column | expressions.Constant)
         is_call = isinstance(operand, expressions.Apply) and operand.function.symbol is None
         if self.pretty and (is_simple or is_call):
-            return f"{text}::{target}"
-        return f"{text}::{target}" if text.startswith("(") else f"({text})::{target}"
+            return f"{text}::{shown}"
+        return f"{text}::{shown}" if text.startswith("(") else f"({text})::{shown}"
 
     def _in_list(self, node: expressions.InList) -> str:
         word, symbol = ("ALL", "<>") if node.negated else ("ANY", "=")
@@ -160,7 +181,7 @@ class _Printer:
     def _constant(self, node: expressions.Constant) -> str:
         value, kind = node.value, node.type.kind
         if value is None:
-            return f"NULL::{node.type}"
+            return f"NULL::{self.names.type_text(node.type)}"
         if kind is Kind.BOOLEAN:
             return "true" if value else "false"
         if kind in INTEGER_KINDS:
@@ -168,7 +189,7 @@ class _Printer:
         text = text_function(node.type)(value)
         if kind is Kind.NUMERIC or kind in FLOAT_KINDS:
             return self._number(Decimal(text), node.type)
-        return f"{_quoted(text)}::{node.type.bare}"
+        return f"{_quoted(text)}::{self.names.type_text(node.type.bare)}"
 
     def _number(self, value: Decimal, sql_type: SqlType) -> str:
         """Print a number with its cast, unless it was written as a numeric and is one."""
@@ -179,12 +200,6 @@ class _Printer:
         if sql_type.kind is Kind.NUMERIC and not is_integer:
             return text
         return f"{text}::{sql_type.bare}" if self.pretty else f"({text})::{sql_type.bare}"
-
-
-def _shown_sequence(text: str) -> str:
-    """Return the name of a sequence as regclass shows it: `public` needs not be said."""
-    parts = identifiers(text)
-    return ".".join(map(quote_identifier, parts[1:] if parts[0] == PUBLIC else parts))
 
 
 def _quoted(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from qserver.query.catalog.data import SYSTEM_SCHEMAS
-from qserver.sql import printed_expression
+from qserver.sql import NamesPort, StoredExpression
 from qserver.values.identifiers import PUBLIC, catalog_key
 from qserver.values.relations import View
 from qserver.values.schema import Table
@@ -28,19 +28,19 @@ class NodeTree(str):
         return value
 
 
-def node_tree(table: Table, text: str, wanted: SqlType | None) -> NodeTree:
-    """Return an expression as it is printed. To print takes as long as to plan, so it is kept."""
+def node_tree(table: Table, text: str, wanted: SqlType | None, names: NamesPort) -> NodeTree:
+    """Return an expression as it is printed with the names of a session."""
     name = id(table), text, wanted
     found = _KEPT.get(name)
     if found is None or found[0] is not table:
         if len(_KEPT) >= TEXTS_KEPT:
             _KEPT.clear()
-        tree = NodeTree(*printed_expression(text, table, _TypesOf(table), wanted))
-        found = _KEPT[name] = table, tree
-    return found[1]
+        expression = StoredExpression(text, table, _TypesOf(table), wanted)
+        found = _KEPT[name] = table, expression
+    return NodeTree(*found[1].printed(names))
 
 
-_KEPT: Final[dict[tuple[int, str, SqlType | None], tuple[Table, NodeTree]]] = {}
+_KEPT: Final[dict[tuple[int, str, SqlType | None], tuple[Table, StoredExpression]]] = {}
 """By the identity of a table, which is kept along: to compare tables would take longer."""
 
 

@@ -19,9 +19,11 @@ from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import columns_of, indexes_of
 from qserver.query.catalog.rows_of_relations import comments
 from qserver.query.catalog.rows_of_server import NAME
+from qserver.query.catalog.rows_of_types import types as types_of
+from qserver.query.catalog.search_path import full_name, schema_of_row
 from qserver.query.catalog.types import shown_type
 from qserver.query.catalog.world import CLASSES, OWNER
-from qserver.values.identifiers import PUBLIC, RESERVED, identifiers, qualified
+from qserver.values.identifiers import RESERVED, identifiers
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Table
 
@@ -46,7 +48,7 @@ def viewdef(objects: Objects, about: int | str, how: Any = None) -> str | None:
         raise UndefinedTable(f'relation "{about}" does not exist')
     for each in objects.world.with_oid(oid):
         if isinstance(each, View) and each.oid == oid:
-            return texts.view_text(each)
+            return texts.view_text(objects.world, each)
     for relation in relations().values():
         if relation.oid == oid and relation.query is not None:
             return relation.query
@@ -78,9 +80,7 @@ def expression(objects: Objects, tree: str, oid: int, pretty: bool = False) -> s
 def ruledef(objects: Objects, oid: int, pretty: bool = False) -> str | None:
     for each in objects.world.with_oid(oid):
         if isinstance(each, View):
-            place = qualified(each.schema, each.name)
-            text = texts.view_text(each)
-            return f'CREATE RULE "_RETURN" AS\n    ON SELECT TO {place} DO INSTEAD {text}'
+            return texts.rule_text(objects.world, each, pretty)
     return None
 
 
@@ -98,15 +98,10 @@ def serial_sequence(objects: Objects, table_text: str, column: str) -> str | Non
             continue
         found = catalog.find(table.column(column).sequence or "")
         if isinstance(found, Sequence) and found.owner == (table.key, column):
-            return _qualified(found)
+            return full_name(found.schema, found.name)
         return None
     shown = identifiers(table_text)[-1]
     raise UndefinedColumn(f'column "{column}" of relation "{shown}" does not exist')
-
-
-def _qualified(each: Sequence) -> str:
-    from_public = qualified(each.schema, each.name)
-    return f"{PUBLIC}.{from_public}" if each.schema == PUBLIC else from_public
 
 
 def user_name(objects: Objects, oid: int) -> str:
@@ -172,21 +167,25 @@ def function_result(objects: Objects, oid: int) -> str | None:
 
 def table_is_visible(objects: Objects, oid: int) -> bool | None:
     place = objects.class_place(oid)
-    return None if place is None else place[0] in ("pg_catalog", PUBLIC)
+    return None if place is None else objects.world.path.shows_relation(*place)
 
 
 def type_is_visible(objects: Objects, oid: int) -> bool | None:
-    shown = shown_type(objects.world, oid)
-    if shown is None:
-        return None
+    path = objects.world.path
     for row in recorded_by("pg_type", "oid").get(oid, ()):
-        return bool(row[2] == 11)
-    return all(getattr(each, "schema", "") == PUBLIC for each in objects.world.with_type(oid))
+        return path.shows_type(schema_of_row("pg_type", row), row[1])
+    for each in objects.world.with_type(oid):
+        for found in types_of(objects.world, each):
+            if found["oid"] == oid:
+                return path.shows_type(getattr(each, "schema", ""), found["typname"])
+    return None
 
 
-def _is_recorded(table: str) -> Callable[..., bool | None]:
+def _recorded_is_visible(table: str) -> Callable[..., bool | None]:
     def is_visible(objects: Objects, oid: int) -> bool | None:
-        return True if oid in recorded_by(table, "oid") else None
+        for row in recorded_by(table, "oid").get(oid, ()):
+            return objects.world.path.has(schema_of_row(table, row))
+        return None
 
     return is_visible
 
@@ -425,16 +424,16 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_get_userbyid": user_name,
     "pg_table_is_visible": table_is_visible,
     "pg_type_is_visible": type_is_visible,
-    "pg_function_is_visible": _is_recorded("pg_proc"),
-    "pg_operator_is_visible": _is_recorded("pg_operator"),
-    "pg_opclass_is_visible": _is_recorded("pg_opclass"),
-    "pg_opfamily_is_visible": _is_recorded("pg_opfamily"),
-    "pg_collation_is_visible": _is_recorded("pg_collation"),
-    "pg_conversion_is_visible": _is_recorded("pg_conversion"),
-    "pg_ts_config_is_visible": _is_recorded("pg_ts_config"),
-    "pg_ts_dict_is_visible": _is_recorded("pg_ts_dict"),
-    "pg_ts_parser_is_visible": _is_recorded("pg_ts_parser"),
-    "pg_ts_template_is_visible": _is_recorded("pg_ts_template"),
+    "pg_function_is_visible": _recorded_is_visible("pg_proc"),
+    "pg_operator_is_visible": _recorded_is_visible("pg_operator"),
+    "pg_opclass_is_visible": _recorded_is_visible("pg_opclass"),
+    "pg_opfamily_is_visible": _recorded_is_visible("pg_opfamily"),
+    "pg_collation_is_visible": _recorded_is_visible("pg_collation"),
+    "pg_conversion_is_visible": _recorded_is_visible("pg_conversion"),
+    "pg_ts_config_is_visible": _recorded_is_visible("pg_ts_config"),
+    "pg_ts_dict_is_visible": _recorded_is_visible("pg_ts_dict"),
+    "pg_ts_parser_is_visible": _recorded_is_visible("pg_ts_parser"),
+    "pg_ts_template_is_visible": _recorded_is_visible("pg_ts_template"),
     "obj_description": object_comment,
     "col_description": column_comment,
     "pg_relation_size": relation_size,

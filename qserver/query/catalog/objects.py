@@ -1,7 +1,7 @@
 """Names and numbers of objects: what regclass, regtype and their kin read and show.
 
-A name that the search path finds is shown without its schema, others with it; quotes are where
-they have to be. An oid that nothing has is shown as a number, 0 as a dash, as in PostgreSQL.
+A name that the session's search_path finds is shown without its schema, others with it; quotes are
+where they have to be. An oid that nothing has is shown as a number, 0 as a dash, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -24,18 +24,16 @@ from qserver.functions.context import PagePort
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.parts import indexes_of
 from qserver.query.catalog.rows_of_server import NAME
+from qserver.query.catalog.search_path import OWN_SCHEMAS, full_name, own_schema, schema_of_row
 from qserver.query.catalog.types import find_type_oid, shown_type
-from qserver.query.catalog.world import OWN_SCHEMAS, OWNER, World
+from qserver.query.catalog.world import OWNER, Shown, World
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.values.identifiers import PUBLIC, catalog_key, identifiers, quote_identifier
+from qserver.values.identifiers import identifiers, quote_identifier
 from qserver.values.object_names import NO_OBJECT, ObjectName
 from qserver.values.relations import Schema, Sequence, View
 from qserver.values.schema import Table
 from qserver.values.types import Kind
-
-SEARCHED: Final = ("pg_catalog", PUBLIC)
-"""The schemas whose objects need no schema before their names."""
 
 
 class CatalogObjects:
@@ -43,9 +41,14 @@ class CatalogObjects:
 
     __slots__ = ("pages", "reader", "world")
 
-    def __init__(self, reader: Transaction | Snapshot, pages: PagePort | None = None) -> None:
+    def __init__(
+        self,
+        reader: Transaction | Snapshot,
+        pages: PagePort | None = None,
+        session: Shown | None = None,
+    ) -> None:
         snapshot = reader.snapshot if isinstance(reader, Transaction) else reader
-        self.world = World(reader.catalog, snapshot)
+        self.world = World(reader.catalog, snapshot, session)
         self.reader = reader
         self.pages = pages
 
@@ -59,7 +62,7 @@ class CatalogObjects:
     def class_name(self, oid: int) -> str | None:
         """Return the name of a relation or an index as regclass shows it."""
         place = self.class_place(oid)
-        return None if place is None else shown_name(*place)
+        return None if place is None else self.world.path.shown_relation(*place)
 
     def class_place(self, oid: int) -> tuple[str, str] | None:
         """Return schema and name of a relation or an index."""
@@ -71,7 +74,7 @@ class CatalogObjects:
             if isinstance(definition, Table | View | Sequence) and definition.oid == oid:
                 return definition.schema, definition.name
         for row in recorded_by("pg_class", "oid").get(oid, ()):
-            return _schema_of(row[2]), row[1]
+            return own_schema(row[2]), row[1]
         return None
 
     def type_name(self, oid: int) -> str | None:
@@ -89,7 +92,7 @@ class CatalogObjects:
     def _procedure_name(self, oid: int) -> str | None:
         """Return a function's name; with its schema if that alone does not find it."""
         for row in recorded_by("pg_proc", "oid").get(oid, ()):
-            return shown_name(_schema_of(row[2]), row[1])
+            return self._shown("pg_proc", row)
         return None
 
     def _procedure_signature(self, oid: int) -> str | None:
@@ -105,6 +108,12 @@ class CatalogObjects:
             return str(row[1])
         return None
 
+    def _shown(self, table: str, row: tuple[Any, ...]) -> str:
+        """Return the name of one of PostgreSQL's own objects, after its schema if need be."""
+        schema = schema_of_row(table, row)
+        is_visible = self.world.path.has(schema)
+        return quote_identifier(row[1]) if is_visible else full_name(schema, row[1])
+
     def _operator_signature(self, oid: int) -> str | None:
         for row in recorded_by("pg_operator", "oid").get(oid, ()):
             sides = [self.type_name(each) if each else "NONE" for each in row[7:9]]
@@ -113,7 +122,7 @@ class CatalogObjects:
 
     def _collation_name(self, oid: int) -> str | None:
         for row in recorded_by("pg_collation", "oid").get(oid, ()):
-            return quote_identifier(row[1])
+            return self._shown("pg_collation", row)
         return None
 
     # --- from a text ---
@@ -140,22 +149,7 @@ class CatalogObjects:
 
     def find_class(self, text: str) -> int | None:
         *schemas, name = identifiers(text)
-        for schema in [schemas[-1]] if schemas else SEARCHED:
-            data = relations().get((schema, name))
-            if data is not None:
-                return data.oid
-            for row in recorded_by("pg_class", "relname").get(name, ()):
-                if _schema_of(row[2]) == schema:
-                    return int(row[0])
-            key = catalog_key(schema, name)
-            definition = self.world.catalog.find(key)
-            if isinstance(definition, Table | View | Sequence):
-                return definition.oid
-            owner = self.world.catalog.index_owner(key)
-            for index in indexes_of(owner) if owner is not None else ():
-                if index.name == name:
-                    return index.oid
-        return None
+        return self.world.path.relation(name, schemas)
 
     def find_type(self, text: str) -> int | None:
         return find_type_oid(self.world, text)
@@ -176,9 +170,14 @@ class CatalogObjects:
         return found[0][0] if found else None
 
     def _procedures(self, text: str) -> Iterator[tuple[Any, ...]]:
+        return self._recorded("pg_proc", "proname", text)
+
+    def _recorded(self, table: str, column: str, text: str) -> Iterator[tuple[Any, ...]]:
+        """Yield PostgreSQL's own objects of a name, in its schema or on the path."""
         *schemas, name = identifiers(text)
-        for row in recorded_by("pg_proc", "proname").get(name, ()):
-            if not schemas or _schema_of(row[2]) == schemas[-1]:
+        wanted = schemas[-1:] or self.world.path.schemas
+        for row in recorded_by(table, column).get(name, ()):
+            if schema_of_row(table, row) in wanted:
                 yield row
 
     def _find_signature(self, text: str) -> int | None:
@@ -209,36 +208,22 @@ class CatalogObjects:
         return None
 
     def _find_collation(self, text: str) -> int | None:
-        *_, name = identifiers(text)
-        found = recorded_by("pg_collation", "collname").get(name, ())
-        return int(found[0][0]) if found else None
+        return self._find_recorded("pg_collation", "collname", text)
 
-    def _find_named(self, table: str, column: str, text: str) -> int | None:
-        *_, name = identifiers(text)
-        found = recorded_by(table, column).get(name, ())
-        return int(found[0][0]) if found else None
+    def _find_recorded(self, table: str, column: str, text: str) -> int | None:
+        return next((int(row[0]) for row in self._recorded(table, column, text)), None)
 
     def _find_config(self, text: str) -> int | None:
-        return self._find_named("pg_ts_config", "cfgname", text)
+        return self._find_recorded("pg_ts_config", "cfgname", text)
 
     def _find_dictionary(self, text: str) -> int | None:
-        return self._find_named("pg_ts_dict", "dictname", text)
+        return self._find_recorded("pg_ts_dict", "dictname", text)
 
     def _config_name(self, oid: int) -> str | None:
         return next((str(row[1]) for row in recorded_rows("pg_ts_config") if row[0] == oid), None)
 
     def _dictionary_name(self, oid: int) -> str | None:
         return next((str(row[1]) for row in recorded_rows("pg_ts_dict") if row[0] == oid), None)
-
-
-def shown_name(schema: str, name: str) -> str:
-    if schema in SEARCHED:
-        return quote_identifier(name)
-    return f"{quote_identifier(schema)}.{quote_identifier(name)}"
-
-
-def _schema_of(oid: int) -> str:
-    return next((name for name, number in OWN_SCHEMAS.items() if number == oid), PUBLIC)
 
 
 def _proc(row: tuple[Any, ...]) -> dict[str, Any]:

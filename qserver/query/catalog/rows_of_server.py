@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from qserver.query.catalog.world import DATABASE, OWN_SCHEMAS, OWNER, World
-from qserver.query.settings.declared import listed
+from qserver.query.catalog.search_path import OWN_SCHEMAS
+from qserver.query.catalog.world import DATABASE, OWNER, World
 from qserver.values.relations import Definition, Schema
 
 Rows = Iterator[dict[str, Any]]
@@ -56,21 +56,21 @@ def databases(world: World) -> Rows:
 
 
 def settings(world: World) -> Rows:
-    """Every setting, with the value that it has before a session changes it."""
-    for each in listed():
+    """Every setting, with the value that it has in the session."""
+    for each, value in world.settings.listed():
         yield {
             "name": each.name,
-            "setting": each.default,
+            "setting": value,
             "unit": each.unit or None,
             "category": each.category,
             "short_desc": each.description,
             "context": each.context,
             "vartype": each.kind,
-            "source": "default",
+            "source": world.settings.source(each),
             "min_val": each.least or None,
             "max_val": each.greatest or None,
             "enumvals": each.words or None,
             "boot_val": each.default,
-            "reset_val": each.default,
+            "reset_val": world.settings.reset_value(each),
             "pending_restart": False,
         }

@@ -6,21 +6,28 @@ from collections.abc import Iterable
 
 from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import AnyIndex, Constraint, Part, constraints_of, foreign_key_of
+from qserver.query.catalog.search_path import full_name
 from qserver.query.catalog.world import World
-from qserver.values.identifiers import PUBLIC, quote_identifier
+from qserver.sql import shown_query
+from qserver.values.identifiers import quote_identifier
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import BOOLEAN
 
 
-def view_text(view: View) -> str:
-    return f" {view.text.strip()};"
+def view_text(world: World, view: View) -> str:
+    names = tuple(name for name, _ in view.columns)
+    return f" {shown_query(view.text, world.path, view.output, names).strip()};"
+
+
+def rule_text(world: World, view: View, pretty: bool) -> str:
+    event = f"ON SELECT TO {_place(world, view, pretty)}"
+    return f'CREATE RULE "_RETURN" AS\n    {event} DO INSTEAD {view_text(world, view)}'
 
 
 def index_text(world: World, table: Table, index: AnyIndex, pretty: bool = False) -> str:
     kind = "UNIQUE INDEX" if index.unique else "INDEX"
-    full = f"{quote_identifier(table.schema)}.{quote_identifier(table.name)}"
-    place = _place(table) if pretty else full
+    place = _place(world, table, pretty)
     parts = ", ".join(
         part_text(world, table, part, pretty) + (" DESC" if part.descending else "")
         for part in index.parts
@@ -68,7 +75,7 @@ def constraint_text(objects: Objects, table: Table, oid: int, pretty: bool = Fal
 
 def _foreign_key(objects: Objects, table: Table, found: Constraint) -> str:
     key, other, _, _ = foreign_key_of(objects.world.catalog, table, found.name)
-    text = f"FOREIGN KEY ({_columns(key.columns)}) REFERENCES {_place(other)}"
+    text = f"FOREIGN KEY ({_columns(key.columns)}) REFERENCES {_place(objects.world, other)}"
     text += f"({_columns(key.referenced)})"
     if key.match == "full":
         text += " MATCH FULL"
@@ -81,9 +88,10 @@ def _foreign_key(objects: Objects, table: Table, found: Constraint) -> str:
     return text + only + (f" DEFERRABLE{waits}" if key.deferral else "")
 
 
-def _place(table: Table) -> str:
-    name = quote_identifier(table.name)
-    return name if table.schema == PUBLIC else f"{quote_identifier(table.schema)}.{name}"
+def _place(world: World, relation: Table | View, pretty: bool = True) -> str:
+    """Return a relation's name: the definition of an index has its schema, unless it is pretty."""
+    show = world.path.shown_relation if pretty else full_name
+    return show(relation.schema, relation.name)
 
 
 def _columns(names: Iterable[str]) -> str:

@@ -6,11 +6,12 @@ from functools import cache
 from typing import Any, Final
 
 from qserver.errors import QserverError
-from qserver.query.catalog.data import recorded_by, recorded_rows, relations
-from qserver.query.catalog.world import OWN_SCHEMAS, World, modified
+from qserver.query.catalog.data import recorded_rows, relations
+from qserver.query.catalog.search_path import own_schema
+from qserver.query.catalog.world import World, modified
 from qserver.sql import type_of_text
 from qserver.values.enumeration import Enumeration
-from qserver.values.identifiers import PUBLIC, catalog_key, identifiers, quote_identifier
+from qserver.values.identifiers import identifiers
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.type_names import TYPES_BY_NAME
@@ -46,7 +47,7 @@ def shown_type(world: World, oid: int, modifier: int | None = None) -> str | Non
         return f"{shown_type(world, element, modifier)}[]"
     known = TYPES_BY_NAME.get(row["typname"])
     if known is None or known.fields is not None:
-        return _shown_name(row)
+        return _shown_name(world, row)
     return _sized(known, modifier)
 
 
@@ -58,22 +59,19 @@ def _sized(known: SqlType, modifier: int | None) -> str:
     return str(modified(known, modifier))
 
 
-def _shown_name(row: dict[str, Any]) -> str:
-    name = quote_identifier(row["typname"])
+def _shown_name(world: World, row: dict[str, Any]) -> str:
     if row["typname"] in _WORDS:
         return _WORDS[row["typname"]]
-    is_own = row["typnamespace"] != OWN_SCHEMAS["information_schema"]
-    return name if is_own else f"information_schema.{name}"
+    return world.path.shown_type(own_schema(row["typnamespace"]), row["typname"])
 
 
-_WORDS: Final = {"varbit": "bit varying", "any": '"any"'}
+_WORDS: Final = {"bit": "bit", "varbit": "bit varying"}
 
 
 def _shown_definition(world: World, oid: int) -> str | None:
     for each in world.with_type(oid):
         assert isinstance(each, Table | View | Enumeration)
-        name = quote_identifier(each.name)
-        shown = name if each.schema == PUBLIC else f"{quote_identifier(each.schema)}.{name}"
+        shown = world.path.shown_type(each.schema, each.name)
         own = each.oid if isinstance(each, Enumeration) else each.oid + 1
         return {own: shown, own + 1: f"{shown}[]"}.get(oid)
     return None
@@ -89,15 +87,10 @@ def find_type_oid(world: World, text: str) -> int | None:
         return world.type_oid(known)
     is_array = text.strip().endswith("[]")
     *schemas, name = identifiers(text.strip().removesuffix("[]"))
-    for row in recorded_by("pg_type", "typname").get(f"_{name}" if is_array else name, ()):
-        return int(row[0])
-    for schema in [schemas[-1]] if schemas else [PUBLIC]:
-        found = world.catalog.find(catalog_key(schema, name))
-        if isinstance(found, Table | View):
-            return found.oid + (2 if is_array else 1)
-    return None
+    return world.path.type(f"_{name}" if is_array else name, schemas)
 
 
 def _enum(world: World, name: tuple[str, ...]) -> SqlType | None:
-    found = world.catalog.find(catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1]))
+    oid = world.path.type(name[-1], name[:-1])
+    found = None if oid is None else world.catalog.with_oid(oid)
     return SqlType(Kind.ENUM, enum=found) if isinstance(found, Enumeration) else None

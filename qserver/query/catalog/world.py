@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.expressions import NodeTree, node_tree
+from qserver.query.catalog.search_path import OWN_SCHEMAS, SearchPath
+from qserver.query.settings.values import DEFAULTS, Settings
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
@@ -20,7 +22,6 @@ from qserver.values.types import Kind, SqlType
 OWNER: Final = 10
 """The oid of the only role."""
 DATABASE: Final = 5
-OWN_SCHEMAS: Final = {"pg_catalog": 11, "pg_toast": 99, PUBLIC: 2200, "information_schema": 13124}
 CLASSES: Final = {
     "pg_class": 1259,
     "pg_type": 1247,
@@ -69,18 +70,22 @@ class Shown(Protocol):
     def statements(self) -> Mapping[str, Any]: ...
     @property
     def portals(self) -> Mapping[str, Any]: ...
+    @property
+    def settings(self) -> Settings: ...
 
 
 class World:
-    """A catalog as PostgreSQL's tables show it; look-ups cost what they find."""
+    """A catalog as PostgreSQL's tables show it to a session; look-ups cost what they find."""
 
-    __slots__ = ("catalog", "session", "snapshot")
+    __slots__ = ("catalog", "path", "session", "settings", "snapshot")
 
     def __init__(self, catalog: Catalog, snapshot: Snapshot, session: Shown | None = None) -> None:
         self.catalog = catalog
         self.snapshot = snapshot
         self.session = session
         """The session that asks; None: it has nothing to show."""
+        self.settings = DEFAULTS if session is None else session.settings
+        self.path = SearchPath(catalog, self.settings)
 
     def definitions(self) -> Iterator[Definition]:
         yield from self.catalog.tables.values()
@@ -213,7 +218,7 @@ class World:
 
     def expression(self, table: Table, text: str, wanted: SqlType | None = None) -> NodeTree:
         """Return the text of an expression over a table's columns, as PostgreSQL prints it."""
-        return node_tree(table, text, wanted)
+        return node_tree(table, text, wanted, self.path)
 
 
 def type_modifier(sql_type: SqlType) -> int:

@@ -101,6 +101,16 @@ class Settings(msgspec.Struct, frozen=True):
         for setting in listed():
             yield setting, self.now.get(setting.name.lower(), setting.default)
 
+    def source(self, setting: Setting) -> str:
+        """Return where the value comes from, as pg_settings says it."""
+        name = setting.name.lower()
+        if name not in self.now:
+            return "default"
+        return "client" if self.now[name] == self.base.get(name) else "session"
+
+    def reset_value(self, setting: Setting) -> str:
+        return self.base.get(setting.name.lower(), setting.default)
+
     @property
     def path(self) -> tuple[str, ...]:
         """The schemas of search_path; "$user" names none here."""

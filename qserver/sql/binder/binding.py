@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from qserver.errors import ProgramLimitExceeded, StatementTooComplex, UndefinedParameter
+from qserver.functions.objects import names_objects
 from qserver.limits import SOURCES_MAX
 from qserver.sql.binder.expressions.operands import Operand, Unknown
 from qserver.sql.expressions import Column, Slot
@@ -17,7 +18,7 @@ from qserver.sql.ports import CatalogPort
 from qserver.sql.step_budget import StepBudget
 from qserver.values.relations import View
 from qserver.values.schema import Table
-from qserver.values.types import SqlType
+from qserver.values.types import TEXT, SqlType
 
 if TYPE_CHECKING:
     from qserver.sql import ast
@@ -201,7 +202,8 @@ class Binding:
                 raise UndefinedParameter(f"there is no parameter {label}", position=position + 1)
             declared = self.declared[name]
         if declared is not None:
-            self.inferred[name] = declared
+            # The name of an object is given as a text, which the run reads.
+            self.inferred[name] = TEXT if names_objects(declared) else declared
             return Slot(label, declared, None, nullable=True)
         if name in self.inferred:
             return Slot(label, self.inferred[name], None, nullable=True)

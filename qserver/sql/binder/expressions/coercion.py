@@ -253,6 +253,11 @@ def _object_names(binding: Binding, expression: Expression, target: SqlType) -> 
     return Apply(function, (expression,), target, expression.nullable)
 
 
+def read_object(binding: Binding, slot: Slot) -> Expression:
+    """Return a parameter of such a type: it is given as a text."""
+    return _object_names(binding, replace(slot, type=TEXT), slot.type)
+
+
 # --- casts ---------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from qserver.errors import (
     SqlSyntaxError,
     UndefinedObject,
 )
+from qserver.functions.objects import names_objects
 from qserver.sql import ast
 from qserver.sql.binder.expressions.calling import function, operator
 from qserver.sql.binder.expressions.coercion import (
@@ -21,6 +22,7 @@ from qserver.sql.binder.expressions.coercion import (
     assigned,
     condition,
     explicit,
+    read_object,
     settled,
     several,
 )
@@ -87,7 +89,10 @@ def bind_constant(scope: Scope, node: ast.Constant) -> Operand:
 
 
 def bind_parameter(scope: Scope, node: ast.Parameter) -> Operand:
-    return scope.binding.parameter(node.name, node.position)
+    operand = scope.binding.parameter(node.name, node.position)
+    if isinstance(operand, Slot) and names_objects(operand.type):
+        return read_object(scope.binding, operand)
+    return operand
 
 
 def refuse_run(scope: Scope, node: ast.Run) -> Operand:
