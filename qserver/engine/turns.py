@@ -189,7 +189,8 @@ class Line:
 
     async def wait(self) -> None:
         """Wait for the next step of long work."""
-        owner, gate = OWNER.get() or self._own, Gate.of_this_task()
+        gate = Gate.of_this_task()
+        owner = OWNER.get() or (self._own if gate is None else self.strangers)
         now = self.now()
         if gate is not None and 0.0 < now - gate.began < self._step_seconds():
             return

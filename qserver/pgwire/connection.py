@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 import trio
 
-from qserver.control.shares import Share
 from qserver.engine.mailbox import Reply
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import QserverError, SessionEnded, TooManyRequests
@@ -95,6 +94,7 @@ class Connection:
         self._go_on(None)
         while not self._is_over:
             event = self._event
+            self.state.own_task()  # the reactor may have begun what goes on here
             if event is INPUT:
                 await self._send()
                 await self._wait_for_input()
@@ -125,7 +125,8 @@ class Connection:
         self, step: Callable[[], Awaitable[Any]] | Reply[Any] | None
     ) -> None:
         value, error = None, None
-        share = self._share()
+        grant = self.state.grant
+        share = None if grant is None else grant.share
         if share is not None:
             share.connections += 1
         try:
@@ -139,10 +140,6 @@ class Connection:
             if share is not None:
                 share.connections -= 1
         self._go_on(value, error)
-
-    def _share(self) -> Share | None:
-        grant = self.state.grant
-        return None if grant is None else grant.share
 
     async def _start_tls(self) -> None:
         await self._send()

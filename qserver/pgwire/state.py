@@ -139,11 +139,16 @@ class State:
         self._take_part(grant)
         return True
 
+    def own_task(self) -> None:
+        """Have what the present task does count as work of the organization."""
+        grant = self.grant
+        if grant is not None and OWNER.get() is not grant.share.turns:
+            OWNER.set(grant.share.turns)
+
     def _take_part(self, grant: Grant) -> None:
-        """Have what follows count as work of the organization."""
+        """Count as one of the organization's, which may have too much under way."""
         share = grant.share
-        if OWNER.get() is not share.turns:
-            OWNER.set(share.turns)
+        self.own_task()
         if share.connections >= share.limits.connections:
             share.check_connections()
 

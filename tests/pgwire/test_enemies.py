@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from qserver.engine.turns import current_line
 from qserver.pgwire import limits
 from qserver.query.named_statements import STATEMENTS_MAX
 from qserver.query.portals import PORTALS_MAX
@@ -199,6 +200,20 @@ async def test_a_statement_is_cancelled() -> None:
         got = await wire.until_ready()
         assert code(got) == "57014" and "user request" in got[-2].fields()["M"]
         assert rows(await wire.run("select 1")) == [(b"1",)]
+
+
+async def test_the_time_of_a_statement_is_that_of_its_organization() -> None:
+    """What nobody owned would be charged to all who are to come, and keep them out."""
+    slow, line = "select count(*) from generate_series(1, 100000000)", current_line()
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        turns = (await served.grant()).share.turns
+        before, strangers_before = turns.seconds, line.strangers.seconds
+        await wire.send(query(slow))
+        while turns.seconds + line.strangers.seconds < before + strangers_before + 0.3:
+            await trio.lowlevel.checkpoint()
+        assert line.strangers.seconds - strangers_before < 0.1
+        async with await Wire.enter(served.port) as other:
+            assert rows(await other.run("select 1")) == [(b"1",)]
 
 
 async def test_a_client_that_does_not_read_stops_its_statement() -> None:
