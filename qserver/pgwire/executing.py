@@ -49,6 +49,7 @@ class Executing:
     def prepare(self, name: str, sql: str, oids: tuple[int, ...]) -> Waits[None]:
         """Plan a statement, and keep it under a name; the unnamed one replaces the last."""
         session = self.session
+        last = self._unnamed
         if name:
             check_new(session, name)
         else:
@@ -65,6 +66,9 @@ class Executing:
                 found = yield from analysing(
                     opened.sql, statement, block.transaction, deadline, self.state.scope
                 )
+            if not name and last is not None and last.is_of(text, found):
+                self._unnamed = last
+                return
             prepared = Prepared(name, text, found, session)
             if not name:
                 self._unnamed = prepared
@@ -128,6 +132,10 @@ class Executing:
             )
         self._portals[name] = portal
 
+    @property
+    def unnamed_portal(self) -> Portal | None:
+        return self._portals.get("")
+
     def portal(self, name: str) -> Portal:
         found = self._portals.get(name)
         if found is None:
@@ -140,10 +148,7 @@ class Executing:
         if portal is None and name in self.session.portals:
             cursor = portal_named(self.session, name)
             return row_writer(cursor.columns, cursor.types)
-        prepared = self.portal(name).prepared
-        if prepared.columns is None:
-            return None
-        return prepared.writer(self.portal(name).formats)
+        return self.portal(name).description
 
     def begun(self, name: str, portal: Portal) -> None:
         """Note a portal that runs inside of a transaction: others may have to let it finish."""

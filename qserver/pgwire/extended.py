@@ -13,7 +13,9 @@ from __future__ import annotations
 from qserver.pgwire import messages
 from qserver.pgwire.admission import admitted, end
 from qserver.pgwire.executing import Executing
+from qserver.pgwire.messages import Frames
 from qserver.pgwire.prepared import Portal
+from qserver.pgwire.rows import RowWriter
 from qserver.pgwire.running import start
 from qserver.pgwire.tags import Sort
 from qserver.pgwire.types import oid_of
@@ -44,6 +46,22 @@ class Extended:
         self._executing.open_portal(asked.portal, Portal(prepared, asked))
         self._state.out += messages.BOUND
 
+    def take_results(self, frames: Frames) -> bool:
+        """Take what asks for all rows of the unnamed portal, up to Sync, if that comes next.
+
+        That is how drivers send a statement, so it is read as if it were one message.
+        """
+        portal = self._executing.unnamed_portal
+        kind = None if portal is None else portal.prepared.kind
+        if portal is None or kind is None or kind.sort is not Sort.SQL:
+            return False
+        if frames.take(messages.DESCRIBE_AND_RUN):
+            self._describe(portal.description)
+        elif not frames.take(messages.RUN):
+            return False
+        self.waiting = "", portal, 0
+        return True
+
     def describe(self, body: bytes) -> None:
         asked, out = messages.read_named(body), self._state.out
         if asked.is_portal:
@@ -52,7 +70,10 @@ class Extended:
             prepared = self._executing.statement(asked.name)
             out += messages.parameters([oid_of(each) for each in prepared.parameters])
             writer = None if prepared.columns is None else prepared.writer(())
-        out += messages.NO_DATA if writer is None else writer.description
+        self._describe(writer)
+
+    def _describe(self, writer: RowWriter | None) -> None:
+        self._state.out += messages.NO_DATA if writer is None else writer.description
 
     def execute(self, body: bytes) -> Waits[None] | None:
         name, most = messages.read_execute(body)

@@ -137,6 +137,13 @@ class Frames:
         self._at = end
         return kind, buffer[at + 5 : end]
 
+    def take(self, messages: bytes) -> bool:
+        """Take messages that are exactly these, if they are the next."""
+        if not self._buffer.startswith(messages, self._at):
+            return False
+        self._at += len(messages)
+        return True
+
     def _check(self, kind: int, length: int) -> None:
         most = _LONGEST.get(kind)
         if most is None:
@@ -321,6 +328,11 @@ def _list(body: bytes, at: int, kind: str) -> tuple[tuple[int, ...], int]:
 def _check_end(body: bytes, at: int) -> None:
     if at != len(body):
         raise ProtocolViolation("invalid message format")
+
+
+# What follows a Bind if all rows of the unnamed portal are wanted.
+RUN: Final = b"E\0\0\0\t\0\0\0\0\0" + b"S\0\0\0\4"
+DESCRIBE_AND_RUN: Final = b"D\0\0\0\6P\0" + RUN
 
 
 # --- messages to the client -----------------------------------------------------------------------

@@ -35,7 +35,17 @@ FORMATS_KEPT: Final = 4
 class Prepared:
     """A statement of a session, which has been planned."""
 
-    __slots__ = ("_readers", "_writers", "columns", "name", "parameters", "reads", "tag", "text")
+    __slots__ = (
+        "_plan",
+        "_readers",
+        "_writers",
+        "columns",
+        "name",
+        "parameters",
+        "reads",
+        "tag",
+        "text",
+    )
 
     def __init__(
         self, name: str, text: Text, found: CachedPlan | Planned | None, session: Session
@@ -50,6 +60,7 @@ class Prepared:
         self.tag = "" if text.kind is None else text.kind.tag
         self._readers: dict[tuple[int, ...], list[Reader]] = {}
         self._writers: dict[tuple[int, ...], RowWriter] = {}
+        self._plan = found if isinstance(found, CachedPlan) else None
         if isinstance(found, CachedPlan):
             self._describe_plan(found)
         elif found is not None:
@@ -58,6 +69,10 @@ class Prepared:
     @property
     def kind(self) -> Kind | None:
         return self.text.kind
+
+    def is_of(self, text: Text, found: CachedPlan | Planned | None) -> bool:
+        """Return whether it is what a text with a plan would be: clients repeat themselves."""
+        return found is not None and self._plan is found and self.text is text
 
     def _describe_plan(self, plan: CachedPlan) -> None:
         if plan.columns or not plan.writes:
@@ -121,6 +136,12 @@ class Portal:
         self.has_ended = False
         if prepared.columns is not None:
             prepared.writer(bind.result_formats)  # a wrong number of formats is an error of Bind
+
+    @property
+    def description(self) -> RowWriter | None:
+        """What tells its columns; None if it has no rows."""
+        prepared = self.prepared
+        return None if prepared.columns is None else prepared.writer(self.formats)
 
     def writer(self, running: Running) -> RowWriter:
         """Return what writes its rows; raise if they are others than the client was told."""

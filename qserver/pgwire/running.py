@@ -29,19 +29,36 @@ class Writes(Protocol):
 class Running:
     """A statement that has begun: its rows, of which some may have been sent."""
 
-    __slots__ = ("_opened", "portal", "stream")
+    __slots__ = ("_opened", "_portal", "_request", "_sql", "stream")
 
-    def __init__(self, portal: Portal, stream: RowStream, opened: OpenDatabase | None) -> None:
-        self.portal = portal
+    def __init__(
+        self, statement: Statement, stream: RowStream, request: Request, opened: OpenDatabase | None
+    ) -> None:
+        self._sql = statement.sql
+        self._request = request
+        self._portal: Portal | None = None
+        """Made if its rows are not sent at once."""
         self.stream = stream
         self._opened = opened
         """Released at the end, unless the transaction has it."""
 
+    @property
+    def portal(self) -> Portal:
+        if self._portal is None:
+            request = self._request
+            about = self.stream, request.time, request.environment.pool
+            self._portal = Portal("", self._sql, *about)
+        return self._portal
+
     def send(self, state: State, writer: Writes, most: int) -> Waits[int]:
         """Send rows, all or so many at most; return how many there were."""
-        portal, stream, out, sent, steps = self.portal, self.stream, state.out, 0, 0
+        stream, out, sent, steps = self.stream, state.out, 0, 0
+        portal = self.portal if most else self._portal
         while True:
-            rows = yield from portal.pull(most - sent if most else 0)
+            if portal is None:
+                rows = yield from stream.stepping()
+            else:
+                rows = yield from portal.pull(most - sent if most else 0)
             if rows:
                 _write(state, writer, rows, out)
                 sent += len(rows)
@@ -49,7 +66,7 @@ class Running:
                     return most
                 if len(out) > OUTPUT_BYTES_MAX:
                     stream.reader_was_away((yield from state.flushed()))
-            if portal.has_ended:
+            if stream.ended and (portal is None or portal.has_ended):
                 self.close()
                 return sent
             steps += 1
@@ -67,7 +84,10 @@ class Running:
 
     def close(self) -> None:
         """End it; a second call does nothing."""
-        self.portal.close()
+        if self._portal is not None:
+            self._portal.close()
+        elif not self.stream.ended:
+            self.stream.close()
         opened, self._opened = self._opened, None
         if opened is not None:
             opened.release()
@@ -86,7 +106,7 @@ def start(state: State, statement: Statement) -> Waits[Running]:
         sql, options = block.opened.sql, state.options_inside()
         state.request = request = sql.request_of(options)
         stream = yield from transaction.stream(sql.planner, request, statement, options)
-        return Running(_portal(statement, stream, request), stream, None)
+        return Running(statement, stream, request, None)
     opened, options = state.database_nowait(), state.options()
     if opened is None:
         opened = yield from state.find_database()
@@ -96,8 +116,4 @@ def start(state: State, statement: Statement) -> Waits[Running]:
     except BaseException:
         opened.release()
         raise
-    return Running(_portal(statement, stream, request), stream, opened)
-
-
-def _portal(statement: Statement, stream: RowStream, request: Request) -> Portal:
-    return Portal("", statement.sql, stream, request.time, request.environment.pool)
+    return Running(statement, stream, request, opened)

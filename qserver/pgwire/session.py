@@ -37,9 +37,9 @@ _EXTENDED = frozenset(
      messages.FLUSH, messages.SYNC}
 )  # fmt: skip
 
-_RUNS = frozenset({messages.QUERY, messages.EXECUTE})
-STATEMENTS_AT_ONCE = 16
-"""Statements that have arrived together and run before others have a turn."""
+_RUNS = frozenset({messages.QUERY, messages.BIND, messages.EXECUTE})
+RUNS_AT_ONCE = 32
+"""Messages about statements that have arrived together, and come before others have a turn."""
 
 
 class Session:
@@ -49,6 +49,8 @@ class Session:
         self._extended = Extended(self._executing)
         self._skips = False
         """Whether messages are passed over until Sync."""
+        self._kind = 0
+        """The type of the message that is handled."""
         self.is_idle = False
         """Whether it waits for the first byte of a message, outside of everything."""
 
@@ -88,12 +90,13 @@ class Session:
             kind, body = frame
             if kind in _RUNS:
                 burst += 1
-                if burst % STATEMENTS_AT_ONCE == 0:
+                if burst % RUNS_AT_ONCE == 0:
                     yield None
             if kind == messages.TERMINATE:
                 return
             if self._skips and kind != messages.SYNC:
                 continue
+            self._kind = kind
             try:
                 if extended.waiting is not None and kind != messages.SYNC:
                     yield from self._timed(extended.run_waiting(alone=False))
@@ -105,7 +108,7 @@ class Session:
             except GeneratorExit:
                 raise
             except Exception as error:
-                self._failed(error, kind)
+                self._failed(error)
 
     def _check_ending(self) -> None:
         """End the session if it has to, and nothing would be lost by that."""
@@ -124,6 +127,9 @@ class Session:
         extended = self._extended
         if kind == messages.BIND:
             extended.bind(body)
+            if extended.take_results(self.state.frames):  # and so Sync: all of a round trip
+                self._kind = messages.SYNC
+                return self._sync()
         elif kind == messages.EXECUTE:
             return extended.execute(body)
         elif kind == messages.SYNC:
@@ -169,9 +175,9 @@ class Session:
             state.out += messages.parameter_status(name, value)
         state.out += state.block.ready()
 
-    def _failed(self, error: Exception, kind: int) -> None:
+    def _failed(self, error: Exception) -> None:
         """Tell the client of an error, and undo what it undoes."""
-        state, block = self.state, self.state.block
+        kind, state, block = self._kind, self.state, self.state.block
         known = state.host.known(error)
         if isinstance(known, QueryCanceled) and state.was_canceled:
             known = QueryCanceled("canceling statement due to user request")

@@ -51,6 +51,10 @@ _KNOWN: Final[Mapping[str, Kind]] = {
     "with": Kind(Sort.SQL, ""),
 }
 
+_BY_FIRST_WORD: Final[Mapping[tuple[str, ...], Kind]] = {
+    (word,): _KNOWN[word] for word in _CHANGES | _QUERIES
+}
+
 
 @lru_cache(maxsize=1024)
 def kind_of_words(words: tuple[str, ...]) -> Kind:
@@ -84,7 +88,8 @@ def _tag_of_closing(first: str, last: str) -> str:
 
 
 def kind_of(text: str) -> Kind:
-    return kind_of_words(first_words(text, WORDS_MAX))
+    known = _BY_FIRST_WORD.get(first_words(text, 1))
+    return kind_of_words(first_words(text, WORDS_MAX)) if known is None else known
 
 
 def finished(tag: str, rows: int, affected: int) -> str:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import struct
+from random import Random
+
+import pytest
+import trio.testing
 
 from tests.pgwire.serving import serving
 from tests.pgwire.wire import (
     FLUSH,
     SYNC,
+    Message,
     Wire,
     bind,
     close,
@@ -164,3 +169,55 @@ async def test_a_changed_table_changes_no_described_result() -> None:
         await wire.run("alter table t add column more int")
         got = await wire.ask(bind(name="s") + execute() + SYNC)
         assert code(got) == "0A000" and "cached plan" in got[1].fields()["M"]
+
+
+STATEMENTS = (
+    "select n from t where id = $1", "select $1::int / (id - 1) from t order by id desc",
+    "insert into t values ($1 + 10, 'new') on conflict do nothing", "", "begin", "commit",
+    "rollback", "rollback", "values (1), (2), (3)", "copy t to stdout",
+    "select id from t where id > $1", "fetch 1 from nothing", "show timezone",
+)  # fmt: skip
+
+
+def _conversation(seed: int) -> list[bytes]:
+    """Messages as drivers send them, and as none would."""
+    random, sent = Random(seed), [parse(each, f"s{at}") for at, each in enumerate(STATEMENTS)]
+    sent.append(SYNC)
+    for _ in range(150):
+        at = random.randrange(len(STATEMENTS))
+        name = random.choice(("", f"s{at}"))
+        portal = random.choice(("", "", "", "p"))
+        values = [b"%d" % random.randrange(4)] if "$1" in STATEMENTS[at] else []
+        if random.random() < 0.05:
+            values = [b"x", None]
+        if not name:
+            sent.append(parse(STATEMENTS[at]))
+        sent.append(bind(values, name, portal))
+        sent += [describe("P", random.choice((portal, "")))] * (random.random() < 0.6)
+        sent.append(execute(random.choice((portal, portal, "")), random.choice((0, 0, 0, 1))))
+        sent += [random.choice((SYNC, SYNC, SYNC, FLUSH, query("select 1")))]
+    return [*sent, SYNC, query("rollback"), query("select count(*) as last from t")]
+
+
+async def _answers(sent: list[bytes]) -> list[Message]:
+    """What a new server says to messages that it gets so, up to the last."""
+    got: list[Message] = []
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE + "; insert into t values (1, 'a'), (2, 'b'), (3, null)")
+        for each in sent:
+            await wire.send(each)
+            if len(sent) > 1:
+                await trio.testing.wait_all_tasks_blocked(0.0)
+        while not (len(got) > 3 and got[-4].body[2:6] == b"last"):
+            each_got = await wire.message()
+            assert each_got is not None, got[-5:]
+            got.append(each_got)
+    return got
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_messages_that_come_together_mean_what_they_mean_apart(seed: int) -> None:
+    sent = _conversation(seed)
+    together, apart = await _answers([b"".join(sent)]), await _answers(sent)
+    assert together == apart
+    assert {"T", "D", "E", "n", "C"} <= set(kinds(together))
