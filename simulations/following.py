@@ -77,7 +77,14 @@ class SimulatedFollower:
     # --- the number ---
 
     def own(self, database: Database) -> None:
-        """Have a database announce its versions, while clients use it."""
+        """Have a database announce its versions, while clients use it.
+
+        Whoever is told of a new owner leaves the one before, which may live on without knowing of
+        it; links that end by themselves may go on until then.
+        """
+        for link in self._links:
+            if link.deadline == inf:
+                link.cancel()
 
         def announce(version: int) -> None:
             if self._owner() is database:
