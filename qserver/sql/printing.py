@@ -106,7 +106,8 @@ class _Printer:
             case expressions.InList():
                 return self._in_list(node)
             case expressions.Array():
-                return f"ARRAY[{', '.join(map(self.alone, node.items))}]"
+                items = ", ".join(map(self.alone, node.items))
+                return f"ARRAY[{items}]" + ("" if items else f"::{self.names.type_text(node.type)}")
             case expressions.Case():
                 return self._case(node)
         raise Unprintable

@@ -42,6 +42,7 @@ from qserver.sql.ddl.names import (
     missing,
     new_place,
     require_free,
+    require_schema,
 )
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.sequences import alter_sequence
@@ -60,7 +61,7 @@ def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     if node.what == "type":
         return (yield from _alter_type(work, node, work.find(work.key(node.name))))
     if node.what == "schema":
-        raise FeatureNotSupported("ALTER SCHEMA is not supported")
+        return _alter_schema(work, node)
     key = work.key(node.name)
     if node.what == "index" or _is_index(work, key):
         return (yield from _alter_index(work, node))
@@ -103,6 +104,14 @@ def _alter_type(work: DdlPort, node: ast.AlterTable, definition: Definition | No
     for action in node.actions:
         yield from alter_type(work, definition, action)
         yield
+    return 0
+
+
+def _alter_schema(work: DdlPort, node: ast.AlterTable) -> int:
+    """Accept an owner, as dumps have it; every object belongs to the one role."""
+    require_schema(work, node.name[-1])
+    if any(action.kind != "owner" for action in node.actions):
+        raise FeatureNotSupported("ALTER SCHEMA can only change the owner")
     return 0
 
 

@@ -31,10 +31,13 @@ def new_place(work: DdlPort, name: tuple[str, ...]) -> tuple[str, str]:
     refuse_other_database(name)
     if len(name) == 1:
         return _creation_schema(work), name[0]
-    schema = name[-2]
+    require_schema(work, name[-2])
+    return name[-2], name[-1]
+
+
+def require_schema(work: DdlPort, schema: str) -> None:
     if not _exists(work, schema):
         raise UndefinedSchema(f'schema "{schema}" does not exist')
-    return schema, name[-1]
 
 
 def _creation_schema(work: DdlPort) -> str:
