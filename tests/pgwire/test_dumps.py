@@ -1,4 +1,4 @@
-"""PostgreSQL's own pg_dump and psql take a database from here to a PostgreSQL, and from there to here.
+"""PostgreSQL's own pg_dump and psql take a database from here to a PostgreSQL, and back.
 
     dumped.sql ─► PostgreSQL ─ pg_dump ─► psql ─► qserver ─ pg_dump ─► psql ─► PostgreSQL
     dumped.sql ─► qserver ─ pg_dump ─► psql ─► PostgreSQL
