@@ -263,7 +263,6 @@ LIVE_RANGES_MAX = 64
 LIVE_RESULT_BYTES_MAX = 64 * 1024 * 1024
 """The result that a live query keeps, to compare the next one with it; 54000 past it. A query of
 which only changed rows are looked at keeps none."""
-
 LIVE_EVERY_MS_MIN, LIVE_EVERY_MS_MAX = 100, 60_000
 """Milliseconds between two changes that a live query reports; the least is the default."""
 
@@ -273,22 +272,22 @@ and changed entries of these versions together; older ones come from the log."""
 
 FEED_LIMIT_DEFAULT, FEED_LIMIT_MAX = 1000, 10_000
 """Changes of one answer of the feed. A version is never cut, so the last may bring more."""
-
 FEED_LOOK_MAX = 10_000
 """Versions that one answer of the feed looks at, if the filter leaves nearly everything out."""
-
 FEED_ANSWER_BYTES_MAX = 8 * 1024 * 1024
 """An answer of the feed ends with the version that reaches so many bytes."""
-
 FEED_WAIT_MS_MAX = 60_000
 """How long an answer of the feed may wait for the first change."""
-
 FEED_READERS_MAX = 1000
 """Readers of changes of an organization at once; the next is refused with QS034."""
-
 FEED_PAUSE_SECONDS, FEED_PAUSE_SECONDS_MAX, FEED_PARTS_PER_SECOND = 0.1, 2.0, 250
 """A stream of changes pauses after it has sent, longer if there are many: all send so often."""
 
+NOTIFICATION_BYTES_MAX, NOTIFICATIONS_SENT_MAX, CHANNELS_MAX = 7999, 5000, 1000
+"""Bytes of a notification's payload, notifications of a transaction, channels of a listener."""
+NOTIFICATIONS_QUEUED_MAX, NOTIFICATIONS_QUEUED_BYTES_MAX = 20_000, 64 * 1024 * 1024
+"""Notifications that a listener has not taken, and bytes of those that wait in one database; past
+these the listener with the most is ended, with QS031."""
 LIVE_TESTS_MAX = 1024
 """Tests of changed keys of one tree in a round against what live queries have read. After that many
 all live queries that read the tree look for themselves, each in its own time."""
@@ -594,7 +593,8 @@ assert STORED_BYTES_FREE <= STORED_BYTES_PRO and SIGNUPS_OF_ADDRESS_MAX <= SIGNU
 assert CHECKPOINT_LOG_BYTES < DISK_RESERVE_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
 assert ORGANIZATIONS_MAX < RATE_SLOTS and CONNECTIONS_MAX <= LINK_MOVES_MAX
-assert ROW_BYTES_MAX <= LINK_MESSAGE_BYTES_MAX
+assert ROW_BYTES_MAX <= LINK_MESSAGE_BYTES_MAX and NOTIFICATIONS_SENT_MAX < NOTIFICATIONS_QUEUED_MAX
+assert NOTIFICATIONS_SENT_MAX * (NOTIFICATION_BYTES_MAX + 100) < NOTIFICATIONS_QUEUED_BYTES_MAX
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"
 assert LIST_LENGTH_DEFAULT <= LIST_LENGTH_MAX and STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
 assert DATABASE_CLOSE_SECONDS_MAX < SHUTDOWN_SECONDS_MAX, "databases close before the server ends"

@@ -151,6 +151,8 @@ class OpenDatabase:
         """Tell long-lived users that the database is about to close."""
         self.is_closing = True
         self.readable.watches.changed()
+        if isinstance(self.readable, Database):
+            self.readable.channels.end()
         for each in list(self.held):
             each.close()
 

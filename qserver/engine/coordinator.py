@@ -33,9 +33,9 @@ same way. Long work goes back to its gateway. After too many tries the gateway a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import trio
@@ -43,8 +43,10 @@ from msgspec.structs import replace
 
 from qserver.durability.records import Definitions
 from qserver.engine.batch import Batch
+from qserver.engine.channels import Channels
 from qserver.engine.conflict_origin import Writers
-from qserver.engine.mailbox import Mailbox, Reply
+from qserver.engine.coordinator_ports import LogPort, ShardPort
+from qserver.engine.mailbox import Mailbox, Receiver
 from qserver.engine.messages import (
     Answer,
     Append,
@@ -82,10 +84,10 @@ from qserver.storage.writes import (
     merge_writes,
 )
 from qserver.values.relations import Definition
-from qserver.values.steps import Steps, at_once
+from qserver.values.steps import at_once
 
 ToCoordinator: TypeAlias = Commit | ExclusiveCommit | Rest
-Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
+Answers: TypeAlias = list[tuple[Receiver, Answer]]
 
 Made = TypeVar("Made")
 Round: TypeAlias = Generator[Step, Any, Made]
@@ -108,28 +110,6 @@ class CoordinatorStatistics(msgspec.Struct, frozen=True):
     """How often ranges were cut or joined."""
 
 
-class ShardPort(msgspec.Struct, frozen=True):
-    """How to reach a shard: by its mailbox, or directly if it has little to do."""
-
-    mailbox: Mailbox[ToShard]
-    is_long: Callable[[ToShard], bool]
-    answer: Callable[[ToShard], Steps[FromShard]]
-
-
-class LogPort(Protocol):
-    """How to reach the log writer."""
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no round waits to be written."""
-
-    def submit(self, append: Append) -> None:
-        """Have the round written; raise TooManyRequests if too many wait already."""
-
-    async def wait_to_submit(self, append: Append) -> None:
-        """Do the same once there is room."""
-
-
 class Coordinator:
     def __init__(
         self,
@@ -140,6 +120,7 @@ class Coordinator:
         shards: Sequence[ShardPort],
         log: LogPort,
         batch: Batch,
+        channels: Channels,
     ) -> None:
         self.versions = versions
         self._snapshots = snapshots
@@ -148,6 +129,7 @@ class Coordinator:
         self._shards = shards
         self._log = log
         self._batch = batch
+        self._channels = channels
         self._gathered: list[Commit] = []
         """Commits of the batch, which are the next round."""
         self.writers = Writers()
@@ -299,8 +281,12 @@ class Coordinator:
         committed = Committed(self.versions.newest.version + 1)
         for commit, conflict in zip(commits, conflicts, strict=True):
             if conflict is None:
-                winners.append(commit.transaction)  # type: ignore[arg-type]  # it was tried
+                transaction = commit.transaction
+                assert transaction is not None, "it was tried"
+                winners.append(transaction)
                 requests.append(commit.request_id)
+                if transaction.notifications:
+                    self._tell(answers, committed, transaction)
                 answers.append((commit.reply, committed))
         installed = yield from self._second_phase(votes, conflicts, parts)
         if winners:
@@ -400,8 +386,10 @@ class Coordinator:
         for count, commit in enumerate(commits, start=1):
             transaction = Transaction(snapshot, writes)
             answer = self.run_work(commit, transaction)
+            if transaction.notifications and type(answer) is Committed:
+                self._tell(answers, answer, transaction)
             answers.append((commit.reply, answer))
-            if type(answer) is Committed and transaction.writes:
+            if type(answer) is Committed and (transaction.writes or transaction.notifications):
                 if len(commits) == 1:
                     writes = transaction.writes
                 else:
@@ -448,12 +436,17 @@ class Coordinator:
             return Failed(error, _version_of(transaction, wrote=False))
         if transaction.changes_catalog:
             return Conflicted(Conflict("the work changes the catalog"))
-        version = _version_of(transaction, bool(transaction.writes))
+        version = _version_of(transaction, bool(transaction.writes or transaction.notifications))
         if ANSWERS_TREE in transaction.writes:
             stamp_answers(transaction, version)
         return Committed(version, retried, result)
 
     # --- publication ---
+
+    def _tell(self, answers: Answers, committed: Committed, transaction: Transaction) -> None:
+        """Have listeners told when the round is durable, before the one who tells them."""
+        sent = transaction.notifications
+        answers.append((self._channels.delivery(committed.version, sent), committed))
 
     def _publish(
         self,

@@ -44,6 +44,7 @@ from qserver.durability.recovery import (
 )
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.catch_up import LogCatchUp
+from qserver.engine.channels import Channels
 from qserver.engine.checkpointer import Checkpointer, CheckpointPolicy
 from qserver.engine.deletable import Deletable
 from qserver.engine.feed import Feed
@@ -149,6 +150,7 @@ class Database(FreshSnapshots, Deletable):
         self.snapshots = SnapshotSource()
         self.watches = Watches(self.snapshots)
         self.feed = Feed(self.snapshots)
+        self.channels = Channels()
         self._observers: tuple[Observer, ...] = (self.watches, self.feed)
         self._generation: Generation | None = None
         self._changed = trio.Event()
@@ -179,6 +181,7 @@ class Database(FreshSnapshots, Deletable):
                 await self._live_on(_once(task_status.started))
         finally:
             self._enter(DatabaseState.CLOSED)
+            self.channels.end()
             self.history.close()
             self.pages.close()
 
@@ -241,6 +244,7 @@ class Database(FreshSnapshots, Deletable):
             for observer in self._observers:
                 observer.restarting(self._known.snapshot)
         self._known = None
+        self.channels.recovered(recovered.snapshot.version)
         self.snapshots.show(recovered.snapshot)
         self._tell()
         return Generation(
@@ -251,6 +255,7 @@ class Database(FreshSnapshots, Deletable):
             self._policy,
             self._end,
             self._observers,
+            self.channels,
         )
 
     async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
@@ -279,6 +284,7 @@ class Database(FreshSnapshots, Deletable):
             self.trouble = taken
             self._world.report(f"database {self.name} ends: its log was taken over", taken)
             self._enter(DatabaseState.TAKEN)
+            self.channels.end()
             self.snapshots.announce(NO_VERSION)
 
     def _enter(self, state: DatabaseState, generation: Generation | None = None) -> None:

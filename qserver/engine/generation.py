@@ -20,9 +20,11 @@ import trio
 
 from qserver.durability.port import Log, StoredRecord
 from qserver.durability.recovery import Recovered
+from qserver.engine.channels import Channels
 from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, CheckpointPolicy
 from qserver.engine.conflict_origin import EXPLAINING_SECONDS_MAX, find_origin
-from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, ShardPort
+from qserver.engine.coordinator import Coordinator, CoordinatorStatistics
+from qserver.engine.coordinator_ports import ShardPort
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, ExclusiveCommit
@@ -70,6 +72,7 @@ class Generation:
         policy: CheckpointPolicy | None = None,
         taken: Callable[[LogTaken], None] = lambda error: None,
         observers: Sequence[Observer] = (),
+        channels: Channels | None = None,
     ) -> None:
         """`taken` is called at once when another process has taken over the log."""
         self._taken = taken
@@ -102,6 +105,7 @@ class Generation:
             ],
             self._log_writer,
             world.batch,
+            channels or Channels(),
         )
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
         self._sent: dict[int, Reply[Answer]] = {}

@@ -13,7 +13,7 @@ most one message before it has answered the last.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -99,6 +99,12 @@ class Mailbox(Generic[Message]):
 
     def __repr__(self) -> str:
         return f"the mailbox of the {self.name}, {self.statistics().waiting} waiting"
+
+
+class Receiver(Protocol):
+    """Who gets an answer when a round is durable: mostly the `Reply` of a gateway."""
+
+    def put(self, answer: Any, /) -> object: ...
 
 
 class Reply(Generic[Content]):

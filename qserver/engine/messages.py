@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from qserver.durability.records import Definitions
-from qserver.engine.mailbox import Reply
+from qserver.engine.mailbox import Receiver, Reply
 from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
@@ -134,7 +134,7 @@ class Append(msgspec.Struct, frozen=True, eq=False):
     writes: Writes
     dropped: tuple[int, ...]
     catalog_changes: dict[str, Definition | None]
-    answers: tuple[tuple[Reply[Answer], Answer], ...]
+    answers: tuple[tuple[Receiver, Answer], ...]
     requests: Sequence[str] = ()
     """Who wants it, where that is known."""
     definitions: Sequence[Definitions] = ()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from qserver.functions import (
     catalog_functions,
+    channels,
     comparisons,
     enums,
     general,
@@ -75,6 +76,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     settings,
     ordered_aggregates,
     sequences,
+    channels,
     statistics,
     typed_comparisons,
     datetime_series,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from qserver.errors import OutOfMemory, UndefinedObject
+from qserver.errors import FeatureNotSupported, OutOfMemory, UndefinedObject
 from qserver.functions.costs import BYTES_SMALL, Cost, refuse_size, refuse_steps
 from qserver.limits import (
     STEPS_AT_ONCE_MAX,
@@ -130,6 +130,21 @@ class Context:
     def set_setting(self, name: str, value: str | None, is_local: bool) -> str | None:
         """Change a setting, or with None reset it; return what SHOW prints then."""
         raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+
+    def notify(self, channel: str, payload: str) -> None:
+        """Tell those who listen to a channel, if the transaction commits."""
+        raise FeatureNotSupported("there is nobody to tell")
+
+    def listening(self) -> frozenset[str]:
+        """Return the channels that the session listens to."""
+        return frozenset()
+
+    session_number = 0
+    """By which others know the session; 0 if there is none."""
+
+    def notification_usage(self) -> float:
+        """Return how full the queue of the slowest listener is, from 0 to 1."""
+        return 0.0
 
     def schemas(self) -> tuple[str, ...]:
         """Return the schemas of search_path that exist."""

@@ -49,6 +49,8 @@ class Function:
     compare natively in SQL order (so it can use keys and indexes); the type handles NaN."""
     reads_catalog: bool = False
     """It looks at definitions (`context.objects`): a change of any may change its result."""
+    writes: bool = False
+    """It leaves something to the commit: a query that calls it is a transaction that writes."""
     sees_blanks: bool = False
     """Its arguments of type CHAR(n) are padded with blanks."""
     variadic: bool = False

@@ -95,6 +95,10 @@ def _now(context: Context) -> Any:
     return context.now
 
 
+def _session_number(context: Context) -> int:
+    return context.session_number
+
+
 def _name_with_oid(name: str, oid: int) -> str:
     """`name_oid`, with the name cut so that all of it is a name."""
     end = f"_{int(oid)}"
@@ -116,7 +120,7 @@ FUNCTIONS: Final = (
     Function("pg_blocking_pids", (INTEGER,), array_of(INTEGER), lambda pid: ()),
     Function("pg_postmaster_start_time", (), TIMESTAMPTZ, _now, needs_context=True),
     Function("pg_conf_load_time", (), TIMESTAMPTZ, _now, needs_context=True),
-    _constant("pg_backend_pid", INTEGER, 1),
+    Function("pg_backend_pid", (), INTEGER, _session_number, needs_context=True),
     # Pools of clients send it with each connection that comes back. There are no such locks.
     _constant("pg_advisory_unlock_all", VOID, None),
     _constant("pg_is_in_recovery", BOOLEAN, False),

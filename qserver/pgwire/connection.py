@@ -59,6 +59,7 @@ class Connection:
         self.client = client
         secret = int.from_bytes(host.secrets(4), "big")
         self.state = State(host, number, secret, client, self.end_soon)
+        self.state.told = self._told
         self._session = Session(self.state)
         self._steps = self._session.run()
         self._event: Any = None
@@ -152,6 +153,8 @@ class Connection:
 
     async def _wait_for_input(self) -> None:
         reactor, transport = self._network.reactor, self.transport
+        while self._session.is_idle and self.state.tell():
+            await self._send()
         self._woken = monotonic()
         if self.state.ending is not None:
             self._go_on(None, Fatal(self.state.ending))
@@ -170,6 +173,11 @@ class Connection:
             del out[:]
             self._host.counts["bytes_out"] += len(data)
             await self.transport.send_all(memoryview(data), SEND_SECONDS_MAX)
+
+    def _told(self) -> None:
+        """Wake the task, which sends notifications, if it waits for its client."""
+        if self._event is INPUT and self._session.is_idle:
+            self._idle.cancel()
 
     # --- arrivals ---------------------------------------------------------------------------------
 

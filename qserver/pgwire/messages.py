@@ -381,6 +381,11 @@ def negotiate(newest_minor: int, unknown: Sequence[str]) -> bytes:
     return message(b"v", _CODE.pack(newest_minor, len(unknown)) + names)
 
 
+def notification(sender: int, channel: str, payload: str) -> bytes:
+    body = b"%b%b\0%b\0" % (sender.to_bytes(4, "big"), channel.encode(), payload.encode())
+    return message(b"A", body)
+
+
 def complete(tag: str) -> bytes:
     return message(b"C", tag.encode() + b"\0")
 

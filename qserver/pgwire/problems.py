@@ -26,6 +26,7 @@ NEAREST: Final[Mapping[str, str]] = {
     "QS022": "58030",  # io_error
     "QS023": "57P03",  # cannot_connect_now
     "QS030": "25000",  # invalid_transaction_state
+    "QS031": "54000",
     "QS034": "53400",
 }
 OTHERS: Final = "XX000"

@@ -173,6 +173,9 @@ class Session:
         state.request, state.was_canceled = None, False
         for name, value in state.settings.changes():
             state.out += messages.parameter_status(name, value)
+        if state.settings.session.listening is not None:
+            state.hold_heard()
+            state.tell()
         state.out += state.block.ready()
 
     def _failed(self, error: Exception) -> None:

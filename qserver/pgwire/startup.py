@@ -262,6 +262,7 @@ def _leaving(state: State, elsewhere: OwnedElsewhere) -> Leave:
 
 def _welcome(state: State) -> None:
     out = state.out
+    state.may_listen()
     out += messages.AUTHENTICATED
     for name, value in state.settings.reports(state.user):
         out += messages.parameter_status(name, value)

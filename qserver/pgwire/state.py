@@ -24,7 +24,8 @@ from qserver.errors import (
 )
 from qserver.limits import RETRIES_DEFAULT
 from qserver.pgwire.host import Host
-from qserver.pgwire.messages import Frame, Frames
+from qserver.pgwire.limits import OUTPUT_BYTES_MAX
+from qserver.pgwire.messages import Frame, Frames, notification
 from qserver.pgwire.settings import SessionSettings
 from qserver.pgwire.transactions import Block
 from qserver.pgwire.waits import INPUT, OUTPUT, Fatal, Waits
@@ -77,6 +78,10 @@ class State:
         self._options: tuple[Grant, RunOptions] | None = None
         self._input_held = 0
         self._entered = ""
+        self._heard: OpenDatabase | None = None
+        """The database, for as long as the session listens: it stays open."""
+        self.told: Callable[[], None] = lambda: None
+        """Called when there is a notification for the client."""
 
     # --- bytes ---
 
@@ -205,6 +210,44 @@ class State:
         except (NotFound, Forbidden) as error:
             raise Fatal(error) from error
 
+    # --- notifications ---
+
+    def may_listen(self) -> None:
+        """Give the session its number, by which others know it, and somebody to tell."""
+        session = self.settings.session
+        session.number, session.told = self.number, self._was_told
+
+    def _was_told(self) -> None:
+        self.told()
+
+    def hold_heard(self) -> None:
+        """Keep the database open while the session listens to it."""
+        listening = self.settings.session.listening
+        if listening is not None and listening.committed:
+            if self._heard is None:
+                self._heard = self.database_nowait()
+        elif self._heard is not None:
+            self._heard.release()
+            self._heard = None
+
+    def tell(self) -> bool:
+        """Write notifications, if the client may get them now; return whether there were any.
+
+        It is between transactions then. The listener has ended if it was too slow.
+        """
+        listening = self.settings.session.listening
+        if listening is None or self.block.transaction is not None:
+            return False
+        listener, out = listening.listener, self.out
+        if listener.ended is not None and self.ending is None:
+            self.ending = listener.ended
+        before = len(out)
+        while len(out) < OUTPUT_BYTES_MAX and (heard := listener.take()) is not None:
+            out += notification(heard.sender, heard.channel, heard.payload)
+        return len(out) > before
+
+    # --- how statements run ---
+
     def options(self) -> RunOptions:
         """Return how statements run: by what the key and the session's settings say now."""
         grant = self.grant
@@ -242,6 +285,9 @@ class State:
     def close(self) -> None:
         """Release what the session holds."""
         self.block.roll_back()
+        if self._heard is not None:
+            self._heard.release()
+            self._heard = None
         if self._entered:
             self.host.connections[self._entered] -= 1
             self._entered = ""

@@ -23,12 +23,6 @@ class Absent:
 ABSENT: Final = (
     Absent("copy", "statements", "COPY; rows come and go in bulk instead.", "COPY t FROM STDIN"),
     Absent(
-        "listen_notify",
-        "statements",
-        "LISTEN and NOTIFY; live queries and the feed of changes tell instead.",
-        "LISTEN news",
-    ),
-    Absent(
         "stored_procedures",
         "definitions",
         "Functions and procedures of one's own.",

@@ -6,9 +6,10 @@ from collections import Counter
 from contextlib import aclosing
 from typing import Final
 
+from qserver.engine.channels import Listener
 from qserver.engine.feed import StatedChange
 from qserver.probes.run import Probe, Run
-from qserver.probes.steps import changes, does, fails, gives
+from qserver.probes.steps import changes, does, fails, gives, together
 from qserver.sql import Rows
 from qserver.storage.changes import Change
 
@@ -134,6 +135,27 @@ async def _follow(run: Run, since: int) -> None:
     run.check("Its changes of rows", found == expected_ops, f"{len(found)} changes")
 
 
+async def notifications(run: Run) -> None:
+    """A listener hears what was committed, once and in order, and nothing of what was not."""
+    listener = Listener(lambda: None)
+    listener.listen(run.database.database.channels, frozenset({"news"}))
+    try:
+        await run.perform(
+            does("NOTIFY news, 'first'"),
+            does("SELECT pg_notify('news', 'second')"),
+            does("NOTIFY other, 'elsewhere'"),
+            fails("SELECT pg_notify('news', 'never'), 1 / 0", "22012"),
+            together(does("NOTIFY news, 'third'"), does("NOTIFY news, 'third'")),
+            fails("LISTEN news", "0A000"),
+        )
+        heard = []
+        while (each := listener.take()) is not None:
+            heard.append(each.payload)
+        run.check("Heard of the channel", heard == ["first", "second", "third"], f"{heard}")
+    finally:
+        listener.close()
+
+
 def _lines(rows: Rows) -> list[bytes]:
     return [repr(row).encode() for row in rows]
 
@@ -175,5 +197,11 @@ PROBES: Final = (
         CATEGORY,
         "The feed of changes has every version once and in order, with its rows and definitions.",
         change_feed,
+    ),
+    Probe(
+        "listen_notify",
+        CATEGORY,
+        "Listeners hear what NOTIFY and pg_notify tell, when it is committed, once and in order.",
+        notifications,
     ),
 )

@@ -416,6 +416,7 @@ class OpenTransaction:
         transaction = self._stepped.whole
         if answer is not None:
             store_answer(transaction, *answer)
+        self.session.begin_commit()
         outcome = yield from writer.committing(transaction, request.deadline, request.id)
         self.session.commit()
         return outcome

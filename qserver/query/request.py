@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from qserver.durability.page_cache import PageCache
+from qserver.engine.channels import Channels
 from qserver.engine.disposal import PIECE_ENTRIES, dispose
 from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
@@ -29,6 +30,7 @@ from qserver.limits import (
     VALUE_BYTES_MAX,
 )
 from qserver.query.catalog.answers import CatalogAnswers
+from qserver.query.listening import NOTHING, send
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
@@ -68,6 +70,8 @@ class RequestEnvironment:
     pages: PageCache | None = None
     quota: StorageQuota = field(default_factory=StorageQuota)
     long_reads: LongReadsPort = field(default_factory=LongReadsPort)
+    channels: Channels | None = None
+    """None if the database can only be read."""
 
     def request(
         self,
@@ -113,6 +117,11 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     def scope(self) -> Scope | None:
         """What its session has set that plans depend on."""
         return None if self.session is None else self.session.settings.scope
+
+    @property
+    def sender(self) -> int:
+        """The number of its session, 0 without one."""
+        return 0 if self.session is None else self.session.number
 
     @property
     def zone(self) -> tzinfo | None:
@@ -262,6 +271,25 @@ class RequestContext(Context):
             raise NeedsSession
         session.set(name, None if value is None else [value], is_local)
         return session.settings.shown(name)
+
+    def notify(self, channel: str, payload: str) -> None:
+        transaction = self._transaction
+        assert isinstance(transaction, Transaction), "a query that notifies is a transaction"
+        self._request.allowed.check_write()
+        send(self._request.sender, transaction, channel, payload)
+
+    def listening(self) -> frozenset[str]:
+        session = self._request.session
+        listening = None if session is None else session.listening
+        return NOTHING if listening is None else listening.committed
+
+    @property
+    def session_number(self) -> int:  # type: ignore[override]
+        return self._request.sender
+
+    def notification_usage(self) -> float:
+        channels = self._request.environment.channels
+        return 0.0 if channels is None else channels.usage
 
     def schemas(self) -> tuple[str, ...]:
         session = self._request.session

@@ -19,14 +19,15 @@ from typing import Any, TypeAlias
 from qserver.engine.work import Step, WorkSteps
 from qserver.errors import FeatureNotSupported
 from qserver.query.deferred_keys import DeferredKeys, Modes
+from qserver.query.listening import NOTHING, Listening
 from qserver.query.named_statement import NamedStatement
 from qserver.query.portals import Fetcher, Portal
 from qserver.query.settings.values import DEFAULTS, Settings, settings_from
 from qserver.storage.transaction import Transaction
 from qserver.values.zones import SESSION_ZONE
 
-State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...], frozenset[Portal]]
-"""Settings, modes of constraints, changes that are to be checked, and portals."""
+State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...], frozenset[Portal], frozenset[str]]
+"""Settings, modes of constraints, changes that are to be checked, portals, and channels."""
 
 Moment: TypeAlias = tuple[State, tuple[tuple[str, State], ...], tuple[tuple[Portal, int], ...]]
 
@@ -41,9 +42,12 @@ class Session:
         "_savepoints",
         "deferred",
         "lasts",
+        "listening",
+        "number",
         "portals",
         "settings",
         "statements",
+        "told",
     )
 
     def __init__(self, given: Mapping[str, Any] | None = None, *, lasts: bool = True) -> None:
@@ -60,6 +64,11 @@ class Session:
         self._savepoints: list[tuple[str, State]] = []
         self.deferred = DeferredKeys()
         """The foreign keys that the transaction checks at its end."""
+        self.number = 0
+        """By which others know it: pg_backend_pid(). It is that of a connection, or 0."""
+        self.told: Callable[[], None] | None = None
+        """Called when a listener has heard something; None if the session cannot listen."""
+        self.listening: Listening | None = None
 
     # --- settings ---
 
@@ -110,6 +119,8 @@ class Session:
         self.reset_all()
         self.statements.clear()
         self.close_portals()
+        if self.listening is not None:
+            self.listening.close()
 
     # --- transactions ---
 
@@ -126,7 +137,14 @@ class Session:
             self.close_portals(lambda portal: portal.hold)
             for portal in self.portals.values():
                 portal.is_held = True
+        if self.listening is not None:
+            self.listening.commit()
         self.begin()
+
+    def begin_commit(self) -> None:
+        """Prepare for the commit of the transaction, which is sent now."""
+        if self.listening is not None:
+            self.listening.begin_commit()
 
     def roll_back(self) -> None:
         """Forget what the transaction has set."""
@@ -135,16 +153,21 @@ class Session:
         self.deferred = DeferredKeys()
         if self.portals:
             self.close_portals(lambda portal: portal.is_held)
+        if self.listening is not None:
+            self.listening.roll_back()
 
     def _state(self) -> State:
         portals = frozenset(self.portals.values())
-        return self.settings, self.deferred.modes, tuple(self.deferred.changes), portals
+        names = NOTHING if self.listening is None else self.listening.names
+        return self.settings, self.deferred.modes, tuple(self.deferred.changes), portals, names
 
     def _return_to(self, state: State) -> None:
-        settings, self.deferred.modes, changes, portals = state
+        settings, self.deferred.modes, changes, portals, names = state
         self.deferred.changes = list(changes)
         if self.portals:
             self.close_portals(portals.__contains__)
+        if self.listening is not None:
+            self.listening.names = names
         self._change(settings)
 
     def moment(self) -> Moment:

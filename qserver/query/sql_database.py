@@ -117,6 +117,7 @@ class SqlDatabase:
             value_bytes_most,
             database.page_cache,
             quota or StorageQuota(),
+            channels=None if self._writer is None else self._writer.channels,
         )
 
     @property
@@ -137,9 +138,8 @@ class SqlDatabase:
         once: Once | None = None,
     ) -> Generator[Step, Any, TransactionResult]:
         """Return the steps of a request, see `work`."""
-        environment, timeout_ms = self._environment, options.timeout_ms
-        now = environment.now
-        request = Request(environment, now(), timeout_ms, options.allowed, request_id, once)
+        environment, limit = self._environment, options.timeout_ms
+        request = Request(environment, environment.now(), limit, options.allowed, request_id, once)
         request.session = options.session
         if once is not None:
             return self._perform_once(request, statements, options)

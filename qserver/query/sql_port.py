@@ -14,6 +14,7 @@ from collections.abc import Generator
 from typing import Any, Protocol
 
 from qserver.durability.page_cache import PageCache
+from qserver.engine.channels import Channels
 from qserver.engine.freshness import Freshness
 from qserver.engine.gateway import Outcome
 from qserver.engine.history import AsOf
@@ -31,6 +32,10 @@ class WritableDatabase(Protocol):
     @property
     def sequences(self) -> Sequences:
         """All sequences, for `nextval` and the like."""
+
+    @property
+    def channels(self) -> Channels:
+        """Where listeners hear of what transactions tell them."""
 
     async def transact(
         self, work: Work, *, max_retries: int = ..., deadline: float = FOREVER

@@ -330,6 +330,11 @@ class StatementRun:
     def check_define(self) -> None:
         self.allowed.check_define()
 
+    def check_notify(self) -> None:
+        """Refuse to tell listeners something where nothing may be changed."""
+        self.allowed.check_write()
+        self.changes = self.transaction.changes_rows = True
+
     def plan_inside(
         self,
         statement: ast.Statement,

@@ -118,8 +118,8 @@ def prepare(
             "the statement is nested too deeply",
             hint="Split it into several, or use fewer terms, joins or set operations.",
         ) from None
-    writes = not only_reads(statement)
     nodes = list(everything(plan))
+    writes = not only_reads(statement) or any(map(_leaves_something, nodes))
     return CompiledPlan(
         compiled,
         plan,
@@ -135,6 +135,10 @@ def prepare(
         changed=tuple([node.table for node in nodes if isinstance(node, Change)]),
         scanned=frozenset([node.table.id for node in nodes if isinstance(node, Scan)]),
     )
+
+
+def _leaves_something(node: Any) -> bool:
+    return type(node) is Apply and node.function.writes
 
 
 def _parameters_in_run(node: Any) -> int:

@@ -79,6 +79,9 @@ class SteppedTransaction:
         if step.catalog_changes is not NO_CHANGES:
             whole.catalog_changes = whole.catalog_changes.then(step.catalog_changes)
         whole.changes_rows |= step.changes_rows
+        for (channel, payload), sender in step.notifications.items():
+            size += ENTRY_BYTES + len(payload)
+            whole.notify(channel, payload, sender)
         self._bytes_written += size
         self.affected_rows += affected_rows
 
@@ -94,6 +97,7 @@ class SteppedTransaction:
                 self.affected_rows,
                 self._bytes_written,
                 len(whole.keys.get(SEQUENCES_TREE, ())),
+                len(whole.notifications),
             )
         )
 
@@ -129,6 +133,8 @@ class SteppedTransaction:
         self._savepoints[at:] = [there.again()]
         whole.catalog, whole.catalog_changes = there.catalog, there.catalog_changes
         self._forget_sequences(there.sequences_read)
+        for later in list(islice(whole.notifications, there.notifications, None)):
+            del whole.notifications[later]
         self.affected_rows, self._bytes_written = there.affected_rows, there.bytes_written
         undoing = _undo_all(undone, whole.writes)
         try:
@@ -232,6 +238,7 @@ class Savepoint:
         affected_rows: int,
         bytes_written: int,
         sequences_read: int,
+        notifications: int,
     ) -> None:
         self.name = name
         self.catalog = catalog
@@ -239,6 +246,7 @@ class Savepoint:
         self.affected_rows = affected_rows
         self.bytes_written = bytes_written
         self.sequences_read = sequences_read
+        self.notifications = notifications
         self._before: dict[int, dict[Key, Any]] = {}
 
     @property
@@ -254,6 +262,7 @@ class Savepoint:
             self.affected_rows,
             self.bytes_written,
             self.sequences_read,
+            self.notifications,
         )
 
     def remember(self, writes: Writes, changes: Writes) -> Pieces:

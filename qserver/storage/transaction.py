@@ -40,6 +40,11 @@ FEW_CHANGES: Final = 8
 
 Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
 
+Notifications: TypeAlias = dict[tuple[str, str], int]
+"""Channel and payload of what a transaction tells listeners, in order, and who has sent it."""
+
+NO_NOTIFICATIONS: Final[Notifications] = {}
+
 
 class ScannedRange(msgspec.Struct):
     """Keys low <= key < high of a tree were read; only rows that satisfy `predicate` mattered.
@@ -82,6 +87,8 @@ class Transaction:
     """Rows before and after each change, if the end of the statement needs them."""
     _orders: Mapping[int, KeyOrder] = {}
     """The order of changes in which ranges were looked up, by the identity of their dict."""
+    notifications = NO_NOTIFICATIONS
+    """What listeners are told if it commits; see `notify`."""
     marks: list[Mark] | None = None
     """How far the footprint reached when each statement began, if a conflict should name one."""
 
@@ -415,6 +422,14 @@ class Transaction:
         notes = (*self.catalog_changes.notes, note)
         self.catalog_changes = replace(self.catalog_changes, notes=notes)
 
+    # --- telling listeners ---
+
+    def notify(self, channel: str, payload: str, sender: int) -> None:
+        """Tell those who listen to a channel if it commits, once however often it is said."""
+        if not self.notifications:
+            self.notifications = {}
+        self.notifications.setdefault((channel, payload), sender)
+
     # --- when the work is done ---
 
     def mark(self) -> None:
@@ -439,6 +454,7 @@ class Transaction:
         self.writes = {}
         self._orders = {}  # a savepoint may have taken earlier changes back
         self.catalog, self.catalog_changes = self.catalog_before, NO_CHANGES
+        self.notifications = NO_NOTIFICATIONS
 
     def load_written(self) -> Iterator[None]:
         """Load the pages that the writes will change, so that an unreadable page fails this
@@ -469,7 +485,7 @@ class Transaction:
 
     @property
     def changes_anything(self) -> bool:
-        return bool(self.writes or self.changes_catalog)
+        return bool(self.writes or self.changes_catalog or self.notifications)
 
     @property
     def changes_catalog(self) -> bool:

@@ -43,7 +43,7 @@ from qserver.web.statements.open_transactions import KINDS, OpenTransactionEndpo
 from qserver.web.statements.rows import RowEncoders
 from qserver.web.statements.statement_routes import STATEMENT_ROUTES
 from qserver.web.statuses import Pairs
-from qserver.web.streaming import change_feed
+from qserver.web.streaming import change_feed, notifications
 
 _ONCE: Final = (
     b"neon-connection-string",
@@ -159,6 +159,8 @@ class Application:
             return bulk.BulkEndpoint(facts, route)
         if route.path == change_feed.PATH:
             return change_feed.ChangesEndpoint(facts, route)
+        if route.path == notifications.PATH:
+            return notifications.NotificationsEndpoint(facts, route)
         return RouteEndpoint(facts, route, self._bridge)
 
     def _preflight(self, facts: Facts, path: str) -> Endpoint:

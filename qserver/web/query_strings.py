@@ -23,7 +23,14 @@ _WHOLE: Final = re.compile(r"-?[0-9]+", re.ASCII)
 
 def read_query_string(query: bytes, known: Collection[str]) -> dict[str, str]:
     """The parameters by name: each is one of `known`, and appears at most once."""
-    given: dict[str, str] = {}
+    return {name: values[0] for name, values in read_query_lists(query, known).items()}
+
+
+def read_query_lists(
+    query: bytes, known: Collection[str], several: Collection[str] = ()
+) -> dict[str, list[str]]:
+    """The values of parameters by name; only those of `several` appear more than once."""
+    given: dict[str, list[str]] = {}
     for part in query.split(b"&"):
         if not part:
             continue
@@ -32,9 +39,9 @@ def read_query_string(query: bytes, known: Collection[str]) -> dict[str, str]:
         if name not in known:
             told = f"Known are: {', '.join(known)}." if known else "There are none here."
             raise InvalidRequest(f"unknown parameter {name[:100]!r}", hint=told)
-        if name in given:
+        if name in given and name not in several:
             raise InvalidRequest(f"the parameter {name} is there more than once")
-        given[name] = _decoded(raw_value)
+        given.setdefault(name, []).append(_decoded(raw_value))
     return given
 
 

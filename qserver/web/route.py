@@ -26,6 +26,8 @@ class Query:
     least: int | None = None
     most: int | None = None
     required: bool = False
+    several: bool = False
+    """Whether it may be there more than once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Connection:
     def __init__(self, database: SqlDatabase, settings: dict[str, str] | None = None) -> None:
         self.database = database
         self.session = Session(settings)
+        self.session.told = lambda: None
         self.transaction: OpenTransaction | None = None
 
     async def run(self, sql: str, parameters: Any = None) -> Result:

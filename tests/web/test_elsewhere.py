@@ -57,6 +57,7 @@ async def elsewhere(service: Service, method: str, path: str, query: bytes, body
         ("POST", "/v1/transaction/open", b"", {}, 2000),
         ("POST", "/v1/tables/t/rows", b"", [], 2000),
         ("GET", "/v1/changes", b"since=0", None, 2000),
+        ("GET", "/v1/notifications", b"channel=a", None, 2000),
     ],
 )
 async def test_a_request_waits_for_another_process_no_longer_than_it_may_take(

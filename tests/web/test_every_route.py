@@ -248,6 +248,8 @@ async def test_x_database_names_a_database_wherever_one_is_read() -> None:
                 address += "?sql=" + quote("select 1")
             if route.path == "/v1/changes":
                 address += "?since=0"
+            if route.path == "/v1/notifications":
+                address += "?channel=news"
             sent = message(route.method, address, body, headers={"X-Database": "nowhere"})
             answer = await ask(opened, sent, route.method)
             assert answer.status == 404, (name_of(route), answer)

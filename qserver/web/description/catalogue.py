@@ -232,6 +232,26 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     Route(
         "GET",
+        "/v1/notifications",
+        "listen to channels, as events without an end",
+        Plane.DATA,
+        str,
+        media="text/event-stream",
+        scope="data:read",
+        errors=(400, 403, 404, 503),
+        queries=(
+            Query(
+                "channel",
+                str,
+                "A channel to listen to; there may be several.",
+                required=True,
+                several=True,
+            ),
+            _IN_DATABASE,
+        ),
+    ),
+    Route(
+        "GET",
         "/tables",
         "list the tables of a database",
         Plane.DATA,

@@ -126,7 +126,7 @@ def _body(route: Route) -> dict[str, Any]:
 
 
 def _headers_taken(route: Route) -> Iterator[str]:
-    if route.path in _OF_A_DATABASE:
+    if route.path in (*_OF_A_DATABASE, "/v1/notifications"):
         yield "X-Database"
     if route.path in _INSIDE and route.method == "POST":
         yield "X-Transaction"
@@ -242,6 +242,8 @@ def _in_query(query: Query) -> dict[str, Any]:
         schema["minimum"] = query.least
     if query.most is not None:
         schema["maximum"] = query.most
+    if query.several:
+        schema = {"type": "array", "items": schema}
     return {
         "name": query.name,
         "in": "query",

@@ -30,11 +30,11 @@ from qserver.web.service.service import Service
 from qserver.web.statements.json_values import encode_json
 from qserver.web.statements.open_transactions import KINDS
 from qserver.web.statements.statement_routes import STATEMENT_ROUTES
-from qserver.web.streaming import change_feed
+from qserver.web.streaming import change_feed, notifications
 
 Handler = Callable[..., Awaitable[Any]]
 
-ELSEWHERE = {*STATEMENT_ROUTES, bulk.PATH, change_feed.PATH}
+ELSEWHERE = {*STATEMENT_ROUTES, bulk.PATH, change_feed.PATH, notifications.PATH}
 """Paths that have endpoints of their own."""
 
 

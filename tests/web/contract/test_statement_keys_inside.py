@@ -184,6 +184,7 @@ def test_no_other_way_leads_to_the_rows(browser: Browser) -> None:
     for method, path in (
         ("GET", "/tables"),
         ("GET", "/v1/changes?since=0"),
+        ("GET", "/v1/notifications?channel=a"),
         ("GET", f"/v1/query?sql={sql}"),
         ("GET", "/v1/query?statement=mine&as_of=0"),
         ("GET", "/v1/query?" + urlencode({"statement": "mine", "params": '{"user": 7}'})),
