@@ -151,6 +151,8 @@ bench: install ## measure storage, the engine, SQL beside sqlite3 and DuckDB, an
 	@$(BIN)/python -m tests.speed.durability
 	@$(BIN)/python -m tests.speed.processes
 	@$(BIN)/python -m tests.speed.nodes
+	@$(BIN)/python -m tests.speed.wire
+	@$(BIN)/python -m tests.speed.pgbench
 
 growth: install ## measure how cost grows, and draw it: 15 minutes (ROWS_MAX=1000000)
 	@$(BIN)/python -m tests.speed.growth --rows-max $(ROWS_MAX) --output docs/performance
