@@ -48,6 +48,7 @@ def run(folder: Path, *options: str, **environment: str) -> list[str]:
     return [re.sub(r" *\[ *[0-9]+%\]( |$)", "", line) for line in passed] + [lines[-2]]
 
 
+@pytest.mark.long
 def test_the_seed_decides_what_is_run_by_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def test_the_seed_decides_what_is_run_by_day(
     assert again[0] == bugs != again[1]
 
 
+@pytest.mark.long
 def test_a_third_of_the_long_tests_is_run_by_day_unless_they_are_named(tmp_path: Path) -> None:
     first, second, apart, named = (
         {name for name in run(tmp_path, *options, QSERVER_TEST_SEED=seed) if "seconds" in name}
@@ -81,6 +83,7 @@ def test_a_third_of_the_long_tests_is_run_by_day_unless_they_are_named(tmp_path:
     assert len(named) == 60
 
 
+@pytest.mark.long
 def test_everything_is_run_at_night(tmp_path: Path) -> None:
     assert len(run(tmp_path, QSERVER_NIGHTLY="1")) == 161 + 1
 

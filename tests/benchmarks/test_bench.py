@@ -83,6 +83,7 @@ def run(*arguments: str) -> int:
     return main(["bench", "--seconds", "0.1", "--clients", "2", *arguments])
 
 
+@pytest.mark.long
 def test_every_workload_is_measured_and_the_database_removed(
     server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

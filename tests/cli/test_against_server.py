@@ -247,6 +247,7 @@ def _heed_control_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.long
 def test_control_c_ends_the_bench_and_cleans_up(url: str) -> None:
     with Client(url, KEY) as client:
         before = [each["name"] for each in client.databases()]

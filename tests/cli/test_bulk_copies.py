@@ -87,6 +87,7 @@ def test_many_rows_are_made_while_they_are_sent(client: Client) -> None:
     assert ignored.affected_rows == 2
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_raised_and_nothing_is_inserted(client: Client) -> None:
     with pytest.raises(UniqueViolation) as caught:
         client.insert_rows("t", [{"id": 1}, {"id": 2}, {"id": 1}])

@@ -31,6 +31,7 @@ def test_the_flag_with_the_key_is_left_out(given: list[str], left: list[str]) ->
     assert without_key(given, KEY) == left
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc")
 def test_no_list_of_processes_shows_the_key() -> None:
     environ = {name: value for name, value in os.environ.items() if name != "QSERVER_API_KEY"}

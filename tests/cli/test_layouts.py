@@ -33,6 +33,7 @@ def printed(layout_class: Any, columns: list[str], types: list[str], *batches: A
     return "".join(text)
 
 
+@pytest.mark.long
 @given(tables)
 def test_bars_stand_under_each_other(drawn: tuple[list[str], list[tuple[Any, ...]]]) -> None:
     columns, rows = drawn

@@ -74,6 +74,7 @@ async def test_values_come_back() -> None:
         assert found[6] == at and found[6].tzinfo is not None
 
 
+@pytest.mark.long
 async def test_large_values_and_many_calls_at_once() -> None:
     large = bytes(24 * 1024 * 1024)
     async with linked(Callee().service, Callee().service) as processes:

@@ -77,6 +77,7 @@ async def filled(opened: Opened, database: str, rows: int) -> None:
         await used.database.checkpoint()
 
 
+@pytest.mark.long
 async def test_a_branch_of_a_large_database_takes_what_one_of_a_small_one_takes(
     tmp_path: Path,
 ) -> None:
@@ -120,6 +121,7 @@ async def test_branches_do_not_repeat_the_log_of_their_parent(
         assert max(costs) < 100_000
 
 
+@pytest.mark.long
 async def test_a_branch_takes_no_longer_after_more_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +179,7 @@ async def test_files_are_made_and_removed_beside_the_event_loop(
     assert there > 10 and here == []
 
 
+@pytest.mark.long
 async def test_a_parent_that_cannot_save_gets_branches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +208,7 @@ async def size_at_rest(opened: Opened, folder: DataFolder, name: str) -> int:
     return folder.size_bytes(used.id)
 
 
+@pytest.mark.long
 async def test_branches_cost_what_they_change(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     async with opened_plane(folder) as opened:

@@ -111,6 +111,7 @@ async def test_without_memory_for_both_the_parent_saves_first(
         assert await opened.run(opened.grant, CONTENTS, "b") == contents
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", sampled(range(6), 2))
 async def test_parent_and_branch_go_their_own_ways(seed: int) -> None:
     """Checkpoints, evictions, restarts and branches of branches in any order."""

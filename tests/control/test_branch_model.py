@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -108,6 +109,7 @@ def check_pins(logs: MemoryLogs) -> None:
     assert pins == {(base.parent, branch) for branch, base in bases.items()}
 
 
+@pytest.mark.long
 @settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(steps, min_size=4, max_size=25))
 def test_a_family_of_branches_is_what_dicts_are(waiting: list[tuple[Any, ...]]) -> None:

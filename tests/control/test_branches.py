@@ -109,6 +109,7 @@ async def test_a_branch_outlives_its_parent_whose_name_is_free(logs: Logs) -> No
         assert not {main, trial} & set(logs.names())  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 async def test_a_deleted_parent_keeps_no_history(tmp_path: Path) -> None:
     async with opened_plane(DataFolder(tmp_path)) as opened:
         plane, grant = opened.plane, opened.grant

@@ -274,6 +274,7 @@ async def test_a_process_that_starts_does_nothing_for_others_yet() -> None:
                 starting[method]
 
 
+@pytest.mark.long
 async def test_a_process_that_is_away_is_named() -> None:
     async with machine() as (made, _):
         await made.die(2)

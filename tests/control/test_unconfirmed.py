@@ -35,6 +35,7 @@ def after(made: Machine, number: int, then: Callable[[], Awaitable[None]]) -> No
     records.open_once = open_then  # type: ignore[method-assign, assignment]
 
 
+@pytest.mark.long
 async def test_the_client_is_told_that_it_may_have_been_made() -> None:
     async with machine() as (made, start):
         every = await grants(made)
@@ -49,6 +50,7 @@ async def test_the_client_is_told_that_it_may_have_been_made() -> None:
         assert {"k0", "k1"} < {each.name for each in found}
 
 
+@pytest.mark.long
 async def test_a_database_that_may_be_in_use_is_not_deleted() -> None:
     async with machine() as (made, start):
         every = await grants(made)
@@ -81,6 +83,7 @@ async def test_a_signup_that_was_made_gets_its_key() -> None:
         assert (await made[1].authenticate(secret)).organization == "acme"
 
 
+@pytest.mark.long
 async def test_a_signup_that_was_cut_short_is_undone_by_a_sweep() -> None:
     async with machine() as (made, start):
         be_impatient(made)

@@ -33,6 +33,7 @@ async def test_programs_of_a_fresh_seed_give_what_postgresql_gives(postgres: Pos
     await programs_agree(postgres, seed)
 
 
+@pytest.mark.long
 async def test_programs_that_once_differed_do_not_any_more(postgres: Postgres) -> None:
     programs = kept()
     assert programs

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import pytest
+
 from tests.differential.programs import Program
 from tests.differential.queries import Queries
 from tests.differential.schema import random_schema
@@ -24,6 +26,7 @@ def test_a_seed_draws_the_same_program_again() -> None:
     assert texts(5) != texts(6)
 
 
+@pytest.mark.long
 def test_every_template_is_drawn_sooner_or_later() -> None:
     reached: Counter[str] = Counter()
     for seed in range(120):

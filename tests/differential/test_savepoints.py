@@ -111,6 +111,7 @@ def program(chance: Random) -> list[str]:
     return texts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 async def test_random_transactions_end_as_in_postgresql(postgres: Postgres, seed: int) -> None:
     chance, failed = Random(seed), []

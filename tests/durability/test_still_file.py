@@ -27,6 +27,7 @@ def is_locked(path: Path) -> bool:
     return f":{path.stat().st_ino} " in Path("/proc/locks").read_text(encoding="ascii")
 
 
+@pytest.mark.long
 async def test_a_copy_is_of_the_moment_at_which_it_began(tmp_path: Path) -> None:
     """So much is appended meanwhile that the write-ahead log would be moved many times."""
     folder = DataFolder(tmp_path)
@@ -62,6 +63,7 @@ async def test_a_copy_is_of_the_moment_at_which_it_began(tmp_path: Path) -> None
         assert size_of(tmp_path / "a.qserver-wal") == 0, "it is moved again"
 
 
+@pytest.mark.long
 async def test_the_log_stays_short_while_a_file_is_copied(tmp_path: Path) -> None:
     """What is overwritten, freed and cut off meanwhile is in the copy as it was."""
     folder = DataFolder(tmp_path)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 from qserver.engine.collector import THRESHOLDS, settle_collector, start_collector
 
 
+@pytest.mark.long
 def test_what_is_there_is_frozen_and_the_rest_is_looked_at_less_often() -> None:
     gc.unfreeze()
     gc.set_threshold(700, 10, 10)  # as Python begins

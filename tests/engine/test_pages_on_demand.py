@@ -62,6 +62,7 @@ async def test_opening_reads_no_page_and_a_point_read_only_its_path() -> None:
         assert cache.loads == snapshot.trees.tree(table.id).roots[0].height + 1
 
 
+@pytest.mark.long
 async def test_a_cache_that_holds_next_to_nothing_gives_the_same_rows() -> None:
     cache = PageCache(most=20_000)
     async with opened(await a_log(), cache) as database:

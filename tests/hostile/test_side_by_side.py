@@ -50,6 +50,7 @@ def hostile(server: Server) -> str:
     return hostile_organization(server)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sampled(list(USE), 3))
 def test_a_crowd_has_what_its_name_says_until_it_ends(
     name: str, server: Server, hostile: str

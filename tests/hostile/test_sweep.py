@@ -57,6 +57,7 @@ def test_no_call_of_the_catalogue_takes_long() -> None:
     assert worst < STEPS_MOST, what
 
 
+@pytest.mark.long
 def test_a_cost_takes_less_to_compute_than_it_says() -> None:
     """In instructions: a cost that looks at each element of a long value would take many."""
     calls = list(catalogue())

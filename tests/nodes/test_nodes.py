@@ -86,6 +86,7 @@ async def ids(node: NodeMachine, database: Database) -> list[int]:
 # --- requests to a node that is not the owner ---
 
 
+@pytest.mark.long
 async def test_every_node_answers_and_names_the_owner(cluster: Cluster, database: Database) -> None:
     asked = (
         database.query("SELECT 7 AS n"),
@@ -130,6 +131,7 @@ async def owned_by_another(cluster: Cluster, database: Database) -> Database:
     return found
 
 
+@pytest.mark.long
 async def test_rows_in_bulk_go_in_and_out_through_other_nodes(database: Database) -> None:
     lines = "".join(f'{{"id":{at},"word":"w{at}"}}\n' for at in range(ROWS))
     kind = (("Content-Type", "application/x-ndjson"), ("X-Database", database.name))
@@ -276,6 +278,7 @@ async def test_a_second_node_of_a_name_is_refused(cluster: Cluster, database: Da
         assert await ids(each, database) == []
 
 
+@pytest.mark.long
 async def test_a_node_that_drains_leaves_all_it_has_acknowledged_to_others(
     cluster: Cluster,
 ) -> None:
@@ -334,6 +337,7 @@ class Writer:
                     assert answer.is_unknown, answer.body
 
 
+@pytest.mark.long
 async def test_a_transaction_of_a_node_that_is_killed_is_gone_and_that_is_said(
     database: Database,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from qserver.pgwire.binary_format import binary_reader, binary_writer
 from qserver.pgwire.types import OIDS, oid_of
@@ -45,6 +46,7 @@ def _ask_everything(url: str) -> int:
     return count
 
 
+@pytest.mark.long
 async def test_every_column_of_every_catalog_can_be_sent_as_text_and_in_binary() -> None:
     async with serving() as served:
         assert await in_thread(_ask_everything, served.url) > 300

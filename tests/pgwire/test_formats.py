@@ -99,6 +99,7 @@ def answers(url: str, sent: dict[tuple[str, str | None], bytes | None] | None) -
     return found
 
 
+@pytest.mark.long
 async def test_values_are_those_of_postgresql(oracle: str) -> None:
     expected = await in_thread(answers, oracle, None)
     sent = {case: answer[3] for case, answer in zip(CASES, expected, strict=True)}
@@ -134,6 +135,7 @@ def test_no_bytes_raise_anything_but_an_error_of_ours(
         pass
 
 
+@pytest.mark.long
 @given(st.decimals() | st.decimals(allow_nan=False, allow_infinity=False, places=5))
 def test_numerics_come_back(value: Any) -> None:
     if value.is_snan() or (value.is_finite() and abs(value.adjusted()) > 5000):

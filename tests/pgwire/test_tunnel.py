@@ -237,6 +237,7 @@ def test_a_server_that_stops_ends_sessions(tmp_path: Path) -> None:
         tunnel.close()
 
 
+@pytest.mark.long
 def test_with_several_processes_the_owner_serves_it(tmp_path: Path) -> None:
     settings = {"QSERVER_PG_PORT": str(port_of_no_client()), "QSERVER_PROCESSES": "2"}
     with served(tmp_path, **settings) as made:
@@ -281,6 +282,7 @@ console.log(JSON.stringify(found));
 """
 
 
+@pytest.mark.long
 def test_the_pool_of_the_driver_itself(server: Server, tmp_path: Path) -> None:
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")

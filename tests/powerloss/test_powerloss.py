@@ -106,6 +106,7 @@ def test_a_planted_bug_is_found(library: Path, place: Path, bug: str) -> None:
     assert campaign.run(["first"]).problems != []
 
 
+@pytest.mark.long
 def test_a_start_that_believes_what_was_not_synced_is_found(library: Path, place: Path) -> None:
     campaign = Campaign(library, place, bug="believe", lucks=("nothing",), problems_most=1)
     assert campaign.run(["first", "second"]).problems != []

@@ -9,6 +9,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 from typing import Any
 
+import pytest
 import trio
 
 from tests.patience import PATIENCE_SECONDS
@@ -30,6 +31,7 @@ async def started(folder: Path, prepare: Callable[[], None] = endless) -> AsyncI
     assert not list(machine.data.glob("replicas.*/*.qserver")), "files of replicas go with them"
 
 
+@pytest.mark.long
 async def test_no_read_is_older_than_an_answer_that_had_left_before_it(tmp_path: Path) -> None:
     async with started(tmp_path) as machine:
         report = await StrongReads(machine, 7, KILL_EVERY).run(READS)
@@ -105,6 +107,7 @@ async def made_hot(machine: Machine) -> Hot:
     return hot
 
 
+@pytest.mark.long
 async def test_a_follower_answers_every_kind_of_read_while_the_owner_stands_still(
     tmp_path: Path,
 ) -> None:
@@ -129,6 +132,7 @@ async def test_a_follower_answers_every_kind_of_read_while_the_owner_stands_stil
             assert (await wire.ask("GET", path)).status == 200
 
 
+@pytest.mark.long
 async def test_a_follower_has_the_version_that_a_read_names(tmp_path: Path) -> None:
     async with started(tmp_path) as machine:
         hot = await made_hot(machine)
@@ -154,6 +158,7 @@ async def test_a_follower_has_the_version_that_a_read_names(tmp_path: Path) -> N
                 assert found.rows == [[101]] and found.json["version"] >= token
 
 
+@pytest.mark.long
 async def test_what_writes_or_is_too_old_is_answered_by_the_owner_over_the_same_connection(
     tmp_path: Path,
 ) -> None:
@@ -188,6 +193,7 @@ async def test_what_writes_or_is_too_old_is_answered_by_the_owner_over_the_same_
             assert first_version.json["version"] == 1, "that is older than the replica"
 
 
+@pytest.mark.long
 async def test_a_live_query_and_a_feed_of_a_follower_see_what_the_owner_writes(
     tmp_path: Path,
 ) -> None:
@@ -217,6 +223,7 @@ LONG = "SELECT count(*) AS n FROM t AS a, t AS b, t AS c WHERE a.a + b.a + c.a >
 WRITE = "UPDATE t SET a = a WHERE id = 1"
 
 
+@pytest.mark.long
 async def test_a_long_read_goes_to_the_follower_while_the_owner_writes(tmp_path: Path) -> None:
     async with started(tmp_path) as machine:
         hot = await made_hot(machine)
@@ -243,6 +250,7 @@ async def test_a_long_read_goes_to_the_follower_while_the_owner_writes(tmp_path:
             assert small.rows == [[100]]
 
 
+@pytest.mark.long
 async def test_the_owner_answers_a_long_read_whose_follower_dies(tmp_path: Path) -> None:
     async with started(tmp_path) as machine:
         hot = await made_hot(machine)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.processes.machine import Machine
 from tests.processes.moves import Movers
 from tests.processes.planted import charge_twice
@@ -17,6 +19,7 @@ from tests.sampling import NIGHTLY
 REVOCATIONS, MOVES = (200, 2000) if NIGHTLY else (80, 600)
 
 
+@pytest.mark.long
 async def test_what_was_revoked_is_refused_by_all_processes_from_its_answer_on(
     tmp_path: Path,
 ) -> None:
@@ -26,6 +29,7 @@ async def test_what_was_revoked_is_refused_by_all_processes_from_its_answer_on(
         assert len(report.tries) == len(KINDS) and report.kills > 0
 
 
+@pytest.mark.long
 async def test_no_request_too_many_is_accepted_whichever_processes_get_them(
     tmp_path: Path,
 ) -> None:
@@ -36,6 +40,7 @@ async def test_no_request_too_many_is_accepted_whichever_processes_get_them(
             assert report.kills == kills
 
 
+@pytest.mark.long
 async def test_a_request_that_is_charged_twice_when_it_moves_is_found(tmp_path: Path) -> None:
     async with Machine(tmp_path, SETTINGS, prepare=charge_twice).running() as machine:
         report = await Spender(machine, 7).run(250)
@@ -50,6 +55,7 @@ def test_a_request_too_many_is_found() -> None:
     assert "4 requests were accepted" in problem
 
 
+@pytest.mark.long
 async def test_nothing_is_left_behind_by_connections_that_move(tmp_path: Path) -> None:
     async with Machine(tmp_path, SETTINGS).running() as machine:
         report = await Movers(machine).run(MOVES)

@@ -125,6 +125,7 @@ async def test_a_statement_comes_to_the_same_tried_or_run_by_the_coordinator(nam
         assert await contents(database) == await contents(twin)
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(
     names=st.lists(st.sampled_from([*STATEMENTS, "select"]), min_size=1, max_size=4),

@@ -266,6 +266,7 @@ def run_program(events: list[tuple[str, Any]]) -> None:
     trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(200))
 @given(EVENTS)
 def test_a_read_never_goes_back_whatever_befalls_the_database(

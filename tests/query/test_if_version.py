@@ -127,6 +127,7 @@ async def everything(database: SqlDatabase) -> list[Any]:
     return [sorted((await database.execute(each)).rows, key=repr) for each in texts]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sql", sampled(tuple(TOUCHED), 10))
 async def test_a_statement_runs_if_no_table_that_it_touches_has_changed(sql: str) -> None:
     touched = TOUCHED[sql]

@@ -90,6 +90,7 @@ async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(nam
         assert any(map(is_about_twice, (200, 400, 900)))
 
 
+@pytest.mark.long
 async def test_rules_do_not_search_again_what_holds_no_subquery() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b TEXT)")
@@ -130,6 +131,7 @@ LONG = {
 CLEAN = {"54000", "54001", "54011", "57014", "42601"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sampled(tuple(LONG), 2))
 async def test_a_statement_that_takes_long_to_plan_holds_nobody_up(name: str) -> None:
     pattern, count = LONG[name]
@@ -179,6 +181,7 @@ async def test_definitions_of_one_transaction_let_others_run() -> None:
     assert passes.count > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sql", "code"),
     [
@@ -198,6 +201,7 @@ async def test_a_statement_has_bounds(sql: str, code: str | None) -> None:
             assert raised.value.code == code
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sql",
     [

@@ -83,6 +83,7 @@ def told(outcome: Outcome) -> str:
     return "\n".join([changed, " | ".join(outcome.columns), *rows])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 async def test_a_script_of_a_session_answers_as_postgresql(
     path: Path, postgres_server: object

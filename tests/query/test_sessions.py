@@ -59,6 +59,7 @@ async def test_what_the_server_decides_cannot_be_set(setting: Setting) -> None:
         assert found == "55P02"
 
 
+@pytest.mark.long
 async def test_every_setting_that_may_be_set_holds_and_is_rolled_back() -> None:
     """Refused or kept: a value is never ignored. First and second run, with and without $1."""
     async with opened_sql() as database:

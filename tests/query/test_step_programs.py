@@ -128,6 +128,7 @@ BUGS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", sampled(BUGS, 2), ids=lambda each: each.name)
 def test_programs_see_planted_bugs(bug: Mutant) -> None:
     with planted(bug):

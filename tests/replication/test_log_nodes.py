@@ -107,6 +107,7 @@ async def test_everything_is_there_after_a_kill(one: Nodes) -> None:
         assert await nodes.load_part("base.1.1") == b"part"
 
 
+@pytest.mark.long
 async def test_a_lost_answer_may_have_been_applied(one: Nodes) -> None:
     """The node stands still between the message and its answer, and goes on later."""
     (process,) = one.processes.values()
@@ -148,6 +149,7 @@ async def test_a_node_that_may_not_be_asked_is_refused(one: Nodes) -> None:
     assert "qserver log-config" in (failure.hint or "")
 
 
+@pytest.mark.long
 async def test_messages_go_through_tls(tmp_path: Path) -> None:
     certificate, key = str(TLS / "localhost.pem"), str(TLS / "localhost.key.pem")
     with log_nodes(1, tmp_path, Tls(certificate, key, certificate)) as nodes:
@@ -238,6 +240,7 @@ async def until_known(nodes: NatsNodes, stream: Stream, refused: str | None) -> 
                 found = None
 
 
+@pytest.mark.long
 async def test_a_node_that_is_set_up_anew_is_refused_while_it_does_not_sync(
     three: Nodes,
 ) -> None:
@@ -339,6 +342,7 @@ async def race_beside(three: Nodes, name: str, faults: list[Fault], after: int) 
             await check_race(streams[0], await race(streams, is_enough))
 
 
+@pytest.mark.long
 async def test_another_leader_loses_and_forks_nothing(three: Nodes) -> None:
     await race_beside(three, "led", [step_down], after=30)
 
@@ -354,6 +358,7 @@ async def test_many_faults_lose_and_fork_nothing(three: Nodes) -> None:
     await race_beside(three, "many", Random(SEED).choices(FAULTS, k=12), after=100)
 
 
+@pytest.mark.long
 async def test_copies_follow_the_setting(three: Nodes) -> None:
     async with three.opened(copies=1) as nodes:
         stream = await PatientNodes(nodes).open_stream("copies")

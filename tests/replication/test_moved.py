@@ -23,6 +23,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         yield started
 
 
+@pytest.mark.long
 async def test_a_folder_is_served_from_a_log_and_copied_out_of_it(
     nodes: Nodes,
     tmp_path: Path,

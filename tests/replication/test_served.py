@@ -39,6 +39,7 @@ async def rows(wire: Wire, sql: str) -> object:
     return answer.rows
 
 
+@pytest.mark.long
 async def test_one_node_serves_until_another_takes_over(machines: list[Machine]) -> None:
     one, two = machines
     await one.start()

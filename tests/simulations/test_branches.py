@@ -35,6 +35,7 @@ CAUGHT_NEAR = {"borrow_from_the_parent_alone": 33}
 """Where a bug of borrowed pages was caught the last time, if not near seed 15."""
 
 
+@pytest.mark.long
 def test_branches_hold_what_they_must_whatever_fails() -> None:
     runs = [simulate_family(seed) for seed in range(SEEDS)]
     assert [(run.seed, run.problems) for run in runs if run.problems] == []
@@ -63,6 +64,7 @@ def test_a_reader_of_a_branch_outlives_the_history_of_its_parent() -> None:
     assert sum(run.outlived for run in runs) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", sampled(BORROWED_MUTANTS, 1), ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_borrowed_pages_is_caught(mutant: Mutant) -> None:
     first = CAUGHT_NEAR.get(mutant.name, 15)

@@ -34,6 +34,7 @@ def test_runs_that_once_failed_pass() -> None:
     assert [str(result) for result in failures] == []
 
 
+@pytest.mark.long
 def test_a_planted_bug_is_gone_afterwards() -> None:
     plan = plan_for(1)
     before = simulate(plan).digest
@@ -64,6 +65,7 @@ def test_a_summary_is_the_same_however_many_processes_run(failure: Result) -> No
     assert alone.reached == shared.reached
 
 
+@pytest.mark.long
 def test_a_failure_shrinks_to_fewer_faults_and_still_fails(failure: Result) -> None:
     with planted(EARLY):
         smaller = shrink(failure)

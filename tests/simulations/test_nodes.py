@@ -24,6 +24,7 @@ def test_one_node_at_a_time_shows_a_family_with_all_that_was_acknowledged() -> N
     assert len(summary.missed) < len(NODES_SOMETIMES) / 2
 
 
+@pytest.mark.long
 def test_a_run_is_repeated_by_its_seed() -> None:
     plan = plan_for(3, NODES, "storm")
     assert simulate(plan).digest == simulate(plan).digest

@@ -107,6 +107,7 @@ def test_the_same_seed_gives_the_same_trace_in_a_fresh_process(
     assert output.split() == [digests[seed] for seed in share_of(hash_seed)]
 
 
+@pytest.mark.long
 def test_different_seeds_give_different_traces(digests: dict[int, str]) -> None:
     assert len(set(digests.values())) == len(digests) == len(SEEDS)
 

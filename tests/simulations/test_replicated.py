@@ -28,6 +28,7 @@ def test_nothing_acknowledged_is_lost_and_one_host_writes() -> None:
     assert len(summary.missed) < len(REPLICATED_SOMETIMES) / 2
 
 
+@pytest.mark.long
 def test_a_run_is_repeated_by_its_seed() -> None:
     plan = plan_for(3, REPLICATED, "storm")
     assert simulate(plan).digest == simulate(plan).digest

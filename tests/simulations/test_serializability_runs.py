@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -205,6 +206,7 @@ def long_run(count: int, clients: int, names: Sequence[str]) -> tuple[list[Attem
     return attempts, state
 
 
+@pytest.mark.long
 def test_ten_thousand_transactions_are_clean_and_one_lost_append_among_them_is_found() -> None:
     attempts, state = long_run(10_000, 8, "abcdefgh")
     assert check(attempts, state) == []

@@ -5,11 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from qserver.query.sql_database import Result
 from tests.speed import analytics
 from tests.sql.databases import opened_sql
 
 
+@pytest.mark.long
 async def test_duckdb_and_qserver_give_the_same_answers() -> None:
     async with opened_sql() as database:
         _, duck = await analytics.filled(database, 2000)
@@ -29,6 +32,7 @@ def plain(rows: Any) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.long
 async def test_the_table_has_a_line_for_each_work() -> None:
     lines: list[str] = []
     async with opened_sql() as database:

@@ -51,6 +51,7 @@ def test_the_bench_refuses_what_it_cannot_measure(
     assert "usage: python -m tests.speed.storage" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_collector_is_off_during_a_measurement_only() -> None:
     assert gc.isenabled()
     with pytest.raises(ZeroDivisionError), collector_off():
@@ -61,6 +62,7 @@ def test_the_collector_is_off_during_a_measurement_only() -> None:
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.long
 def test_a_batch_of_contiguous_rows_costs_less_than_a_third_of_single_puts() -> None:
     bench = Bench(rows=100_000, repeats=5)
     keys = bench.contiguous_keys()

@@ -83,6 +83,7 @@ def spelled_out(node: Any, text: str) -> Any:
     return replace(node, **changes)
 
 
+@pytest.mark.long
 @given(texts() | parameter_rows())
 @settings(max_examples=60, deadline=None)
 def test_a_statement_has_the_same_ast_with_runs_and_without(sql: str) -> None:
@@ -178,6 +179,7 @@ def test_a_statement_answers_the_same_with_runs_and_without(sql: str, values: li
 KEYS = st.sampled_from((range(1, 1000), [1, 2], ["4", 5, None, 7], [1, "abc"], [1, "abcd", 2]))
 
 
+@pytest.mark.long
 @given(parameter_rows(), KEYS)
 @settings(max_examples=40, deadline=None)
 def test_rows_of_parameters_answer_the_same_as_rows_one_by_one(

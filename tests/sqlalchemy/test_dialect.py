@@ -94,6 +94,7 @@ def test_values_come_back_as_they_were(engine: sa.Engine) -> None:
             connection.execute(table.delete())
 
 
+@pytest.mark.long
 def test_rows_are_inserted_together_and_upserted(engine: sa.Engine) -> None:
     table = things(metadata := sa.MetaData())
     metadata.create_all(engine)
@@ -175,6 +176,7 @@ def test_the_url_says_whether_it_is_tls() -> None:
         assert options["settings"] == ({"TimeZone": "UTC"} if https else {})
 
 
+@pytest.mark.long
 def test_alembic_finds_no_difference_after_an_upgrade(engine: sa.Engine) -> None:
     metadata = sa.MetaData()
     table = things(metadata)
@@ -205,6 +207,7 @@ def test_alembic_finds_no_difference_after_an_upgrade(engine: sa.Engine) -> None
         assert compare_metadata(context, metadata) == []
 
 
+@pytest.mark.long
 def test_pandas_writes_and_reads_frames(engine: sa.Engine) -> None:
     frame = pandas.DataFrame(
         {

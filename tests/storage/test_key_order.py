@@ -78,6 +78,7 @@ def test_a_range_among_many_own_writes_is_found_without_looking_at_all() -> None
     assert Counted.compared < 100 * count  # all pairs are two million
 
 
+@pytest.mark.long
 def test_one_look_at_many_writes_sorts_only_some_of_them() -> None:
     """So that nobody waits long for it; each look has a bound of its own."""
     count = 4 * RUN_KEYS_MAX

@@ -85,6 +85,7 @@ async def fail_too(*arguments: object) -> object:
     raise ZeroDivisionError(SECRET)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/query"), ("GET", "/v1/organization")])
 async def test_a_bug_is_500_without_internals_and_logged_with_the_request_id(
     method: str, path: str, caplog: pytest.LogCaptureFixture

@@ -84,6 +84,7 @@ def shown(rows: Rows) -> list[list[str]]:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=8)
 @given(ROWS)
 async def test_every_type_comes_back_through_every_format(rows: Rows) -> None:

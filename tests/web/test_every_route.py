@@ -139,6 +139,7 @@ def _other(kept: str) -> Any:
     return lambda found: kept if found[0] == kept else PLACES.get(found[1], "x")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["\0", "a\0b", "x" * 100_000, "\ud800"])
 async def test_a_text_in_a_body_that_cannot_be_is_refused(text: str) -> None:
     """In each field that takes a text, alone or in a list."""
@@ -184,6 +185,7 @@ BAD_BODIES = (
 TYPES = ("application/json", "application/x-ndjson", "text/csv", "text/plain")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("media", sampled(TYPES, 2))
 async def test_a_body_that_cannot_be_read_is_refused_without_a_word_of_python(media: str) -> None:
     async with served() as opened:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
+import pytest
+
 from qserver.engine.work import run
 from qserver.query.sql_database import RunOptions, SqlDatabase, Statement
 from qserver.web.streaming.feed import TableFilter, some_changes
@@ -82,6 +84,7 @@ CHANGES = {
 """What one transaction does. A reader that has done what the definitions say can apply the rest."""
 
 
+@pytest.mark.long
 async def test_a_reader_that_follows_the_definitions_has_the_tables() -> None:
     async with opened_sql() as database, opened_sql() as copy:
         engine = database.database

@@ -8,6 +8,7 @@ from random import Random
 from time import time
 
 import httpx
+import pytest
 import trio
 
 from qserver.cluster import Doors, SharedConnections, SharedVersions, SharedWindows
@@ -85,6 +86,7 @@ async def test_one_of_several_processes_that_starts_says_so_to_the_others() -> N
         doors.close()
 
 
+@pytest.mark.long
 async def test_a_full_disk_is_red_reads_go_on_and_all_is_well_when_there_is_room() -> None:
     disk = BadDisk()
     async with running(app_on(disk)) as client:

@@ -132,6 +132,7 @@ URLS = {
 }
 
 
+@pytest.mark.long
 async def test_the_same_request_gets_the_same_answer_at_once_and_in_a_task() -> None:
     async with serving(**URLS) as served, await served.client() as client:
         await filled(client)

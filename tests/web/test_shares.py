@@ -56,6 +56,7 @@ async def fill_transactions(client: Client, token: str) -> tuple[int, list[str]]
     raise AssertionError("nothing was refused")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hostile_is_default", [True, False])
 async def test_open_transactions_of_one_leave_memory_for_another(hostile_is_default: bool) -> None:
     async with serving(QSERVER_MEMORY_BYTES_MAX=str(64 * MIB)) as served:
@@ -72,6 +73,7 @@ async def test_open_transactions_of_one_leave_memory_for_another(hostile_is_defa
             await fill_transactions(client, good)
 
 
+@pytest.mark.long
 async def test_an_organization_that_is_alone_has_all_memory() -> None:
     async with serving(QSERVER_MEMORY_BYTES_MAX=str(64 * MIB)) as served:
         async with await served.client() as client:
@@ -103,6 +105,7 @@ def heavy(token: str) -> list[bytes]:
     ]
 
 
+@pytest.mark.long
 async def test_many_heavy_statements_of_one_get_no_more_time_than_one_of_another(
     mock_clock: MockClock,
 ) -> None:
@@ -128,6 +131,7 @@ async def test_many_heavy_statements_of_one_get_no_more_time_than_one_of_another
     assert gone[1] > 10 and gone[0] < 2 * gone[1]
 
 
+@pytest.mark.long
 async def test_requests_under_way_past_its_share_are_refused_and_others_go_on() -> None:
     """Streams that nobody reads, statements that take long, live queries, feeds."""
     async with serving(

@@ -27,6 +27,7 @@ def test_without_latencies_all_are_zero() -> None:
     assert [Histogram().percentile(part) for part in (0.5, 1.0)] == [0.0, 0.0]
 
 
+@pytest.mark.long
 @given(st.lists(st.floats(0.0, 100.0).filter(lambda each: each == 0 or each > 1e-8), min_size=1))
 def test_percentiles_are_exact_to_a_thousandth(latencies: list[float]) -> None:
     histogram = histogram_of(latencies)

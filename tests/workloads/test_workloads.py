@@ -139,6 +139,7 @@ async def test_a_second_bench_is_refused_while_one_runs_and_welcome_afterwards()
     assert (await bench.run(duration_ms=10, world=world)).workload == "mixed"
 
 
+@pytest.mark.long
 async def test_a_bench_that_was_refused_or_cancelled_leaves_the_way_free() -> None:
     bench = Bench()
     with pytest.raises(InvalidRequest):

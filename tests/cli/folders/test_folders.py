@@ -69,6 +69,7 @@ def writing(client: Client) -> Iterator[SimpleQueue[int]]:
         thread.join()
 
 
+@pytest.mark.long
 def test_a_backup_that_is_made_while_clients_write_is_a_moment_of_the_database(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,6 +273,7 @@ def test_a_database_without_its_file_is_missed(
     assert sorted(each.name for each in Path(again).iterdir()) == ["qserver.lock"]
 
 
+@pytest.mark.long
 def test_a_backup_has_branches_with_the_pages_of_their_parents(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

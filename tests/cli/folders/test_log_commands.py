@@ -94,6 +94,7 @@ def test_a_folder_is_the_same_after_it_was_in_a_log(
         client.delete_database("three")
 
 
+@pytest.mark.long
 def test_a_log_that_has_databases_is_not_replaced(
     nodes: MemoryNodes, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_log_is_checked_to_its_last_part(
     assert f"{root}: DAMAGED: the log has nothing of it" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_family_is_rescued_from_its_files(
     nodes: MemoryNodes,
     data: Path,

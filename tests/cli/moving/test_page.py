@@ -18,6 +18,7 @@ COMMAND = re.compile(r"(.*(?:\n> .*)*)\n((?:.*\n)*)")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="sqlite3 is not installed")
 def test_the_page_about_moving_goes_as_it_is_shown(url: str, tmp_path: Path) -> None:
     binaries = Path(sys.executable).parent

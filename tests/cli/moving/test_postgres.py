@@ -183,6 +183,7 @@ def imported(client: Client, what: str, *more: str) -> int:
     return main(["import", what, "--database", str(client.database), *more])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["live", "copy", "inserts"])
 def test_a_database_goes_in_and_out_unchanged(
     server: Any,
@@ -243,6 +244,7 @@ def test_what_postgresql_has_and_cannot_be_taken_is_listed(
     assert client.query("SELECT a, p FROM t").rows == [("10.0.0.1", 3)]
 
 
+@pytest.mark.long
 def test_a_connection_that_breaks_ends_it_and_the_next_run_goes_on(
     server: Any,
     source: psycopg.Connection[Any],
@@ -277,6 +279,7 @@ def test_a_connection_that_breaks_ends_it_and_the_next_run_goes_on(
     assert client.query(counts).rows == [(100, 50000)]
 
 
+@pytest.mark.long
 def test_a_postgresql_that_is_not_there_is_named_without_its_password(
     empty_database: MakeClient, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -304,6 +304,7 @@ DECLARED = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.tuples(DECLARED, st.lists(VALUES, min_size=3, max_size=3)), min_size=4, max_size=8)

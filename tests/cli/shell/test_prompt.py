@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -218,6 +219,7 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+@pytest.mark.long
 def test_a_session_in_a_real_terminal(server: FakeServer, tmp_path: Path) -> None:
     server.answer("SELECT 41 + 1", streamed(["answer"], ["integer"], [[42]]))
     with terminal(server, tmp_path) as screen:
@@ -235,6 +237,7 @@ def test_a_session_in_a_real_terminal(server: FakeServer, tmp_path: Path) -> Non
     assert server.statements() == ["SELECT 41 + 1", "TABLE users"]
 
 
+@pytest.mark.long
 def test_control_c_cancels_the_statement_and_not_the_shell(
     server: FakeServer, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def without_sequence_values(client: Client) -> list[str]:
     return [text for (text,) in client.query(DEFINITIONS).rows if "setval" not in text]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["sql", "ndjson"])
 def test_a_database_with_everything_is_the_same_afterwards(
     empty_database: MakeClient, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
@@ -151,6 +152,7 @@ ROW = st.tuples(*(st.none() | values for values in TYPES.values()))
 ALL_TYPES = ", ".join(f"c{at} {name}" for at, name in enumerate(TYPES))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["sql", "ndjson"])
 def test_every_value_of_every_type_is_the_same_afterwards(
     empty_database: MakeClient, tmp_path: Path, ending: str

@@ -35,6 +35,7 @@ async def test_random_queries_agree_in_all_ways() -> None:
     assert len(report.asked) > 120, "few pairs of a relation and a way were tried"
 
 
+@pytest.mark.long
 async def test_random_queries_of_a_fresh_seed_agree_in_all_ways() -> None:
     await asked(100_000 + SEED, 300 if NIGHTLY else 80)
 
@@ -50,6 +51,7 @@ def test_a_case_is_kept_whole() -> None:
         assert case_from_line(case_to_line(case)) == case
 
 
+@pytest.mark.long
 async def test_the_same_seed_asks_the_same() -> None:
     reports = [await Campaign(literals_of_shape=2).run(7, 8) for _ in range(2)]
     assert reports[0] == reports[1]

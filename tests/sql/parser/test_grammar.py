@@ -58,6 +58,7 @@ def built() -> tuple[Lark, list[str]]:
     return lark, messages
 
 
+@pytest.mark.long
 def test_the_tables_have_no_conflicts(built: tuple[Lark, list[str]]) -> None:
     """Lark logs a conflict between shift and reduce, and refuses one between two reductions."""
     _, messages = built

@@ -106,6 +106,7 @@ def test_what_is_deep_is_refused_as_too_complex(sql: str) -> None:
 PIECES = ("'", '"', "$a$b", "/*", "--\n", "E'", "values (1),", "(", "1.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("piece", sampled(PIECES, 2))
 def test_a_long_text_takes_work_in_proportion(piece: str) -> None:
     """Eight times the text may take eight times the work, and a little more; not sixty-four times.

@@ -35,6 +35,7 @@ def by_rows(database: SqlDatabase) -> SqlDatabase:
     return other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", sampled(range(16), 2))
 async def test_random_joins_answer_as_row_code_does(seed: int) -> None:
     chance = Random(seed)

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.long
 def test_the_first_query_over_vectors_does_not_hold_the_loop() -> None:
     root = Path(__file__).parent.parent.parent.parent
     program = [sys.executable, "-m", "tests.sql.vectors.cold_process"]

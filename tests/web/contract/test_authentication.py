@@ -59,6 +59,7 @@ def send(client: Client, route: Route, header: str | None = None) -> httpx.Respo
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("route", NEEDS_KEY, ids=lambda route: route.name)
 def test_without_a_good_key_every_route_is_401_but_those_that_need_none(
     anonymous: Client, route: Route
@@ -161,6 +162,7 @@ def test_a_revoked_key_fails_on_the_next_request_and_so_do_its_sessions(admin: C
         error_of(client.get("/tables"), 401, "QS002")
 
 
+@pytest.mark.long
 def test_an_expired_key_fails_at_once_and_so_do_its_sessions(admin: Client) -> None:
     record = admin.new_key(expires_in=3)
     key = admin.with_token(record["key"])

@@ -25,6 +25,7 @@ def count(client: Client) -> int:
     return int(client.query("select count(*) as n from t")["rows"][0]["n"])
 
 
+@pytest.mark.long
 def test_a_branch_is_made_shown_changed_and_outlives_its_parent(main: Client) -> None:
     answer = main.post("/v1/databases", {"name": "trial", "branch_of": "main"})
     assert answer.status_code == 201

@@ -209,6 +209,7 @@ def test_only_keys_that_may_write_send_rows(shop: Client) -> None:
     error_of(send(shop.with_token(limited["key"]), lines({"id": 9}), NDJSON, "parents"), 403)
 
 
+@pytest.mark.long
 def test_long_bodies_arrive_in_pieces(shop: Client) -> None:
     count = 30_000
 
@@ -248,6 +249,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_unread(shop: Client) -> Non
     assert shop.value("select count(*) from plain") == 0
 
 
+@pytest.mark.long
 def test_a_large_body_needs_no_memory_for_itself(shop: Client) -> None:
     """Of 64 MiB the rows add little, and so does the body to what the process holds."""
     shop.query("create table few (id int primary key)")

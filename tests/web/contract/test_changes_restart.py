@@ -15,6 +15,7 @@ KEY = "svc_k_feed_0123456789ab"
 SETTINGS = {"QSERVER_API_KEY": KEY}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_commit_comes_once_and_in_order_across_kills(kind: Kind, tmp_path: Path) -> None:
     versions: list[int] = []

@@ -33,6 +33,7 @@ def connections(server: Server) -> int:
     return count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_a_statement_ends_when_its_client_has_left(server: Server, how: str) -> None:
     body = json.dumps({"sql": ENDLESS}).encode()

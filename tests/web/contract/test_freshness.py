@@ -105,6 +105,7 @@ def test_a_version_that_comes_is_waited_for(shop: Client, ask: Ask) -> None:
         assert '"id":3' in answer.text
 
 
+@pytest.mark.long
 def test_a_version_that_does_not_come_is_refused(organization: Client, admin: Client) -> None:
     organization.query("create table goods (id int primary key)")
     version = newest(organization)

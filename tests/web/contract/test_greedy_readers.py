@@ -33,6 +33,7 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
         server.kill()
 
 
+@pytest.mark.long
 def test_what_nobody_reads_is_bounded_for_all_together(client: Client) -> None:
     since = client.query("select 1")["version"] - 3
     before = client.server.memory_bytes()

@@ -158,6 +158,7 @@ def test_a_dry_run_fails_as_the_real_thing_would(family: Client) -> None:
     error_of(reader.query_response("delete from children", dry_run=True), 403, "QS005")
 
 
+@pytest.mark.long
 def test_a_long_diff_is_refused_or_cut(family: Client) -> None:
     family.query("create table many (a int primary key, b text)")
     many = "insert into many select n, 'x' from generate_series(1, 100001) n"

@@ -94,6 +94,7 @@ def test_it_works_as_plain_text_and_with_parameters(fresh: Client) -> None:
         assert next(lines) == "event: columns"
 
 
+@pytest.mark.long
 def test_changes_in_between_are_merged(fresh: Client) -> None:
     filled(fresh)
     with LiveResult(fresh, "select title from todos where id = 1", every_ms=1500) as live:

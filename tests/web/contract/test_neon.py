@@ -190,6 +190,7 @@ console.log(JSON.stringify(found));
 """
 
 
+@pytest.mark.long
 def test_the_driver_itself(fresh: Client, tmp_path: Path) -> None:
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")

@@ -40,6 +40,7 @@ def first(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     server.kill()
 
 
+@pytest.mark.long
 def test_a_data_folder_outlives_its_processes(first: Server) -> None:
     key, curl = what_was_printed(first)
     assert_pasted_line_works(curl)

@@ -39,6 +39,7 @@ def test_streams_are_told_that_the_server_stops(server: Server) -> None:
     assert server.process.wait() == 0, server.output
 
 
+@pytest.mark.long
 def test_a_reader_that_never_reads_does_not_hold_up_the_stop(server: Server) -> None:
     client = Client(server, KEY)
     since = client.query("create table t (id int primary key, v text)")["version"]

@@ -210,6 +210,7 @@ async def test_statements_that_control_transactions() -> None:
 REFUSED_OPTIONS: dict[str, Any] = {"dry_run": True, "as_of": 1, "sql": "select 1"}
 
 
+@pytest.mark.long
 async def test_statement_keys() -> None:
     """A key runs its statements by all ways; only queries and changes can be such statements."""
     async with table() as asked:

@@ -58,6 +58,7 @@ async def test_a_reader_that_falls_out_of_history_is_told(
         assert b"event: error" in found
 
 
+@pytest.mark.long
 async def test_a_reader_that_waits_for_an_answer_ends_with_its_key() -> None:
     async with serving() as served:
         since = await query(served, "create table t (id int primary key)")

@@ -253,6 +253,7 @@ async def test_long_rows_leave_the_window_soon_and_every_reader_gets_them() -> N
         assert pool.held == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("catches_up", [True, False])
 async def test_a_long_version_is_sent_in_parts(catches_up: bool) -> None:
     async with fed() as (database, feed, past):
