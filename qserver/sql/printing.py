@@ -46,13 +46,14 @@ class StoredExpression:
     long as to plan it, to print it does not: what is printed depends on who asks.
     """
 
-    __slots__ = ("_bound", "_table", "_text")
+    __slots__ = ("_bound", "_table", "_text", "_wanted")
 
     def __init__(
         self, text: str, table: Table, catalog: CatalogPort, wanted: SqlType | None = None
     ) -> None:
         self._text = text
         self._table = table
+        self._wanted = wanted
         self._bound: Expression | None = None
         try:
             self._bound = bind_expression(text, table, catalog, wanted)
@@ -62,9 +63,12 @@ class StoredExpression:
     def printed(self, names: NamesPort) -> tuple[str, str]:
         """Return the expression as PostgreSQL prints it, and pretty."""
         plain, pretty = (_Printer(self._table, names, each) for each in (False, True))
-        if self._bound is not None:
+        bound = self._bound
+        if bound is not None:
+            # PostgreSQL does not print the cast to the type of the place, but counts as if it did.
+            is_alone = self._wanted in (None, bound.type)
             try:
-                return plain.text(self._bound), pretty.alone(self._bound)
+                return plain.text(bound), (pretty.alone if is_alone else pretty.text)(bound)
             except (Unprintable, RecursionError):
                 self._bound = None
         text = shown_expression(self._text, names)
