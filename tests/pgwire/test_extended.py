@@ -187,7 +187,9 @@ def _conversation(seed: int) -> list[bytes]:
         at = random.randrange(len(STATEMENTS))
         name = random.choice(("", f"s{at}"))
         portal = random.choice(("", "", "", "p"))
-        values = [b"%d" % random.randrange(4)] if "$1" in STATEMENTS[at] else []
+        values: list[bytes | None] = []
+        if "$1" in STATEMENTS[at]:
+            values = [b"%d" % random.randrange(4)]
         if random.random() < 0.05:
             values = [b"x", None]
         if not name:
