@@ -135,7 +135,7 @@ TRANSACTION_MEMORY_BYTES_MAX, TRANSACTION_LONG_BYTES_MAX = 1024 * 1024 * 1024, 2
 be texts and other long values, in rows and in indexes: the log has them in one record."""
 
 OPEN_TRANSACTION_BYTES_MAX = 256 * 1024 * 1024
-"""What an open transaction may hold of what it has read and written; past it, it is gone."""
+"""What an open transaction may hold (past it, it is gone), and a session in temporary tables."""
 
 BULK_BYTES_MAX, BULK_ROW_BYTES_MAX, BULK_COLUMNS_MAX = 1024 * 1024 * 1024, 8 * 1024 * 1024, 16_384
 """Of rows in bulk: bytes of a body, of one row; cells of a CSV header, or names of a long row."""

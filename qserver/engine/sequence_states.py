@@ -9,6 +9,8 @@ A transaction that created a state draws from it in its own writes: no other tra
 
 A dropped sequence leaves its position under its id, so that a restore that recreates it (see
 `version_restore`) repeats no value. `position_sweeper` deletes the position later.
+
+The state of a temporary sequence is its session's (`TemporaryNumbers`), and changes at once.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
+from qserver.values.temporary import TEMPORARY_FIRST, TemporaryNumbers
 
 SequenceState: TypeAlias = tuple[int, bool]
 
@@ -44,23 +47,42 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 def state_of(reader: Transaction | Snapshot, sequence: Sequence) -> SequenceState:
+    if sequence.state >= TEMPORARY_FIRST:
+        return _numbers(reader).states.get(sequence.state, (sequence.start, False))
     row = reader.get_entry(SEQUENCES_TREE, (sequence.state,))
     if row is None:
         return sequence.start, False
     return row[0], len(row) == 1 or row[1]  # old rows of row ids hold their last value only
 
 
-def put_state(transaction: Transaction, sequence: Sequence, state: SequenceState) -> None:
+def _numbers(reader: Transaction | Snapshot) -> TemporaryNumbers:
+    """Return where the states of temporary sequences are."""
+    numbers = reader.catalog.temporary
+    assert numbers is not None, "only its session sees a temporary sequence"
+    return numbers
+
+
+def put_state(
+    transaction: Transaction | Snapshot, sequence: Sequence, state: SequenceState
+) -> None:
+    if sequence.state >= TEMPORARY_FIRST:
+        _numbers(transaction).states[sequence.state] = state
+        return
+    assert isinstance(transaction, Transaction), "states are written by a transaction"
     transaction.put_entry(SEQUENCES_TREE, (sequence.state,), state)
 
 
 def drop_state(transaction: Transaction, sequence: Sequence) -> None:
     """Delete the old state of a sequence that got another."""
+    if sequence.state >= TEMPORARY_FIRST:
+        return  # a rollback returns to it; see `query.temporary`
     transaction.put_entry(SEQUENCES_TREE, (sequence.state,), None)
 
 
 def leave_position(transaction: Transaction, sequence: Sequence) -> None:
     """Delete the state of a dropped sequence, and keep its position."""
+    if sequence.state >= TEMPORARY_FIRST:
+        return
     value, called = state_of(transaction, sequence)
     drop_state(transaction, sequence)
     before = transaction.snapshot
@@ -104,8 +126,8 @@ def set_state(transaction: Transaction, sequence: Sequence, state: SequenceState
     put_state(transaction, now, state)
 
 
-def next_inside(transaction: Transaction, sequence: Sequence) -> int:
-    """Return the next value of a state that the transaction itself made."""
+def next_inside(transaction: Transaction | Snapshot, sequence: Sequence) -> int:
+    """Return the next value of a state that the transaction itself made, or that is temporary."""
     ((number,),) = numbers_after(sequence, state_of(transaction, sequence), 1)
     put_state(transaction, sequence, (number, True))
     return number

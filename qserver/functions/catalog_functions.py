@@ -45,6 +45,7 @@ pg_get_statisticsobjdef(oid) text; pg_get_statisticsobjdef_columns(oid) text
 pg_get_statisticsobjdef_expressions(oid) _text
 pg_get_serial_sequence(text, text) text; pg_get_userbyid(oid) name
 pg_get_replica_identity_index(regclass) regclass
+pg_my_temp_schema() oid
 pg_table_is_visible(oid) bool; pg_type_is_visible(oid) bool; pg_function_is_visible(oid) bool
 pg_operator_is_visible(oid) bool; pg_opclass_is_visible(oid) bool; pg_opfamily_is_visible(oid) bool
 pg_collation_is_visible(oid) bool; pg_conversion_is_visible(oid) bool

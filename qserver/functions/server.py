@@ -125,7 +125,6 @@ FUNCTIONS: Final = (
     _constant("pg_advisory_unlock_all", VOID, None),
     _constant("pg_is_in_recovery", BOOLEAN, False),
     _constant("pg_is_wal_replay_paused", BOOLEAN, False),
-    _constant("pg_my_temp_schema", OID, 0),
     _constant("pg_client_encoding", NAME, "UTF8"),
     _constant("getdatabaseencoding", NAME, "UTF8"),
     *(

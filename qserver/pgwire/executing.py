@@ -64,7 +64,7 @@ class Executing:
                 statement = Statement(text.sql, None, text.parameterized)
                 deadline = trio.current_time() + (self.state.options().timeout_ms or 0) / 1000
                 found = yield from analysing(
-                    opened.sql, statement, block.transaction, deadline, self.state.scope
+                    opened.sql, statement, block.transaction, deadline, self.session
                 )
             if not name and last is not None and last.is_of(text, found):
                 self._unnamed = last
@@ -109,7 +109,7 @@ class Executing:
             statement = Statement(sql, None, text.parameterized)
             deadline = trio.current_time() + (self.state.options().timeout_ms or 0) / 1000
             found: CachedPlan | Planned = yield from analysing(
-                opened.sql, statement, block.transaction, deadline, self.state.scope
+                opened.sql, statement, block.transaction, deadline, self.session
             )
         finally:
             if not block.transaction:
@@ -181,4 +181,4 @@ class Executing:
 
     def close(self) -> None:
         self.close_portals()
-        self.session.discard()
+        self.session.end()

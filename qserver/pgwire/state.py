@@ -32,7 +32,6 @@ from qserver.pgwire.waits import INPUT, OUTPUT, Fatal, Waits
 from qserver.query.permissions import Allowed
 from qserver.query.request import Request
 from qserver.query.results import RunOptions
-from qserver.query.settings.values import Scope
 
 INPUT_HELD_MIN: Final = 64 * 1024
 """Shorter messages are not counted as memory."""
@@ -262,11 +261,6 @@ class State:
         options = RunOptions(RETRIES_DEFAULT, timeout, None, None, allowed, session=session)
         self._options = grant, options
         return options
-
-    @property
-    def scope(self) -> Scope | None:
-        """What the session has set that plans depend on."""
-        return self.settings.session.settings.scope
 
     def options_inside(self) -> RunOptions:
         """Return the same for a statement of the session's transaction."""

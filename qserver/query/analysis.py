@@ -18,7 +18,7 @@ from qserver.query.open_transaction import OpenTransaction
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared, Unplanned
 from qserver.query.results import Statement
-from qserver.query.settings.values import Scope
+from qserver.query.session import Session
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql import NotShort
 
@@ -28,12 +28,12 @@ def analysing(
     statement: Statement,
     inside: OpenTransaction | None,
     deadline: float,
-    scope: Scope | None = None,
+    session: Session | None = None,
 ) -> Generator[Step, Any, CachedPlan | Prepared]:
     """Return the steps that plan a statement; they return its plan.
 
     If its kind has none, they return what was parsed. Inside an open transaction it is planned by
-    what that has defined. `scope` is what its session has set.
+    what that has defined.
     """
     if inside is not None:
         catalog, snapshot = inside.transaction.catalog, inside.transaction.snapshot
@@ -41,7 +41,9 @@ def analysing(
         newest = sql.snapshots.take()
         if newest is None:
             newest = yield partial(sql.wait_fresh, STRONG, deadline)
-        catalog, snapshot = newest.catalog, newest
+        snapshot = newest if session is None else session.over(newest)
+        catalog = snapshot.catalog
+    scope = None if session is None else session.scope
     planner, parameterized = sql.planner, statement.parameterized
     assert parameterized is not None, "its caller has read the text"
     plan = planner.find(parameterized, catalog, snapshot, None, scope)

@@ -117,6 +117,8 @@ def run_statements(
                 yield None
         if run.deferred is not None and not request.is_step:
             yield from run.check_deferred()
+        if run.session is not None and run.session.temporary is not None and not request.is_step:
+            yield from run.act_on_commit()
         request.changes = run.changes
         if request.once is not None and not run.changes:
             raise needs_a_change()

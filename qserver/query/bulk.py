@@ -40,10 +40,11 @@ from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.catalog import Catalog
-from qserver.values.identifiers import key_of_name, quoted
+from qserver.values.identifiers import catalog_key, key_of_name, quoted
 from qserver.values.keys import Row
 from qserver.values.relations import Definition
 from qserver.values.schema import Table
+from qserver.values.temporary import TEMPORARY
 
 OnConflict: TypeAlias = Literal["error", "ignore", "update"]
 
@@ -228,9 +229,13 @@ _STATEMENTS_KEPT: Final = 64
 def find_relation(catalog: Catalog, name: str) -> Definition | None:
     """The definition under a name, with its schema and a dot before it if that is not public.
 
-    A dot may also be part of the name, unless a relation of the schema is meant.
+    A dot may also be part of the name, unless a relation of the schema is meant. A temporary
+    relation comes first.
     """
-    return None if "\0" in name else catalog.find(key_of_name(name)) or catalog.find(name)
+    if "\0" in name:
+        return None
+    key = key_of_name(name)
+    return catalog.find(catalog_key(TEMPORARY, key)) or catalog.find(key) or catalog.find(name)
 
 
 def _find(transaction: OpenTransaction, name: str) -> Table:

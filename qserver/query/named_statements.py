@@ -32,6 +32,7 @@ from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Unplanned
 from qserver.query.session import Session
 from qserver.query.statement_port import StatementPort
+from qserver.query.temporary import drop_all
 from qserver.sql import Literals, NotShort, PartlyDeclared, Rows, ast, bind_type
 from qserver.values.casts import assignment_function, cast_function
 from qserver.values.types import TEXT, SqlType
@@ -212,11 +213,13 @@ def discard(run: StatementPort, node: ast.Discard, literals: Sequence[Any]) -> C
 
 
 def _discard(run: StatementPort, what: str) -> StatementSteps:
-    """Forget what a session has. Plans belong to all, and tables and numbers are nobody's own."""
+    """Forget what a session has. Plans belong to all, and numbers are nobody's own."""
     yield from ()
     if what == "all":
         if run.is_in_block:
             raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block")
         if run.session is not None:
             run.session.discard()
+    if what in ("all", "temp"):
+        drop_all(run.transaction)
     return 0

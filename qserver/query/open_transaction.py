@@ -52,6 +52,7 @@ from qserver.query.session import Session, in_session
 from qserver.query.sql_port import WritableDatabase
 from qserver.query.statement_port import Controls, Opening
 from qserver.query.statements import StatementRun
+from qserver.query.temporary import TemporarySchema
 from qserver.query.transaction_control import command_of
 from qserver.sql import NotShort, Rows, ast, parse
 from qserver.storage.snapshot import Snapshot
@@ -95,7 +96,8 @@ class OpenTransaction:
         self.failed = False
         self.is_over = False
         """Whether its owner has to let it go: it was rolled back, or is too large."""
-        self._stepped = SteppedTransaction(snapshot, read_only)
+        self._base = snapshot
+        self._stepped = SteppedTransaction(self.session.over(snapshot), read_only)
         self._pool = pool
         self._pooled = 0
 
@@ -253,6 +255,8 @@ class OpenTransaction:
         if self._pool is not None:
             self._pool.give_back(self._pooled)
             self._pooled = 0
+        if not self._lends_session and self.session.temporary is not None:
+            self.session.temporary.release()
         del self._stepped
 
     # --- statements that control it ---
@@ -414,6 +418,8 @@ class OpenTransaction:
             yield from self._check_deferred(planner, request)
         yield from self._hold(request)
         transaction = self._stepped.whole
+        if self.session.temporary is not None:
+            yield from self._end_temporary(self.session.temporary, planner, request)
         if answer is not None:
             store_answer(transaction, *answer)
         self.session.begin_commit()
@@ -430,6 +436,24 @@ class OpenTransaction:
         """Let cursors WITH HOLD keep their rows, if the session outlives the transaction."""
         if self._lends_session and self.session.portals:
             yield from in_session(self.session, self.session.hold(request))
+
+    def _end_temporary(
+        self, temporary: TemporarySchema, planner: Planner, request: Request
+    ) -> Generator[Step, Any, None]:
+        """Take temporary relations out of the transaction, after their ON COMMIT."""
+        if self._lends_session:
+            step, request.session = self._step(), self.session
+            run = StatementRun(planner, step, request)
+            try:
+                yield from run.act_on_commit()
+                yield from self._stepped.keep(step, 0)
+            except QserverError:
+                self.failed = self.is_over = True
+                raise
+            finally:
+                run.context.release()
+                step.report_reads()
+        yield from temporary.take_out(self._stepped.whole, self._base)
 
     def _check_deferred(self, planner: Planner, request: Request) -> Generator[Step, Any, None]:
         """Check the foreign keys that have waited; an error ends the transaction."""

@@ -116,7 +116,7 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     @property
     def scope(self) -> Scope | None:
         """What its session has set that plans depend on."""
-        return None if self.session is None else self.session.settings.scope
+        return None if self.session is None else self.session.scope
 
     @property
     def sender(self) -> int:
@@ -303,6 +303,11 @@ class RequestContext(Context):
 
     def next_row_id(self) -> int:
         return self.sequences.draw(ROW_IDS)
+
+    def next_temporary_row_id(self) -> int:
+        numbers = self._transaction.catalog.temporary
+        assert numbers is not None, "only its session sees a temporary table"
+        return numbers.next_row_id()
 
     @property
     def now(self) -> datetime:  # type: ignore[override]

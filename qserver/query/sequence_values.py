@@ -44,6 +44,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.identifiers import PUBLIC, catalog_key, identifiers
 from qserver.values.relations import Sequence
+from qserver.values.temporary import TEMPORARY_FIRST
 
 if TYPE_CHECKING:
     from qserver.query.request import Request
@@ -133,21 +134,26 @@ class SequenceValues:
     @property
     def _path(self) -> tuple[str, ...]:
         session = self._request.session
-        return (PUBLIC,) if session is None else session.settings.path
+        return (PUBLIC,) if session is None else session.path
 
     def next(self, name: str) -> int:
         self._request.allowed.check_write()
         sequence = find_sequence(self._transaction, name, self._path)
         number = self.draw(sequence)
         self._current[sequence.id] = self._last = number
-        sequences = self._sequences
-        sequences.last[sequence.id] = sequences.last_of_all = number
+        if sequence.id < TEMPORARY_FIRST:
+            sequences = self._sequences
+            sequences.last[sequence.id] = sequences.last_of_all = number
         return number
 
     def current(self, name: str) -> int:
         """Return nextval's last value: in this request, or else in any; there are no sessions."""
         sequence = find_sequence(self._transaction, name, self._path)
-        number = self._current.get(sequence.id, self._sequences.last.get(sequence.id))
+        if sequence.id >= TEMPORARY_FIRST:
+            value, called = state_of(self._transaction, sequence)
+            number = value if called else None
+        else:
+            number = self._current.get(sequence.id, self._sequences.last.get(sequence.id))
         if number is None:
             raise NotInPrerequisiteState(
                 f'currval of sequence "{sequence.name}" is not yet defined in this session'
@@ -165,7 +171,7 @@ class SequenceValues:
         self._request.allowed.check_write()
         sequence = find_sequence(self._transaction, name, self._path)
         require_within(sequence, value)
-        if self._is_own(sequence):
+        if self._is_own(sequence) and not (self._request.dry_run and _is_at_once(sequence)):
             self.put_state(sequence, (value, called))
         elif self._request.dry_run:
             raise FeatureNotSupported(
@@ -193,7 +199,6 @@ class SequenceValues:
         """Return the next value, the same in every run."""
         state = sequence.state
         if state > self._catalog.trees_used:
-            assert isinstance(self._transaction, Transaction)
             return next_inside(self._transaction, sequence)
         drawn = self._drawn.get(state)
         if drawn is None:
@@ -275,7 +280,7 @@ class SequenceValues:
 
     def put_state(self, sequence: Sequence, state: SequenceState) -> None:
         """Let a sequence begin at a state that the transaction itself made."""
-        assert isinstance(self._transaction, Transaction) and self._is_own(sequence)
+        assert self._is_own(sequence)
         put_state(self._transaction, sequence, state)
 
     def drop_state(self, sequence: Sequence) -> None:
@@ -287,7 +292,10 @@ class SequenceValues:
         leave_position(self._transaction, sequence)
 
     def _is_own(self, sequence: Sequence) -> bool:
-        """Return whether this transaction made the sequence's state: state numbers only grow."""
+        """Return whether nobody else sees the state: this transaction made it, or its session.
+
+        State numbers only grow.
+        """
         return sequence.state > self._catalog.trees_used
 
 
@@ -306,6 +314,11 @@ def find_sequence(
     if not isinstance(definition, Sequence):
         raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
     return definition
+
+
+def _is_at_once(sequence: Sequence) -> bool:
+    """Return whether the state changes at once, although it is the session's own."""
+    return sequence.state >= TEMPORARY_FIRST
 
 
 def _has_schema(transaction: Transaction | Snapshot, name: str) -> bool:

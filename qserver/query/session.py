@@ -20,10 +20,14 @@ from qserver.engine.work import Step, WorkSteps
 from qserver.errors import FeatureNotSupported
 from qserver.query.deferred_keys import DeferredKeys, Modes
 from qserver.query.listening import NOTHING, Listening
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.named_statement import NamedStatement
 from qserver.query.portals import Fetcher, Portal
-from qserver.query.settings.values import DEFAULTS, Settings, settings_from
+from qserver.query.settings.values import DEFAULTS, Scope, Settings, scope_of, settings_from
+from qserver.query.temporary import TemporarySchema
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
+from qserver.values.temporary import TEMPORARY
 from qserver.values.zones import SESSION_ZONE
 
 State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...], frozenset[Portal], frozenset[str]]
@@ -45,8 +49,10 @@ class Session:
         "listening",
         "number",
         "portals",
+        "serves_several",
         "settings",
         "statements",
+        "temporary",
         "told",
     )
 
@@ -56,6 +62,10 @@ class Session:
         `lasts`: it goes on after the request that it is made for.
         """
         self.lasts = lasts
+        self.serves_several = lasts
+        """Whether a statement may follow that sees what this one leaves."""
+        self.temporary: TemporarySchema | None = None
+        """Its temporary relations, once it has made one."""
         self.statements: dict[str, NamedStatement] = {}
         """Prepared statements."""
         self.portals: dict[str, Portal] = {}
@@ -82,6 +92,39 @@ class Session:
     def _change(self, settings: Settings) -> None:
         self.settings = settings
         SESSION_ZONE.set(settings.zone)  # for the statements after this one; see `in_session`
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The schemas in which names are looked for: temporary relations first."""
+        path = self.settings.path
+        if self.temporary is None or TEMPORARY in path:
+            return path
+        return (TEMPORARY, *path)
+
+    @property
+    def scope(self) -> Scope | None:
+        """What plans depend on beside the text of their statement."""
+        if self.temporary is None:
+            return self.settings.scope
+        return scope_of(self.path, self.settings.value("timezone"))
+
+    # --- what lasts longer than a statement ---
+
+    def over(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot as the session sees it."""
+        return snapshot if self.temporary is None else self.temporary.over(snapshot)
+
+    def open_temporary(self, transaction: Transaction, pool: MemoryPool | None) -> None:
+        """Let the transaction make a temporary relation."""
+        if not self.serves_several:
+            raise FeatureNotSupported(
+                "a temporary relation would end with this request, before anything could use it",
+                hint="Send it among the statements of POST /v1/transaction, open a transaction with"
+                " POST /v1/transaction/open, or connect as a client of PostgreSQL.",
+            )
+        if self.temporary is None:
+            self.temporary = TemporarySchema(pool if self.lasts else None)
+        self.temporary.open(transaction)
 
     # --- what lasts longer than a request ---
 
@@ -122,6 +165,12 @@ class Session:
         if self.listening is not None:
             self.listening.close()
 
+    def end(self) -> None:
+        """Forget everything, also what DISCARD ALL leaves to its transaction."""
+        self.discard()
+        if self.temporary is not None:
+            self.temporary.release()
+
     # --- transactions ---
 
     def begin(self) -> None:
@@ -133,6 +182,8 @@ class Session:
     def commit(self) -> None:
         """End the transaction; `hold` has run if there are cursors WITH HOLD."""
         self.settings = self.settings.committed()
+        if self.temporary is not None:
+            self.temporary.commit()
         if self.portals:
             self.close_portals(lambda portal: portal.hold)
             for portal in self.portals.values():
@@ -151,6 +202,8 @@ class Session:
         self.settings = self._before
         self._savepoints.clear()
         self.deferred = DeferredKeys()
+        if self.temporary is not None:
+            self.temporary.roll_back()
         if self.portals:
             self.close_portals(lambda portal: portal.is_held)
         if self.listening is not None:
@@ -244,4 +297,10 @@ def run_in_session(
 ) -> WorkSteps:
     """Run a body, perhaps not for the first time: each run begins with the same settings."""
     session.roll_back()
-    return (yield from in_session(session, body(transaction)))
+    base = transaction.snapshot
+    if session.temporary is not None:
+        session.temporary.lay(transaction)
+    done = yield from in_session(session, body(transaction))
+    if session.temporary is not None:
+        yield from session.temporary.take_out(transaction, base)
+    return done

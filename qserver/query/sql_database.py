@@ -245,6 +245,8 @@ class SqlDatabase:
             return None
         snapshot, plan = self.snapshots.take(), None
         if snapshot is not None:
+            if request.session is not None:
+                snapshot = request.session.over(snapshot)
             about = parameterized, snapshot.catalog, snapshot, given
             plan = self.planner.find(*about, request.scope)
         return [PreparedStatement(statement.sql, given, parameterized, plan)]
@@ -422,6 +424,7 @@ class SqlDatabase:
         """Run statements that see, and change, the settings of a session."""
         session = request.session
         assert session is not None
+        session.serves_several = session.lasts or len(statements) > 1
         request.limit(session.settings.statement_timeout_ms)
         steps = self._perform(request, statements, options)
         done: TransactionResult = yield from as_transaction(session, steps, options.dry_run)
@@ -446,6 +449,8 @@ class SqlDatabase:
             check_as_of(snapshot, options.freshness)
         elif snapshot is None:
             snapshot = yield partial(self.wait_fresh, options.freshness, request.deadline)
+        if request.session is not None:
+            snapshot = request.session.over(snapshot)
         found = found or find_plans(self.planner, statements, snapshot, request.scope)
         if len(found) < len(statements) or found[-1].plan is None:
             steps = make_plans(self.planner, request, statements, found, snapshot, writer is None)

@@ -63,6 +63,7 @@ from qserver.sql import (
     parse,
     parse_expression,
     perform,
+    require_lasting,
     statement_inside,
     view_text,
 )
@@ -71,6 +72,7 @@ from qserver.values.constraints import ForeignKey
 from qserver.values.identifiers import PUBLIC
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
+from qserver.values.temporary import TEMPORARY, OnCommit, is_temporary
 from qserver.values.types import TEXT, SqlType
 
 NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
@@ -138,7 +140,7 @@ class StatementRun:
         scope = None
         if self.session is not None:
             self._follow(self.session)
-            scope, plan = self.session.settings.scope, None
+            scope, plan = self.session.scope, None
         if plan is None or plan.catalog is not catalog:
             about = parameterized, catalog, snapshot, given, scope
             plan = None if prepared else self.planner.find(*about)
@@ -190,7 +192,7 @@ class StatementRun:
     @property
     def scope(self) -> Scope | None:
         """What the session has set that plans depend on."""
-        return None if self.session is None else self.session.settings.scope
+        return None if self.session is None else self.session.scope
 
     def check_allowed(self, plan: CachedPlan, runs: bool = True) -> None:
         if plan.writes:
@@ -231,6 +233,9 @@ class StatementRun:
             for name, definition in now.definitions.items()
             if name not in before.definitions or before.definitions[name] is not definition
         ]
+        names = [name for name in names if not is_temporary(name)]
+        for name in names:
+            require_lasting(now.definitions[name])
         if names:
             moved = {new: old for new, old in now.rewritten.items() if new not in before.rewritten}
             transaction.note_for_log(Definitions(text, names, moved))
@@ -277,6 +282,23 @@ class StatementRun:
         """Check the foreign keys that have waited for the end of the transaction."""
         yield from check_deferred(self, self._deferred_keys(), at_end=True)
 
+    def act_on_commit(self) -> Generator[Step, Any, None]:
+        """Drop or empty temporary tables ON COMMIT, by the statements that a user would send."""
+        catalog, dropped, emptied = self.transaction.catalog, [], []
+        numbers = catalog.temporary
+        for oid, action in () if numbers is None else list(numbers.on_commit.items()):
+            table = catalog.with_oid(oid)
+            if isinstance(table, Table) and table.oid == oid:
+                if action == "drop":
+                    dropped.append(table.path)
+                elif self.transaction.count(table.id):
+                    emptied.append(table.path)
+        work = DdlPort(self.transaction, self, ())
+        if dropped:
+            yield from perform(work, ast.Drop("table", tuple(dropped), cascade=True))
+        if emptied:
+            yield from perform(work, ast.Truncate(tuple(emptied)))
+
     def set_constraints(self, node: ast.SetConstraints, literals: Sequence[Any]) -> Cursor:
         return Cursor(self._set_constraints(self.own_session().deferred, node), self.context)
 
@@ -318,7 +340,21 @@ class StatementRun:
     @property
     def path(self) -> tuple[str, ...]:
         """The schemas in which names without one are looked for."""
+        return (PUBLIC,) if self.session is None else self.session.path
+
+    @property
+    def creation_path(self) -> tuple[str, ...]:
+        """The schemas of which the first that exists gets new names."""
         return (PUBLIC,) if self.session is None else self.session.settings.path
+
+    def open_temporary(self) -> None:
+        pool = self.request.environment.pool
+        self.own_session().open_temporary(self.transaction, pool)
+
+    def on_commit(self, table: Table, action: OnCommit) -> None:
+        numbers = self.transaction.catalog.temporary
+        assert numbers is not None, "it is temporary"
+        numbers.on_commit[table.oid] = action
 
     @property
     def may_read(self) -> bool:
@@ -425,8 +461,9 @@ class StatementRun:
     def count_written(self, entries: int, width: int, long_bytes: int) -> None:
         self.context.write_rows(entries, width, long_bytes)
 
-    def next_row_id(self) -> int:
-        return self.context.next_row_id()
+    def next_row_id(self, schema: str) -> int:
+        context = self.context
+        return context.next_temporary_row_id() if schema == TEMPORARY else context.next_row_id()
 
     def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
         return self.context.sequences.state_of(sequence)

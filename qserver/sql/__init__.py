@@ -42,6 +42,7 @@ from qserver.sql.binder.names.type_names import bind_type as bind_type
 from qserver.sql.ddl import DEFINITIONS as DEFINITIONS
 from qserver.sql.ddl import perform as perform
 from qserver.sql.ddl.constraints import referenced_index as referenced_index
+from qserver.sql.ddl.lasting import require_lasting as require_lasting
 from qserver.sql.ddl.port import DdlPort as DdlPort
 from qserver.sql.described import Described as Described
 from qserver.sql.described import describe as describe

@@ -17,7 +17,7 @@ from qserver.errors import StatementTooComplex
 from qserver.functions.registry import Function
 from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
-from qserver.sql.binder.tables.table_expressions import ROW_ID_SLOT
+from qserver.sql.binder.tables.table_expressions import ROW_ID_SLOT, TEMPORARY_ROW_ID_SLOT
 from qserver.sql.codegen import compile_statement
 from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Apply, Slot, Slots
@@ -52,6 +52,15 @@ NEXT_ROW_ID = Function(
     volatile=True,
     needs_context=True,
 )
+NEXT_TEMPORARY_ROW_ID = Function(
+    "next_temporary_row_id",
+    (),
+    BIGINT,
+    lambda context: context.next_temporary_row_id(),
+    volatile=True,
+    needs_context=True,
+)
+_ROW_IDS = {ROW_ID_SLOT: NEXT_ROW_ID, TEMPORARY_ROW_ID_SLOT: NEXT_TEMPORARY_ROW_ID}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,8 +180,8 @@ def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot | Slots, ...]:
 
 def _with_row_id(node: Any) -> Any:
     """Replace row ids: each row takes its own value, not one for the whole execution."""
-    if type(node) is Slot and node.name == ROW_ID_SLOT:
-        return Apply(NEXT_ROW_ID, (), BIGINT, nullable=False)
+    if type(node) is Slot and node.name in _ROW_IDS:
+        return Apply(_ROW_IDS[node.name], (), BIGINT, nullable=False)
     return node
 
 

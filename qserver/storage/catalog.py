@@ -28,6 +28,7 @@ from qserver.values.relations import (
     definition_to_plain,
 )
 from qserver.values.schema import Table
+from qserver.values.temporary import TemporaryNumbers, is_temporary
 
 
 class Catalog(msgspec.Struct, frozen=True, eq=False):
@@ -49,6 +50,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     """The name of the definition that an object id belongs to, or is that of a part of."""
     schemas: frozenset[str] = frozenset()
     """The names of the schemas that were created."""
+    temporary: TemporaryNumbers | None = None
+    """Of the session whose temporary relations are among the definitions."""
 
     def find(self, name: str) -> Definition | None:
         return self.tables.get(name) or self.others.get(name)
@@ -69,7 +72,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         Definitions without oids get them: from logs of earlier releases, or if they are new.
         """
         before = {name: self.find(name) for name in changes}
-        given, trees_used = _with_oids(before, changes, max(trees_used, self.trees_used))
+        used = max(trees_used, self.trees_used)
+        given, trees_used = _with_oids(before, changes, used, self.temporary)
         tables, others, owners, rows_of = self.tables, self.others, self.owners, self.rows_of
         plain, oids, schemas = self.plain, self.oids, self.schemas
         for name, former in before.items():
@@ -101,7 +105,7 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
             else:
                 tables, others = tables.discard(name), others.discard(name)
         fields = tables, trees_used, others, owners, rows_of, plain
-        return Catalog(*fields, self.moments, self.last_change, oids, schemas)
+        return Catalog(*fields, self.moments, self.last_change, oids, schemas, self.temporary)
 
     def with_oid(self, oid: int) -> Definition | None:
         """Return the definition that has an oid, or whose part has it."""
@@ -167,7 +171,10 @@ def _name_of(item: tuple[str, Definition]) -> str:
 
 
 def _with_oids(
-    before: Mapping[str, Definition | None], changes: Mapping[str, Definition | None], used: int
+    before: Mapping[str, Definition | None],
+    changes: Mapping[str, Definition | None],
+    used: int,
+    temporary: TemporaryNumbers | None,
 ) -> tuple[Mapping[str, Definition | None], int]:
     """Return the changes with oids, and the highest number in use: oids count with trees."""
 
@@ -176,10 +183,14 @@ def _with_oids(
         first, used = used + 1, used + count
         return FIRST_OID + first
 
+    def take_temporary(count: int) -> int:
+        assert temporary is not None, "its session has a temporary schema"
+        return FIRST_OID + temporary.take(count)
+
     given: dict[str, Definition | None] = {}
     for name in sorted(changes):
-        definition = changes[name]
-        given[name] = None if definition is None else numbered(definition, before[name], take)
+        definition, taking = changes[name], take_temporary if is_temporary(name) else take
+        given[name] = None if definition is None else numbered(definition, before[name], taking)
     return given, used
 
 

@@ -220,7 +220,7 @@ class StepTransaction(Transaction):
                 before = len(known)
                 known.update(seen)  # of one snapshot, so the values are the same
                 some = next(iter(seen.values()))
-                stepped.bytes_read += (len(known) - before) * _size_of_entry(some)
+                stepped.bytes_read += (len(known) - before) * size_of_entry(some)
             stepped.bytes_read += 4 * ENTRY_BYTES * len(self.ranges)
             whole.ranges += self.ranges
             whole.names_seen.update(self.names_seen)
@@ -318,11 +318,11 @@ def _size_of(writes: Writes) -> Generator[None, None, int]:
     for changes in writes.values():
         rows = iter(changes.values())
         while piece := list(islice(rows, CHANGES_AT_ONCE)):
-            size += sum(map(_size_of_entry, piece))
+            size += sum(map(size_of_entry, piece))
             if len(piece) == CHANGES_AT_ONCE:
                 yield
     return size
 
 
-def _size_of_entry(row: Value | None) -> int:
+def size_of_entry(row: Value | None) -> int:
     return ENTRY_BYTES if row is None else ENTRY_BYTES + 32 * len(row) + sum(map(size_of, row))

@@ -30,10 +30,12 @@ from qserver.storage.key_order import KeyOrder
 from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, count_changes, merge_writes
+from qserver.values.identifiers import PUBLIC
 from qserver.values.keys import TOP, Bound, Predicate
 from qserver.values.relations import Definition
 from qserver.values.schema import Table
 from qserver.values.steps import at_once
+from qserver.values.temporary import TEMPORARY, TemporaryNumbers, is_temporary
 
 FEW_CHANGES: Final = 8
 """So many changes are looked through one by one; of more, the order is kept."""
@@ -389,11 +391,18 @@ class Transaction:
 
     # --- changing the schema ---
 
-    def next_tree(self) -> int:
+    def next_tree(self, schema: str = PUBLIC) -> int:
         """Return an unused tree number. One transaction at a time changes definitions."""
+        if schema == TEMPORARY:
+            assert self.catalog.temporary is not None, "its session has a temporary schema"
+            return self.catalog.temporary.take()
         self.whole_catalog_seen = True
         self.catalog = self.catalog.changed({}, self.catalog.trees_used + 1)
         return self.catalog.trees_used
+
+    def begin_temporary(self, numbers: TemporaryNumbers) -> None:
+        """Let definitions of temporary relations follow; they are no change for others."""
+        self.catalog = replace(self.catalog, temporary=numbers)
 
     def drop_table(self, name: str) -> None:
         table = self.table(name)
@@ -402,7 +411,8 @@ class Transaction:
 
     def define(self, name: str, definition: Definition | None) -> None:
         """Set or remove a definition; the caller fills or drops the trees behind it."""
-        self.whole_catalog_seen = True
+        if not is_temporary(name):
+            self.whole_catalog_seen = True
         self.catalog = self.catalog.changed({name: definition}, self.catalog.trees_used)
         definitions = {**self.catalog_changes.definitions, name: self.catalog.find(name)}
         self.catalog_changes = replace(self.catalog_changes, definitions=definitions)

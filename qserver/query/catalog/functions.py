@@ -26,6 +26,7 @@ from qserver.query.catalog.world import CLASSES, OWNER
 from qserver.values.identifiers import RESERVED, identifiers
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Table
+from qserver.values.temporary import TEMPORARY
 
 BYTES_PER_ROW: Final = 64
 """What a row or an index entry is reckoned with: pages do not know their bytes."""
@@ -422,6 +423,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_get_function_result": function_result,
     "pg_get_serial_sequence": serial_sequence,
     "pg_get_userbyid": user_name,
+    "pg_my_temp_schema": lambda objects: objects.world.schema_oid(TEMPORARY),
     "pg_table_is_visible": table_is_visible,
     "pg_type_is_visible": type_is_visible,
     "pg_function_is_visible": _recorded_is_visible("pg_proc"),

@@ -15,6 +15,7 @@ from qserver.query.catalog.parts import (
 from qserver.query.catalog.world import CLASSES, OWNER, World, type_modifier
 from qserver.values.relations import Definition, Schema, Sequence, View
 from qserver.values.schema import Column, Table
+from qserver.values.temporary import TEMPORARY
 from qserver.values.types import BIGINT, BOOLEAN, Kind, SqlType
 
 Rows = Iterator[dict[str, Any]]
@@ -71,7 +72,7 @@ def _class(
         "relnamespace": world.schema_oid(each.schema),
         "relowner": OWNER,
         "relfilenode": 0 if kind == "v" else oid,
-        "relpersistence": "p",
+        "relpersistence": "t" if each.schema == TEMPORARY else "p",
         "relkind": kind,
         "relnatts": width,
         "relispopulated": True,

@@ -3,7 +3,7 @@
     SET search_path TO shop, stock     names are looked for in pg_catalog, shop, stock
                                        stock.t is shown as t, unless shop has a t as well
 
-`pg_catalog` comes first where the path does not name it. Relations with their indexes are one name
+`pg_temp` and `pg_catalog` come first where the path does not name them. Relations with their indexes are one name
 space, types with the row types of relations another, as in PostgreSQL.
 """
 
@@ -20,6 +20,7 @@ from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import PUBLIC, catalog_key, quote_identifier
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Table
+from qserver.values.temporary import TEMPORARY
 from qserver.values.types import SqlType
 
 IMPLICIT: Final = "pg_catalog"
@@ -36,7 +37,9 @@ class SearchPath:
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
         path = settings.path
-        self.schemas = path if IMPLICIT in path else (IMPLICIT, *path)
+        path = path if IMPLICIT in path else (IMPLICIT, *path)
+        is_implied = catalog.temporary is not None and TEMPORARY not in path
+        self.schemas = (TEMPORARY, *path) if is_implied else path
 
     # --- looking ---
 

@@ -67,7 +67,7 @@ class Settings(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         name = self.now.get("timezone", "UTC")
         for field, value in (
-            ("scope", _scope(self.path, name)),
+            ("scope", scope_of(self.path, name)),
             ("zone", zone_of(name)),
             ("statement_timeout_ms", int(self.now.get("statement_timeout", "0")) or None),
         ):
@@ -204,7 +204,7 @@ def _path(value: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _scope(path: tuple[str, ...], zone: str) -> Scope | None:
+def scope_of(path: tuple[str, ...], zone: str) -> Scope | None:
     searched = tuple(each for each in path if each != "pg_catalog")
     if searched == (PUBLIC,) and zone_of(zone) is None:
         return None

@@ -183,6 +183,8 @@ class Printer:
     def slot(self, expression: Slot, rows: RowVariables) -> str:
         if expression.name == "row_id":  # each new row of a table without a key gets its own
             return "context.next_row_id()"
+        if expression.name == "temporary_row_id":
+            return "context.next_temporary_row_id()"
         if self.row_of_literals is not None and isinstance(expression.name, int):
             return self._literal_of_row(expression)
         if self.constants.is_cast_in_place(expression):

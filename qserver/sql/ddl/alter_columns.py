@@ -71,7 +71,7 @@ def add_column(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps
     new = with_new_trees(work, reshaped(table, columns, lambda was: was + (was >= at)))
     rows = yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
     if rows == 0 and column.default is not None and "nextval" not in column.default:
-        yield from try_default(work, column)
+        yield from try_default(work, table.schema, column)
     yield from check_definition(work, new)
     for constraint in defined.constraints:
         yield from add_constraint(work, work.table_now(table.key), constraint, column.name)

@@ -94,7 +94,8 @@ def _add_primary_key(
 
 def _build_key(work: DdlPort, table: Table, new: Table) -> DdlSteps:
     """Refuse a key that is not unique with CREATE INDEX's error, before rows are moved."""
-    index = Index(work.transaction.next_tree(), new.primary_key_name, new.primary_key, unique=True)
+    number = work.transaction.next_tree(table.schema)
+    index = Index(number, new.primary_key_name, new.primary_key, unique=True)
     yield from build_index(work, table.with_index(index), index)
     work.transaction.drop_trees(index.id)
     return 0

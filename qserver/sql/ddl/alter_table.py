@@ -53,6 +53,7 @@ from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table
+from qserver.values.temporary import TEMPORARY
 
 Action = Callable[[DdlPort, Table, ast.AlterAction], DdlSteps]
 
@@ -77,6 +78,8 @@ def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
         if action.kind == "rename":
             definition = yield from _move(work, now, now.schema, action.new_name, is_rename=True)
         elif action.kind == "set schema":
+            if TEMPORARY in (action.new_name, now.schema) and action.new_name != now.schema:
+                raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
             schema, _ = new_place(work, (action.new_name, now.name))
             definition = yield from _move(work, now, schema, now.name)
         elif action.kind == "set options":

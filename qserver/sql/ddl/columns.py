@@ -174,8 +174,8 @@ def sequence_for(
     else:
         schema, name = new_place(work, named)
         require_free(work, catalog_key(schema, name))
-    made = make_sequence(work, name, sql_type, options)
-    sequence = replace(made, owner=owner, schema=schema)
+    made = make_sequence(work, schema, name, sql_type, options)
+    sequence = replace(made, owner=owner)
     work.transaction.define(sequence.key, sequence)
     return sequence
 

@@ -15,6 +15,7 @@ from qserver.errors import (
     DuplicateObject,
     InvalidColumnReference,
     InvalidForeignKey,
+    InvalidTableDefinition,
     SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
@@ -35,6 +36,7 @@ from qserver.values.casts import Context, context_of
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.identifiers import catalog_key
 from qserver.values.schema import Column, Index, Table
+from qserver.values.temporary import TEMPORARY
 from qserver.values.types import (
     DATETIME_KINDS,
     FLOAT_KINDS,
@@ -95,7 +97,7 @@ def with_unique(
         require_new_constraint(table, name)
         require_free(work, catalog_key(table.schema, name))
     index = Index(
-        work.transaction.next_tree(),
+        work.transaction.next_tree(table.schema),
         name,
         positions,
         unique=True,
@@ -115,7 +117,7 @@ def with_index_like(work: DdlPort, table: Table, index: Index, columns: Sequence
     suffix = "key" if index.constraint else "idx"
     name = choose((table.name, *columns), suffix, lambda each: _has(work, table, each))
     positions = tuple(table.position(column) for column in columns)
-    number = work.transaction.next_tree()
+    number = work.transaction.next_tree(table.schema)
     return table.with_index(replace(index, id=number, name=name, columns=positions))
 
 
@@ -161,6 +163,11 @@ def with_foreign_key(
     is_new = work.find(table.key) is None
     itself = is_new and catalog_key(*new_place(work, node.table)) == table.key
     other = table if itself else find_table(work, node.table)
+    if (other.schema == TEMPORARY) != (table.schema == TEMPORARY):
+        kind = "temporary" if table.schema == TEMPORARY else "permanent"
+        raise InvalidTableDefinition(
+            f"constraints on {kind} tables may reference only {kind} tables"
+        )
     name = constraint.name
     if name is None:
         name = choose((table.name, *columns), "fkey", constraint_names(table).__contains__)

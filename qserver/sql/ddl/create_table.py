@@ -9,9 +9,9 @@ binder's.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from qserver.errors import (
     DatatypeMismatch,
@@ -48,22 +48,35 @@ from qserver.sql.execution import Rows
 from qserver.sql.plan import OutputColumn
 from qserver.values.identifiers import catalog_key
 from qserver.values.schema import Column, Table
+from qserver.values.temporary import OnCommit
 
 
 def create_table(work: DdlPort, node: ast.CreateTable) -> DdlSteps:
-    schema, name = new_place(work, node.name)
+    schema, name = new_place(work, node.name, temporary=node.temporary)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
     require_free(work, key)
     if node.query is not None:
-        return (yield from _create_table_as(work, node, schema, name))
+        made = yield from _create_table_as(work, node, schema, name)
+        _note_on_commit(work, node, key)
+        return made
     table = yield from _define(work, schema, name, node)
     work.transaction.define(key, table)
     yield from check_definition(work, table)
     yield from _try_generated(work, table, node)
     add_references(work, table)
+    _note_on_commit(work, node, key)
     return 0
+
+
+_ON_COMMIT: Final[Mapping[str, OnCommit]] = {"drop": "drop", "delete rows": "delete rows"}
+
+
+def _note_on_commit(work: DdlPort, node: ast.CreateTable, key: str) -> None:
+    action = _ON_COMMIT.get(dict(node.options).get("on commit", ""))
+    if action is not None:
+        work.statements.on_commit(work.table_now(key), action)
 
 
 def check_definition(work: DdlPort, table: Table) -> DdlSteps:
@@ -166,7 +179,7 @@ def _with_key(
     columns: Sequence[Column],
     key: ast.Constraint | None,
 ) -> Table:
-    number = work.transaction.next_tree()
+    number = work.transaction.next_tree(schema)
     if key is None:
         return _without_key(number, schema, name, columns)
     positions = key_columns(columns, key.columns, "primary key", name)
@@ -182,7 +195,7 @@ def _with_key(
 
 def _without_key(number: int, schema: str, name: str, columns: Sequence[Column]) -> Table:
     """Return a table with a hidden row id as its key."""
-    return Table(number, name, (*columns, row_id_column()), (len(columns),), schema=schema)
+    return Table(number, name, (*columns, row_id_column(schema)), (len(columns),), schema=schema)
 
 
 def _with_constraint(
@@ -221,7 +234,7 @@ def _create_table_as(work: DdlPort, node: ast.CreateTable, schema: str, name: st
     names = [*node.column_names, *(column.name for column in found[len(node.column_names) :])]
     columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
     _refuse_duplicates(columns)
-    table = _without_key(work.transaction.next_tree(), schema, name, columns)
+    table = _without_key(work.transaction.next_tree(schema), schema, name, columns)
     made, pages = 0, list[Rows]()
     if node.with_data:
         work.statements.check_read()
@@ -230,7 +243,7 @@ def _create_table_as(work: DdlPort, node: ast.CreateTable, schema: str, name: st
     work.transaction.define(table.key, table)
     for page in pages:
         for row in page:
-            work.transaction.insert(table, (*row, work.statements.next_row_id()))
+            work.transaction.insert(table, (*row, work.statements.next_row_id(schema)))
         made += len(page)
         yield
     return made

@@ -38,6 +38,7 @@ from qserver.values.relations import (
     kind_of,
 )
 from qserver.values.schema import Table
+from qserver.values.temporary import TEMPORARY
 
 
 def drop(work: DdlPort, node: ast.Drop) -> DdlSteps:
@@ -141,6 +142,10 @@ def _drop_schemas(work: DdlPort, node: ast.Drop) -> DdlSteps:
     for name in node.names:
         if name[-1] == PUBLIC:
             raise FeatureNotSupported("the schema public cannot be dropped")
+        if name[-1] == TEMPORARY:
+            raise UndefinedSchema(
+                f'schema "{TEMPORARY}" does not exist', hint="Send DISCARD TEMP to empty it."
+            )
         schema = work.find(catalog_key(name[-1], ""))
         if not isinstance(schema, Schema):
             if not node.if_exists:

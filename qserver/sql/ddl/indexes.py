@@ -76,7 +76,7 @@ def create_index(work: DdlPort, node: ast.CreateIndex) -> DdlSteps:
     table = yield from _with_hidden_columns(work, table, items)
     descending = [item.descending for item in node.items]
     index = Index(
-        work.transaction.next_tree(),
+        work.transaction.next_tree(table.schema),
         name,
         tuple(_position(table, item) for item in items),
         node.unique,

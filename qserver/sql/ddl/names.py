@@ -14,6 +14,7 @@ from itertools import count
 from qserver.errors import (
     DuplicateObject,
     DuplicateTable,
+    InvalidTableDefinition,
     UndefinedObject,
     UndefinedSchema,
     UndefinedTable,
@@ -25,12 +26,21 @@ from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import PUBLIC, catalog_key, qualified
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table
+from qserver.values.temporary import TEMPORARY
 
 
-def new_place(work: DdlPort, name: tuple[str, ...]) -> tuple[str, str]:
+def new_place(work: DdlPort, name: tuple[str, ...], *, temporary: bool = False) -> tuple[str, str]:
+    """Return the schema and the name that a new relation gets."""
     refuse_other_database(name)
+    if temporary:
+        if name[-2:-1] not in ((), (TEMPORARY,)):
+            raise InvalidTableDefinition("cannot create temporary relation in non-temporary schema")
+        return _temporary_place(work, name)
     if len(name) == 1:
-        return _creation_schema(work), name[0]
+        schema = _creation_schema(work)
+        return _temporary_place(work, name) if schema == TEMPORARY else (schema, name[0])
+    if name[-2] == TEMPORARY:
+        return _temporary_place(work, name)
     require_schema(work, name[-2])
     return name[-2], name[-1]
 
@@ -40,10 +50,15 @@ def require_schema(work: DdlPort, schema: str) -> None:
         raise UndefinedSchema(f'schema "{schema}" does not exist')
 
 
+def _temporary_place(work: DdlPort, name: tuple[str, ...]) -> tuple[str, str]:
+    work.statements.open_temporary()
+    return TEMPORARY, name[-1]
+
+
 def _creation_schema(work: DdlPort) -> str:
     """Return the first schema of search_path that exists."""
-    for schema in work.statements.path:
-        if _exists(work, schema):
+    for schema in work.statements.creation_path:
+        if schema == TEMPORARY or _exists(work, schema):
             return schema
     raise UndefinedSchema("no schema has been selected to create in")
 

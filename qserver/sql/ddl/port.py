@@ -25,6 +25,7 @@ from qserver.values.keys import Key, Row
 from qserver.values.relations import Definition
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
+from qserver.values.temporary import OnCommit
 from qserver.values.types import OPAQUE_KINDS, REG_KINDS, SqlType
 
 DdlSteps: TypeAlias = Generator[Any, Any, int]
@@ -51,7 +52,7 @@ class DefinitionWriter(Writer, Protocol):
 
     def find_definition(self, name: str) -> Definition | None: ...
     def define(self, name: str, definition: Definition | None) -> None: ...
-    def next_tree(self) -> int: ...
+    def next_tree(self, schema: str) -> int: ...
     def drop_trees(self, *trees: int) -> None: ...
     def note_rewritten(self, old: int, new: int) -> None: ...
 
@@ -67,6 +68,16 @@ class Statements(Protocol):
     @property
     def path(self) -> tuple[str, ...]:
         """The schemas in which names without one are looked for."""
+
+    @property
+    def creation_path(self) -> tuple[str, ...]:
+        """The schemas of which the first that exists gets new names."""
+
+    def open_temporary(self) -> None:
+        """Begin to define temporary relations; raise where nothing could use them."""
+
+    def on_commit(self, table: Table, action: OnCommit) -> None:
+        """Let each commit of the session do something to a temporary table."""
 
     @property
     def may_read(self) -> bool:
@@ -117,7 +128,7 @@ class Statements(Protocol):
     def count_written(self, entries: int, width: int, long_bytes: int) -> None:
         """Count entries of an index that the transaction keeps until it commits."""
 
-    def next_row_id(self) -> int:
+    def next_row_id(self, schema: str) -> int:
         """Return a new id for a row without a primary key."""
 
     def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:

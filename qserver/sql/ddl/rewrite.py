@@ -3,7 +3,7 @@
     INSERT INTO t (a, b) SELECT a, b::text FROM "t of old" ORDER BY its row id
 
 A tree holds rows with one set of columns, so a table whose columns change gets new trees. The
-statement that a user would write moves the rows, with the old table under a temporary name. So
+statement that a user would write moves the rows, with the old table under another name. So
 defaults, generated columns, NOT NULL, CHECK and UNIQUE need no second implementation.
 """
 
@@ -19,12 +19,12 @@ from qserver.errors import (
     UniqueViolation,
 )
 from qserver.sql import ast
-from qserver.sql.ddl.names import choose, is_taken
+from qserver.sql.ddl.names import choose, choose_relation_name
 from qserver.sql.ddl.port import DdlPort, DdlSteps
-from qserver.values.identifiers import PUBLIC
 from qserver.values.keys import Key, Row
 from qserver.values.schema import ROW_ID, Column, Index, Table
 from qserver.values.sizes import is_sized, size_of
+from qserver.values.temporary import TEMPORARY, TEMPORARY_ROW_IDS
 from qserver.values.types import BIGINT
 
 Moved = tuple[str, ast.Expression]
@@ -41,9 +41,9 @@ def rewrite(work: DdlPort, old: Table, new: Table, moved: Sequence[Moved]) -> Dd
     A CHECK that was added NOT VALID is not theirs: they were there before it.
     """
     transaction = work.transaction
-    temporary = choose((old.name,), "old", lambda name: is_taken(work, name))
-    source, row_id = _all_visible(old, temporary)
-    transaction.define(temporary, source)
+    name = choose_relation_name(work, old.schema, (old.name,), "old")
+    source, row_id = _all_visible(old, name)
+    transaction.define(source.key, source)
     checks = tuple(check for check in new.checks if check.valid)
     transaction.define(new.key, replace(new, checks=checks))
     select = ast.Select(
@@ -70,23 +70,23 @@ def rewrite(work: DdlPort, old: Table, new: Table, moved: Sequence[Moved]) -> Dd
     except CheckViolation as error:
         raise violated_by_a_row(new, error.constraint or "") from None
     transaction.define(new.key, new)
-    transaction.define(temporary, None)
+    transaction.define(source.key, None)
     transaction.note_rewritten(old.id, new.id)
     transaction.drop_trees(old.id, *(index.id for index in old.indexes))
     return count
 
 
-def try_default(work: DdlPort, column: Column) -> DdlSteps:
+def try_default(work: DdlPort, schema: str, column: Column) -> DdlSteps:
     """Raise the error of a row with the column's default, which refuses the new column."""
     transaction = work.transaction
-    name = choose((column.name,), "default", lambda name: is_taken(work, name))
-    columns = (replace(column, nullable=True), row_id_column())
-    table = Table(transaction.next_tree(), name, columns, (1,))
-    transaction.define(name, table)
+    name = choose_relation_name(work, schema, (column.name,), "default")
+    columns = (replace(column, nullable=True), row_id_column(schema))
+    table = Table(transaction.next_tree(schema), name, columns, (1,), schema=schema)
+    transaction.define(table.key, table)
     insert = ast.Insert(ast.TableRef(table.path), (), None)
     for _ in (yield from work.statements.run(insert, work.literals)):
         yield
-    transaction.define(name, None)
+    transaction.define(table.key, None)
     transaction.drop_trees(table.id)
     return 0
 
@@ -109,7 +109,6 @@ def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:
     row_id = columns[table.primary_key[0]].name if table.has_row_id else None
     shown = replace(
         table,
-        schema=PUBLIC,
         name=name,
         columns=tuple(columns),
         primary_key_name="",  # the new table has the names of keys and indexes
@@ -137,7 +136,7 @@ def reshaped(
             indexes.append(replace(index, columns=tuple(positions)))  # type: ignore[arg-type]
     key = tuple(moved(at) for at in table.primary_key)
     if keyless or None in key:
-        columns, key = (*columns, row_id_column()), (len(columns),)
+        columns, key = (*columns, row_id_column(table.schema)), (len(columns),)
     first = key[0]
     assert first is not None
     key_name = "" if columns[first].hidden else table.primary_key_name
@@ -150,14 +149,18 @@ def reshaped(
     )
 
 
-def row_id_column() -> Column:
-    return Column(ROW_ID, BIGINT, nullable=False, hidden=True)
+def row_id_column(schema: str) -> Column:
+    """Return the hidden key of a table; those of temporary ones are numbers of the session."""
+    sequence = TEMPORARY_ROW_IDS if schema == TEMPORARY else None
+    return Column(ROW_ID, BIGINT, nullable=False, hidden=True, sequence=sequence)
 
 
 def with_new_trees(work: DdlPort, table: Table) -> Table:
     """Return the same definition over new, empty trees."""
-    indexes = tuple(replace(index, id=work.transaction.next_tree()) for index in table.indexes)
-    return replace(table, id=work.transaction.next_tree(), indexes=indexes)
+    indexes = tuple(
+        replace(index, id=work.transaction.next_tree(table.schema)) for index in table.indexes
+    )
+    return replace(table, id=work.transaction.next_tree(table.schema), indexes=indexes)
 
 
 # --- rows that stay in place ---------------------------------------------------------------------

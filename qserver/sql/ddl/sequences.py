@@ -10,13 +10,19 @@ from collections.abc import Sequence as Many
 from dataclasses import replace
 from typing import Any, Final
 
-from qserver.errors import InvalidParameterValue, InvalidTextRepresentation, SqlSyntaxError
+from qserver.errors import (
+    InvalidParameterValue,
+    InvalidTextRepresentation,
+    NotInPrerequisiteState,
+    SqlSyntaxError,
+)
 from qserver.sql import ast
 from qserver.sql.ddl.names import find_table, is_taken, new_place, require_free
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.values.admission import admitter
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Sequence
+from qserver.values.temporary import TEMPORARY
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
 
 SequenceOptions = Many[tuple[str, Any]]
@@ -32,14 +38,14 @@ WORDS: Final = {
 
 
 def create_sequence(work: DdlPort, node: ast.CreateSequence) -> DdlSteps:
-    schema, name = new_place(work, node.name)
+    schema, name = new_place(work, node.name, temporary=node.temporary)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
     sql_type = BIGINT if node.type is None else sequence_type(work, node.type)
-    made = make_sequence(work, name, sql_type, node.options)
+    made = make_sequence(work, schema, name, sql_type, node.options)
     require_free(work, key)
-    work.transaction.define(key, replace(made, schema=schema))
+    work.transaction.define(key, made)
     return 0
     yield
 
@@ -52,12 +58,20 @@ def sequence_type(work: DdlPort, node: ast.TypeName) -> SqlType:
 
 
 def make_sequence(
-    work: DdlPort, name: str, sql_type: SqlType, options: SequenceOptions
+    work: DdlPort, schema: str, name: str, sql_type: SqlType, options: SequenceOptions
 ) -> Sequence:
-    number = work.transaction.next_tree()
+    number = work.transaction.next_tree(schema)
     given = _given(work, options)
     increment = given.get("increment", 1)
-    blank = Sequence(number, name, increment=increment or 1, minimum=0, start=0, type=sql_type)
+    blank = Sequence(
+        number,
+        name,
+        increment=increment or 1,
+        minimum=0,
+        start=0,
+        type=sql_type,
+        schema=schema,
+    )
     made = _counting(blank, given, _bounds(sql_type, increment))
     made = replace(made, start=_start(made, given))
     first = given.get("restart", made.start)
@@ -73,7 +87,7 @@ def restart_sequence(work: DdlPort, sequence: Sequence, value: int) -> None:
 def _renewed(work: DdlPort, sequence: Sequence, value: int, called: bool) -> Sequence:
     """Replace the state of a sequence by a new one, which belongs to this transaction."""
     work.statements.end_sequence(sequence)
-    renewed = replace(sequence, state=work.transaction.next_tree())
+    renewed = replace(sequence, state=work.transaction.next_tree(sequence.schema))
     work.statements.begin_sequence(renewed, value, called)
     return renewed
 
@@ -201,6 +215,8 @@ def _owned(work: DdlPort, sequence: Sequence, options: SequenceOptions) -> Seque
                 hint="Specify OWNED BY table.column or OWNED BY NONE.",
             )
         table = find_table(work, value.parts[:-1])
+        if (table.schema == TEMPORARY) != (sequence.schema == TEMPORARY):
+            raise NotInPrerequisiteState("sequence must be in same schema as table it is linked to")
         return replace(sequence, owner=(table.key, table.column(value.parts[-1]).name))
     return sequence
 

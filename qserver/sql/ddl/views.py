@@ -19,7 +19,7 @@ from qserver.sql import ast
 from qserver.sql.ast.nodes import nodes_of
 from qserver.sql.ddl.columns import type_of_output, with_default
 from qserver.sql.ddl.create_table import check_definition
-from qserver.sql.ddl.names import choose, is_taken, new_place, require_free, shown_name
+from qserver.sql.ddl.names import choose_relation_name, new_place, require_free, shown_name
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import row_id_column
 from qserver.sql.ddl.view_texts import follow_added
@@ -28,23 +28,20 @@ from qserver.sql.plan import OutputColumn
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import View
 from qserver.values.schema import Column, Table
+from qserver.values.temporary import TEMPORARY, is_temporary
 from qserver.values.types import SqlType
 
 
 def create_view(work: DdlPort, node: ast.CreateView) -> DdlSteps:
-    schema, name = new_place(work, node.name)
-    key = catalog_key(schema, name)
-    old = work.find(key)
-    if not (node.replace and old is not None):
-        require_free(work, key)
-    elif not isinstance(old, View):
-        raise WrongObjectType(f'"{name}" is not a view')
+    (schema, name), old = _place(work, node, node.temporary)
     if any(not isinstance(each.statement, ast.Query) for each in node.query.common_tables):
         raise FeatureNotSupported("views must not contain data-modifying statements in WITH")
     found, names = yield from work.statements.describe(node.query, work.literals)
     written = _names_in(work, node.query)
     uses = tuple(each for each in names if each in written)
-    columns = _columns(node, found)
+    if schema != TEMPORARY and any(map(is_temporary, uses)):
+        (schema, name), old = _place(work, node, True)
+    key, columns = catalog_key(schema, name), _columns(node, found)
     text = yield from work.statements.view_text(node.text)
     if isinstance(old, View):
         _require_compatible(old, columns)
@@ -70,6 +67,21 @@ def create_view(work: DdlPort, node: ast.CreateView) -> DdlSteps:
         for at in range(len(old.columns), len(shown)):
             yield from follow_added(work, view, shown[:at], shown[at])
     return 0
+
+
+def _place(
+    work: DdlPort, node: ast.CreateView, temporary: bool
+) -> tuple[tuple[str, str], View | None]:
+    """Return schema and name of the new view, and what it replaces."""
+    schema, name = new_place(work, node.name, temporary=temporary)
+    key = catalog_key(schema, name)
+    old = work.find(key)
+    if not node.replace or old is None:
+        require_free(work, key)
+        return (schema, name), None
+    if not isinstance(old, View):
+        raise WrongObjectType(f'"{name}" is not a view')
+    return (schema, name), old
 
 
 def _require_updatable(work: DdlPort, view: View) -> DdlSteps:
@@ -155,18 +167,19 @@ def set_view_default(work: DdlPort, view: View, action: ast.AlterAction) -> DdlS
         column = with_default(work, column, action.expression, action.text)
         new = (action.name, column.default or "", column.sequence)
         changed = replace(changed, defaults=(*changed.defaults, new))
-        yield from _check_default(work, column)
+        yield from _check_default(work, view.schema, column)
     work.transaction.define(view.key, changed)
     return 0
 
 
-def _check_default(work: DdlPort, column: Column) -> DdlSteps:
+def _check_default(work: DdlPort, schema: str, column: Column) -> DdlSteps:
     """Raise the error of a table's column with the default: a view may be one that nobody fills."""
-    name = choose((column.name,), "default", lambda name: is_taken(work, name))
-    table = Table(work.transaction.next_tree(), name, (column, row_id_column()), (1,))
-    work.transaction.define(name, table)
+    name = choose_relation_name(work, schema, (column.name,), "default")
+    columns = (column, row_id_column(schema))
+    table = Table(work.transaction.next_tree(schema), name, columns, (1,), schema=schema)
+    work.transaction.define(table.key, table)
     yield from check_definition(work, table)
-    work.transaction.define(name, None)
+    work.transaction.define(table.key, None)
     work.transaction.drop_trees(table.id)
     return 0
 

@@ -18,6 +18,7 @@ from qserver.errors import (
 )
 from qserver.sql import ast
 from qserver.sql.binder.expressions.scalars import COLLATIONS
+from qserver.values.temporary import TEMPORARY
 
 _TABLE_OPTIONS: Final = frozenset(
     {"fillfactor", "parallel_workers", "toast_tuple_target", "user_catalog_table", "oids"}
@@ -44,17 +45,13 @@ def check_words(statement: ast.Statement) -> None:
     """Refuse options that cannot be ignored."""
     match statement:
         case ast.CreateTable():
-            refuse_temporary("tables", statement.temporary)
-            _check_table_options(statement.options)
+            _check_table_options(statement)
             for column in statement.columns:
                 _check_column(column)
             for constraint in statement.constraints:
                 check_attributes(constraint)
         case ast.CreateView():
-            refuse_temporary("views", statement.temporary)
             check_view_options(statement.options)
-        case ast.CreateSequence():
-            refuse_temporary("sequences", statement.temporary)
         case ast.CreateIndex():
             _check_known(statement.options, _INDEX_OPTIONS)
             _check_method(statement)
@@ -63,15 +60,6 @@ def check_words(statement: ast.Statement) -> None:
                 _check_action(statement, action)
         case _:
             pass
-
-
-def refuse_temporary(what: str, temporary: bool) -> None:
-    if temporary:
-        raise FeatureNotSupported(
-            f"temporary {what} are not supported",
-            hint="A request has no session that could own one. Use WITH inside of a statement, or "
-            "drop an ordinary one at the end of the transaction.",
-        )
 
 
 def _check_action(node: ast.AlterTable, action: ast.AlterAction) -> None:
@@ -115,13 +103,13 @@ def check_attributes(constraint: ast.Constraint) -> None:
 # --- WITH (…) ------------------------------------------------------------------------------------
 
 
-def _check_table_options(options: OptionWords) -> None:
-    for name, value in options:
-        if name == "on commit":
+def _check_table_options(node: ast.CreateTable) -> None:
+    for name, value in node.options:
+        if name == "on commit" and not (node.temporary or node.name[:-1] == (TEMPORARY,)):
             raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
         if name == "oids" and value.lower() not in ("false", "off", "0", "no"):
             raise FeatureNotSupported("tables declared WITH OIDS are not supported")
-    check_table_options(options)
+    check_table_options([each for each in node.options if each[0] != "on commit"])
 
 
 def check_table_options(options: OptionWords) -> None:

@@ -198,7 +198,9 @@ def _value(
     if operand is None:
         assert target.view is not None
         text = target.view.own_defaults.get(at)
-        return default_of(scope.binding, replace(column, default=text, identity=None))
+        return default_of(
+            scope.binding, replace(column, default=text, identity=None, sequence=None)
+        )
     assert not isinstance(operand, RowValue) or operand.items
     return assigned(scope.binding, operand, column.type, column.name, leftmost(node))
 

@@ -24,21 +24,27 @@ from qserver.sql.walk import substituted
 from qserver.sql.zone_dependence import depends_on_zone
 from qserver.values.identifiers import stored_name
 from qserver.values.schema import Column, Table
+from qserver.values.temporary import TEMPORARY_ROW_IDS
 from qserver.values.types import BIGINT, SqlType
 
 ROW_ID_SLOT = "row_id"
 """The slot for the hidden key of a new row: the executor fills it for each row."""
 
 
-def row_id_slot() -> Slot:
-    return Slot(ROW_ID_SLOT, BIGINT)
+TEMPORARY_ROW_ID_SLOT = "temporary_row_id"
+"""Likewise, for a row of a temporary table."""
+
+
+def row_id_slot(column: Column) -> Slot:
+    is_temporary = column.sequence == TEMPORARY_ROW_IDS
+    return Slot(TEMPORARY_ROW_ID_SLOT if is_temporary else ROW_ID_SLOT, BIGINT)
 
 
 def default_of(binding: Binding, column: Column) -> Expression:
     """Return the value of a column that the statement does not set."""
     if column.hidden and column.generated is None:
-        return row_id_slot()
-    if column.identity is not None and column.sequence is not None:
+        return row_id_slot(column)
+    if column.sequence is not None:  # whatever the session means by the name in the default
         name = Unknown(0, -1, stored_name(column.sequence))
         number = function(binding, "nextval", [name], -1)
         return assigned(binding, number, column.type, column.name, -1)
