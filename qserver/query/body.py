@@ -115,10 +115,8 @@ def run_statements(
             if run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
                 run.cost = 0
                 yield None
-        if run.deferred is not None and not request.is_step:
-            yield from run.check_deferred()
-        if run.session is not None and run.session.temporary is not None and not request.is_step:
-            yield from run.act_on_commit()
+        if (run.deferred is not None or run.session is not None) and not request.is_step:
+            yield from run.before_commit()
         request.changes = run.changes
         if request.once is not None and not run.changes:
             raise needs_a_change()

@@ -118,6 +118,10 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         """What its session has set that plans depend on."""
         return None if self.session is None else self.session.scope
 
+    def over(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot as its session sees it."""
+        return snapshot if self.session is None else self.session.over(snapshot)
+
     @property
     def sender(self) -> int:
         """The number of its session, 0 without one."""

@@ -110,6 +110,10 @@ class Session:
 
     # --- what lasts longer than a statement ---
 
+    def serve(self, statements: int) -> None:
+        """Begin a request of so many statements."""
+        self.serves_several = self.lasts or statements > 1
+
     def over(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot as the session sees it."""
         return snapshot if self.temporary is None else self.temporary.over(snapshot)

@@ -10,8 +10,7 @@ A request that only reads sends no message and waits for nothing, except that it
 pages. `Gateway.transact` runs a request that writes or defines, perhaps more than once. If all of
 its plans are kept, and none has ever yielded, it goes to the coordinator untried.
 
-Effects outside of the transaction (reserving sequence values, setval) happen here between two runs,
-see `sequence_values`.
+Effects outside of the transaction happen between two runs of it, see `sequence_values`.
 """
 
 from __future__ import annotations
@@ -138,8 +137,7 @@ class SqlDatabase:
         once: Once | None = None,
     ) -> Generator[Step, Any, TransactionResult]:
         """Return the steps of a request, see `work`."""
-        environment, limit = self._environment, options.timeout_ms
-        request = Request(environment, environment.now(), limit, options.allowed, request_id, once)
+        request = self.request_of(options, request_id, once)
         request.session = options.session
         if once is not None:
             return self._perform_once(request, statements, options)
@@ -213,9 +211,11 @@ class SqlDatabase:
         stream: RowStream = await run(steps)
         return stream
 
-    def request_of(self, options: RunOptions, request_id: str | None = None) -> Request:
+    def request_of(
+        self, options: RunOptions, request_id: str | None = None, once: Once | None = None
+    ) -> Request:
         """Return a request that begins now, and that its owner may cancel."""
-        return self._environment.request(options.timeout_ms, options.allowed, request_id)
+        return self._environment.request(options.timeout_ms, options.allowed, request_id, once)
 
     def streaming(
         self,
@@ -245,8 +245,7 @@ class SqlDatabase:
             return None
         snapshot, plan = self.snapshots.take(), None
         if snapshot is not None:
-            if request.session is not None:
-                snapshot = request.session.over(snapshot)
+            snapshot = request.over(snapshot)
             about = parameterized, snapshot.catalog, snapshot, given
             plan = self.planner.find(*about, request.scope)
         return [PreparedStatement(statement.sql, given, parameterized, plan)]
@@ -350,8 +349,7 @@ class SqlDatabase:
         self, transaction: OpenTransaction, statements: Sequence[Statement], options: RunOptions
     ) -> Generator[Step, Any, TransactionResult]:
         """Return the steps of a request that is a step of an open transaction."""
-        request = self._environment.request(options.timeout_ms, options.allowed)
-        return transaction.perform(self.planner, request, statements, options)
+        return transaction.perform(self.planner, self.request_of(options), statements, options)
 
     async def inside(
         self, transaction: OpenTransaction, statements: Sequence[Statement], options: RunOptions
@@ -364,8 +362,7 @@ class SqlDatabase:
         self, transaction: OpenTransaction, statement: Statement, options: RunOptions
     ) -> RowStream:
         """Begin a statement of an open transaction whose rows are streamed."""
-        request = self._environment.request(options.timeout_ms, options.allowed)
-        work = transaction.stream(self.planner, request, statement, options)
+        work = transaction.stream(self.planner, self.request_of(options), statement, options)
         return await run(work)  # type: ignore[no-any-return]
 
     def committing(
@@ -424,11 +421,10 @@ class SqlDatabase:
         """Run statements that see, and change, the settings of a session."""
         session = request.session
         assert session is not None
-        session.serves_several = session.lasts or len(statements) > 1
+        session.serve(len(statements))
         request.limit(session.settings.statement_timeout_ms)
-        steps = self._perform(request, statements, options)
-        done: TransactionResult = yield from as_transaction(session, steps, options.dry_run)
-        return done
+        work = as_transaction(session, self._perform(request, statements, options), options.dry_run)
+        return (yield from work)  # type: ignore[no-any-return]
 
     def _prepare(
         self,
@@ -449,8 +445,7 @@ class SqlDatabase:
             check_as_of(snapshot, options.freshness)
         elif snapshot is None:
             snapshot = yield partial(self.wait_fresh, options.freshness, request.deadline)
-        if request.session is not None:
-            snapshot = request.session.over(snapshot)
+        snapshot = request.over(snapshot)
         found = found or find_plans(self.planner, statements, snapshot, request.scope)
         if len(found) < len(statements) or found[-1].plan is None:
             steps = make_plans(self.planner, request, statements, found, snapshot, writer is None)

@@ -282,6 +282,13 @@ class StatementRun:
         """Check the foreign keys that have waited for the end of the transaction."""
         yield from check_deferred(self, self._deferred_keys(), at_end=True)
 
+    def before_commit(self) -> Generator[Step, Any, None]:
+        """Do what has waited for the end of the transaction."""
+        if self.deferred is not None:
+            yield from self.check_deferred()
+        if self.session is not None and self.session.temporary is not None:
+            yield from self.act_on_commit()
+
     def act_on_commit(self) -> Generator[Step, Any, None]:
         """Drop or empty temporary tables ON COMMIT, by the statements that a user would send."""
         catalog, dropped, emptied = self.transaction.catalog, [], []

@@ -3,8 +3,8 @@
     SET search_path TO shop, stock     names are looked for in pg_catalog, shop, stock
                                        stock.t is shown as t, unless shop has a t as well
 
-`pg_temp` and `pg_catalog` come first where the path does not name them. Relations with their indexes are one name
-space, types with the row types of relations another, as in PostgreSQL.
+`pg_temp` and `pg_catalog` come first where the path does not name them. Relations with their
+indexes are one name space, types with the row types of relations another, as in PostgreSQL.
 """
 
 from __future__ import annotations
