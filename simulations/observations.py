@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Committed, Failed
 from qserver.storage.ranges import Trees
 from qserver.storage.routing import Part
@@ -243,7 +244,11 @@ def _note_published(world: SimulatedWorld, snapshot: Snapshot) -> None:
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:
     again = any(getattr(answer, "retried", False) for _, answer in message.answers)
-    begun = [answer for reply, answer in message.answers if reply._callback is not None]
+    begun = [
+        answer
+        for reply, answer in message.answers
+        if isinstance(reply, Reply) and reply._callback is not None
+    ]
     committed = sum(isinstance(answer, Committed) for answer in begun)
     if again:
         world.reach("a conflict was run again at the coordinator")

@@ -14,6 +14,7 @@ from simulations.mutants import (
     begun,
     bounds,
     bulk,
+    channels,
     checkpoints,
     failing_work,
     feeds,
@@ -99,5 +100,6 @@ MUTANTS: Final = (
     *bases.MUTANTS,
     *warm.MUTANTS,
     *wire.MUTANTS,
+    *channels.MUTANTS,
     *nodes.MUTANTS,
 )

@@ -21,6 +21,7 @@ from simulations.workloads.ring import Ring
 from simulations.workloads.sql_bank import SqlBank
 from simulations.workloads.sql_bounds import SqlBounds
 from simulations.workloads.sql_bulk import SqlBulk
+from simulations.workloads.sql_channels import SqlChannels
 from simulations.workloads.sql_constraints import SqlConstraints
 from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_feed import SqlFeed
@@ -83,6 +84,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlGuarded,
         SqlTokens,
         SqlWire,
+        SqlChannels,
     )
 }
 
