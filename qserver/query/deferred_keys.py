@@ -1,4 +1,4 @@
-"""Foreign keys that are checked at the end of the transaction, and which ones that are.
+"""Foreign and unique keys that are checked at the end of the transaction, and which ones these are.
 
 A key is DEFERRABLE or not, and INITIALLY DEFERRED or IMMEDIATE; SET CONSTRAINTS changes the latter
 for a transaction. Only checks wait: ON DELETE CASCADE and the like act with the statement, and
@@ -14,7 +14,7 @@ from qserver.errors import UndefinedObject, WrongObjectType
 from qserver.storage.catalog import Catalog
 from qserver.storage.transaction import Journal
 from qserver.values.constraints import ForeignKey
-from qserver.values.schema import Table
+from qserver.values.schema import Index, Table
 
 Modes: TypeAlias = Mapping[tuple[str, str] | None, bool]
 """Whether a key waits, by its table's key and its name; None: all that may wait."""
@@ -31,7 +31,7 @@ class DeferredKeys:
         self.changes: Journal = []
         self.modes: Modes = NO_MODES
 
-    def waits(self, table: str, key: ForeignKey) -> bool:
+    def waits(self, table: str, key: ForeignKey | Index) -> bool:
         """Return whether the key of a table is checked at the end."""
         if not key.deferral:
             return False
@@ -53,7 +53,7 @@ def constraints_named(
     tables = [each for each in catalog.definitions() if isinstance(each, Table)]
     for schema in schemas:
         here = [each for each in tables if each.schema == schema]
-        found = [(each, key) for each in here for key in each.foreign_keys if key.name == name[-1]]
+        found = [(each, key) for each in here for key in _keys(each) if key.name == name[-1]]
         if any(not key.deferral for _, key in found) or any(
             _has_other(each, name) for each in here
         ):
@@ -63,8 +63,12 @@ def constraints_named(
     raise UndefinedObject(f'constraint "{name[-1]}" does not exist')
 
 
+def _keys(table: Table) -> list[ForeignKey | Index]:
+    return [*table.foreign_keys, *(index for index in table.indexes if index.deferral)]
+
+
 def _has_other(table: Table, name: tuple[str, ...]) -> bool:
-    """Return whether a table has a constraint of the name that is no foreign key."""
+    """Return whether a table has a constraint of the name that can never wait."""
     names = [check.name for check in table.checks]
-    names += [index.name for index in table.indexes if index.constraint]
+    names += [index.name for index in table.indexes if index.constraint and not index.deferral]
     return name[-1] in (*names, table.primary_key_name)

@@ -171,7 +171,7 @@ def _index(table: Table, index: Index) -> tuple[str, str]:
         nulls = "" if index.nulls_distinct else " NULLS NOT DISTINCT"
         columns = _columns(table.columns[at].name for at in index.columns)
         text = f"ALTER TABLE {_name(table)} ADD CONSTRAINT {name} UNIQUE{nulls} ({columns})"
-        return "unique constraint", text
+        return "unique constraint", text + deferral_text(index)
     kind = "UNIQUE INDEX" if index.unique else "INDEX"
     parts, condition = index_parts(table, index)
     where = f" WHERE {condition}" if condition else ""
@@ -186,9 +186,13 @@ def _foreign_key(catalog: Catalog, key: ForeignKey) -> str:
         text += " MATCH FULL"
     only = f" ({_columns(key.on_delete_columns)})" if key.on_delete_columns else ""
     text += f" ON UPDATE {key.on_update.upper()} ON DELETE {key.on_delete.upper()}{only}"
-    if key.deferral:
-        text += " DEFERRABLE"
-    return f"{text} INITIALLY DEFERRED" if key.deferral == "deferred" else text
+    return text + deferral_text(key)
+
+
+def deferral_text(key: ForeignKey | Index) -> str:
+    """Return what a constraint that may wait says at its end."""
+    waits = " INITIALLY DEFERRED" if key.deferral == "deferred" else ""
+    return f" DEFERRABLE{waits}" if key.deferral else ""
 
 
 # --- sequences, views, comments ------------------------------------------------------------------

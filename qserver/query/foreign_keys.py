@@ -1,5 +1,7 @@
 """Enforces foreign keys at the end of each statement that could break one.
 
+Unique keys that may wait (`unique_keys`) are checked with them.
+
 The transaction's journal has the rows that the statement changed. As in PostgreSQL:
 
     referencing row    the row that it references must exist: one look-up by its key
@@ -20,6 +22,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
 from qserver.query.deferred_keys import DeferredKeys
+from qserver.query.unique_keys import check_unique, require_unique
 from qserver.sql import Rows, ast, referenced_index
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.casts import cast_function
@@ -71,6 +74,8 @@ def enforce(runner: Runner, journal: Journal, deferred: DeferredKeys) -> Generat
     for count, (table, old, new) in enumerate(everything, 1):
         if new is not None and table.foreign_keys:
             _require_referenced(transaction, table, old, new, deferred)
+        if new is not None:
+            require_unique(transaction, table, new, deferred)
         if old is not None and table.referenced_by:
             yield from _require_unreferenced(runner, table, old, new, deferred)
         if _has_to_wait(transaction, deferred, table, old, new):
@@ -109,12 +114,14 @@ def _check_now(
         for key in now.foreign_keys:
             if key.deferral and not deferred.waits(now.key, key):
                 yield from check_foreign_key(transaction, now, key)
+        yield from check_unique(transaction, now, deferred)
         return
     row = None if new is None else transaction.get(now, now.key_of(new))
     if row is not None:
         for key in now.foreign_keys:
             if key.deferral and not deferred.waits(now.key, key):
                 _require_one(transaction, now, key, row)
+        require_unique(transaction, now, row, deferred)
     if old is not None and now.referenced_by:
         yield from _require_unreferenced(runner, now, old, new, deferred, again=True)
 
@@ -127,6 +134,11 @@ def _has_to_wait(
     new: Row | None,
 ) -> bool:
     if new is not None:
+        for index in table.indexes:
+            if deferred.waits(table.key, index) and (
+                old is None or table.entries(index, old) != table.entries(index, new)
+            ):
+                return True
         for key in table.foreign_keys:
             if key.deferral and deferred.waits(table.key, key):
                 at = _positions(table, key.columns)

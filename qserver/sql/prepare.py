@@ -80,7 +80,7 @@ class CompiledPlan:
     grows: bool
     """Whether it may store rows that were not there."""
     watched: bool
-    """Whether it changes tables whose foreign keys must be enforced."""
+    """Whether it changes tables with foreign keys, or with unique keys that may wait."""
     changed: tuple[Table, ...] = ()
     """The tables that it changes."""
     scanned: frozenset[int] = frozenset()
@@ -140,7 +140,7 @@ def prepare(
         + PARAMETER_BYTES * sum(map(_parameters_in_run, nodes)),
         writes,
         grows=writes and any(map(_stores, nodes)),
-        watched=writes and any(table.foreign_keys or table.referenced_by for table in bound.tables),
+        watched=writes and any(map(_is_watched, bound.tables)),
         changed=tuple([node.table for node in nodes if isinstance(node, Change)]),
         scanned=frozenset([node.table.id for node in nodes if isinstance(node, Scan)]),
     )
@@ -176,6 +176,11 @@ def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot | Slots, ...]:
         elif type(node) is not Values or not node.repeated:
             waiting.extend(parts(node))
     return tuple(found)
+
+
+def _is_watched(table: Table) -> bool:
+    may_wait = any(index.deferral for index in table.indexes)
+    return bool(table.foreign_keys or table.referenced_by or may_wait)
 
 
 def _with_row_id(node: Any) -> Any:

@@ -305,7 +305,7 @@ class Transaction:
         """Write a row whose key must be free."""
         key = table.key_of(row)
         if self.get_entry(table.id, key) is not None:
-            raise _unique_violation(table, table.primary_key_name, table.primary_key, row)
+            raise unique_violation(table, table.primary_key_name, table.primary_key, row)
         if table.indexes:
             self._change_indexes(table, None, row)
         if self.journal is not None:
@@ -386,7 +386,7 @@ class Transaction:
                 key, primary_key = after
                 if index.unique and self.get_entry(index.id, key) is not None:
                     assert new is not None
-                    raise _unique_violation(table, index.name, index.columns, new)
+                    raise unique_violation(table, index.name, index.columns, new)
                 self.put_entry(index.id, key, primary_key)
 
     # --- changing the schema ---
@@ -539,7 +539,7 @@ def _page_of(entries: TreeWrites, backward: bool) -> Iterator[Page]:
         yield kept, values
 
 
-def _unique_violation(
+def unique_violation(
     table: Table, constraint: str, columns: tuple[int, ...], row: Value
 ) -> UniqueViolation:
     return UniqueViolation(

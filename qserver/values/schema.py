@@ -84,7 +84,8 @@ class Index(PlainFields):
     """An index over the columns at some positions of its table.
 
     `constraint`: it enforces a UNIQUE constraint of the same name. `nulls_distinct`: NULL is no
-    duplicate of NULL, the default.
+    duplicate of NULL, the default. `deferral`: as of a foreign key, if the constraint may wait for
+    the end of a transaction. Then the tree holds duplicates meanwhile, so it is not `unique`.
     """
 
     id: int
@@ -95,9 +96,11 @@ class Index(PlainFields):
     constraint: bool = False
     nulls_distinct: bool = True
     oid: int = field(default=0, compare=False)
+    deferral: str = ""  # "deferrable", "deferred"
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        assert not (self.deferral and self.unique), "what may wait is not held by the tree"
         assert self.columns, "an index has at least one column"
         assert not self.descending or len(self.descending) == len(self.columns)
         if len(self.columns) > INDEX_COLUMNS_MAX:

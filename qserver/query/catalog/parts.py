@@ -35,6 +35,7 @@ class AnyIndex:
     constraint: bool = False
     nulls_distinct: bool = True
     condition: str = ""
+    deferral: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Constraint:
     text: str = ""
     index: int = 0
     valid: bool = True
+    deferral: str = ""
 
 
 def columns_of(relation: Table | View) -> Iterator[tuple[int, Column]]:
@@ -86,10 +88,11 @@ def _index(table: Table, index: Index, numbers: dict[int, int]) -> AnyIndex:
         index.oid,
         index.name,
         tuple(parts),
-        index.unique,
+        index.unique or bool(index.deferral),
         constraint=index.constraint,
         nulls_distinct=index.nulls_distinct,
         condition=condition,
+        deferral=index.deferral,
     )
 
 
@@ -109,7 +112,8 @@ def constraints_of(table: Table) -> Iterator[Constraint]:
         if index.constraint:
             kind = "p" if index.primary else "u"
             columns = tuple(part.number for part in index.parts)
-            yield Constraint(index.oid + 1, index.name, kind, columns, index=index.oid)
+            about = index.oid + 1, index.name, kind, columns
+            yield Constraint(*about, index=index.oid, deferral=index.deferral)
     for key in table.foreign_keys:
         columns = tuple(numbers[name] for name in key.columns)
         yield Constraint(key.oid, key.name, "f", columns)

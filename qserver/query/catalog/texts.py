@@ -8,6 +8,7 @@ from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import AnyIndex, Constraint, Part, constraints_of, foreign_key_of
 from qserver.query.catalog.search_path import full_name
 from qserver.query.catalog.world import World
+from qserver.query.definition_texts import deferral_text
 from qserver.sql import shown_query
 from qserver.values.identifiers import quote_identifier
 from qserver.values.relations import View
@@ -70,6 +71,7 @@ def constraint_text(objects: Objects, table: Table, oid: int, pretty: bool = Fal
         )
         nulls = " NULLS NOT DISTINCT" if index is not None and not index.nulls_distinct else ""
         text = f"{word}{nulls} ({_columns(names[each] for each in found.columns)})"
+        text += "" if index is None else deferral_text(index)
     return text if found.valid else f"{text} NOT VALID"
 
 
@@ -84,8 +86,7 @@ def _foreign_key(objects: Objects, table: Table, found: Constraint) -> str:
     if key.on_delete != "no action":
         text += f" ON DELETE {key.on_delete.upper()}"
     only = f" ({_columns(key.on_delete_columns)})" if key.on_delete_columns else ""
-    waits = " INITIALLY DEFERRED" if key.deferral == "deferred" else ""
-    return text + only + (f" DEFERRABLE{waits}" if key.deferral else "")
+    return text + only + deferral_text(key)
 
 
 def _place(world: World, relation: Table | View, pretty: bool = True) -> str:

@@ -16,6 +16,7 @@ from qserver.errors import (
     InvalidColumnReference,
     InvalidForeignKey,
     InvalidTableDefinition,
+    NotInPrerequisiteState,
     SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
@@ -96,13 +97,15 @@ def with_unique(
     else:
         require_new_constraint(table, name)
         require_free(work, catalog_key(table.schema, name))
+    deferral = deferral_of(constraint.attributes)
     index = Index(
         work.transaction.next_tree(table.schema),
         name,
         positions,
-        unique=True,
+        unique=not deferral,
         constraint=True,
         nulls_distinct=not constraint.nulls_not_distinct,
+        deferral=deferral,
     )
     return table.with_index(index), index
 
@@ -213,7 +216,12 @@ def check_referenced(table: Table, other: Table, key: ForeignKey) -> None:
         raise InvalidForeignKey(
             "number of referencing and referenced columns for foreign key disagree"
         )
+    wanted = sorted(other.position(name) for name in key.referenced)
     if referenced_index(other, key.referenced) is None:
+        if any(each.deferral and sorted(each.columns) == wanted for each in other.indexes):
+            raise NotInPrerequisiteState(
+                f'cannot use a deferrable unique constraint for referenced table "{other.name}"'
+            )
         raise InvalidForeignKey(
             f'there is no unique constraint matching given keys for referenced table "{other.name}"'
         )

@@ -69,6 +69,9 @@ def rewrite(work: DdlPort, old: Table, new: Table, moved: Sequence[Moved]) -> Dd
         raise contains_null(new, error.column or "") from None
     except CheckViolation as error:
         raise violated_by_a_row(new, error.constraint or "") from None
+    for index in new.indexes:
+        if index.deferral:
+            yield from _require_unique(work, new, index)
     transaction.define(new.key, new)
     transaction.define(source.key, None)
     transaction.note_rewritten(old.id, new.id)
@@ -168,7 +171,7 @@ def with_new_trees(work: DdlPort, table: Table) -> Table:
 
 def build_index(work: DdlPort, table: Table, index: Index) -> DdlSteps:
     """Fill the tree of a new index, and check that it is unique if required."""
-    if index.unique:
+    if index.unique or index.deferral:
         work.require_read(table)
     entry_of = table.entry_function(index)
     put_entry = work.transaction.put_entry
@@ -177,11 +180,35 @@ def build_index(work: DdlPort, table: Table, index: Index) -> DdlSteps:
         count_written(work, table.columns, index.columns, rows)
         for row in rows:
             key, primary_key = entry_of(row)
-            if index.unique:
-                if key in seen:
+            guarded = key if index.unique else _guarded(index, row, key)
+            if guarded is not None:
+                if guarded in seen:
                     raise _duplicated(table, index, row)
-                seen.add(key)
+                seen.add(guarded)
             put_entry(index.id, key, primary_key)
+        yield
+    return 0
+
+
+def _guarded(index: Index, row: Row, key: Key) -> Key | None:
+    """Return what only one row may have, of a unique key that may wait; None for any number."""
+    if not index.deferral or (
+        index.nulls_distinct and any(row[at] is None for at in index.columns)
+    ):
+        return None
+    return key[: len(index.columns)]
+
+
+def _require_unique(work: DdlPort, table: Table, index: Index) -> DdlSteps:
+    """Refuse duplicates among rows that were moved; a unique tree refuses them by itself."""
+    entry_of, seen = table.entry_function(index), set[Key]()
+    for rows in work.transaction.scan_values(table.id):
+        for row in rows:
+            guarded = _guarded(index, row, entry_of(row)[0])
+            if guarded is not None:
+                if guarded in seen:
+                    raise _duplicated(table, index, row)
+                seen.add(guarded)
         yield
     return 0
 

@@ -85,18 +85,16 @@ def check_collation(name: str) -> None:
         raise UndefinedObject(f'collation "{name}" for encoding "UTF8" does not exist')
 
 
-_KEYS: Final = ("unique", "primary key")
-
-
 def check_attributes(constraint: ast.Constraint) -> None:
-    """Refuse INITIALLY DEFERRED, except of foreign keys: others hold after each statement."""
+    """Refuse INITIALLY DEFERRED of a primary key, which holds after each statement."""
     if constraint.foreign_key is not None and constraint.foreign_key.match == "partial":
         raise FeatureNotSupported("MATCH PARTIAL not yet implemented")
-    if "initially deferred" in constraint.attributes and constraint.kind in _KEYS:
+    if "initially deferred" in constraint.attributes and constraint.kind == "primary key":
         raise FeatureNotSupported(
-            f"{constraint.kind.upper()} INITIALLY DEFERRED is not supported: unique keys hold at"
-            " the end of each statement",
-            hint="Leave it out: a statement may exchange the values of several rows.",
+            "PRIMARY KEY INITIALLY DEFERRED is not supported: it holds at the end of each"
+            " statement",
+            hint="Leave it out, because a statement may exchange the values of several rows, or"
+            " make it UNIQUE and NOT NULL.",
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from qserver.errors import (
     InvalidColumnReference,
+    NotInPrerequisiteState,
     SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
@@ -63,6 +64,8 @@ def _arbiters(scope: Scope, target: Target, node: ast.OnConflict) -> tuple[Index
     if node.constraint is not None:
         return (_named(table, node.constraint, node.position),)
     if not node.columns:
+        for index in table.indexes:
+            _refuse_waiting(index)
         return ()
     source = scope.binding.new_source()
     inner = scope.inside().with_relations((target.relation(source),))
@@ -70,11 +73,11 @@ def _arbiters(scope: Scope, target: Target, node: ast.OnConflict) -> tuple[Index
     found: list[Index | None] = []
     if set(table.primary_key) == wanted:
         found.append(None)
-    found += [
-        index
-        for index in table.indexes
-        if index.unique and _is_meant(inner, table, source, index, wanted, node.where)
-    ]
+    for index in table.indexes:
+        is_key = index.unique or index.deferral
+        if is_key and _is_meant(inner, table, source, index, wanted, node.where):
+            _refuse_waiting(index)
+            found.append(index)
     return tuple(found)
 
 
@@ -134,11 +137,21 @@ def _element(scope: Scope, target: Target, source: int, node: ast.Expression) ->
     return -1
 
 
+def _refuse_waiting(index: Index) -> None:
+    """Refuse a unique key that may wait: nobody knows yet whether it is one."""
+    if index.deferral:
+        raise NotInPrerequisiteState(
+            "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as"
+            " arbiters"
+        )
+
+
 def _named(table: Table, name: str, position: int) -> Index | None:
     if not table.has_row_id and name == table.primary_key_name:
         return None
     for index in table.indexes:
         if index.name == name and index.constraint:
+            _refuse_waiting(index)
             return index
     raise UndefinedObject(
         f'constraint "{name}" for table "{table.name}" does not exist', position=position + 1
