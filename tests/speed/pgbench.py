@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,9 +18,8 @@ from typing import Final
 import psycopg
 
 from tests.differential.engines import NoOracle, started_postgres
-from tests.processes.machine import port_of_no_client
 from tests.speed.side_by_side import KEY
-from tests.web.contract.servers import launch
+from tests.speed.wire import serving
 
 MODES: Final = ("simple", "extended", "prepared")
 WORKS: Final = {"point read": ("--select-only",), "TPC-B": ("--max-tries=1000",)}
@@ -42,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except NoOracle as missing:
             print(f"there is no pgbench here: {missing}")
             return 2
-        servers = {"qserver": stack.enter_context(_qserver()), "PostgreSQL": postgres}
+        _, port = stack.enter_context(serving())
+        own = f"postgresql://me:{KEY}@127.0.0.1:{port}/main?sslmode=disable"
+        servers = {"qserver": own, "PostgreSQL": postgres}
         for url in servers.values():
             _run(programs, url, "--initialize", "--quiet", f"--scale={options.scale}")
         print(f"{'transactions a second':24} {'qserver':>10} {'PostgreSQL':>10}   retries")
@@ -58,19 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 assert not any(_number(_FAILED, each) for each in said.values()), said
                 print(f"{work + ', ' + mode:24} {rates[0]:10.0f} {rates[1]:10.0f} {retries:9.0f}")
     return 0
-
-
-@contextmanager
-def _qserver() -> Iterator[str]:
-    port = port_of_no_client()
-    settings = {"QSERVER_API_KEY": KEY, "QSERVER_PG_PORT": str(port)}
-    with tempfile.TemporaryDirectory() as folder:
-        made = launch("own", Path(folder), settings, by_command=True)
-        try:
-            made.wait_until_ready()
-            yield f"postgresql://me:{KEY}@127.0.0.1:{port}/main?sslmode=disable"
-        finally:
-            made.stop()
 
 
 @contextmanager

@@ -64,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     found: dict[str, list[tuple[float, float]]] = {}
     for _ in range(options.rounds):
-        with _serving() as (made, port):
+        with serving() as (made, port):
+            make_database(made, DATABASE, TABLE)
+            give_way(made)
             for work, (over_wire, over_http) in WORKS.items():
                 costs = (
                     _cost(made, _over_wire(port), over_wire, options.requests),
@@ -79,15 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _serving() -> Iterator[tuple[Server, int]]:
+def serving() -> Iterator[tuple[Server, int]]:
+    """A server, and its port for clients of PostgreSQL."""
     port = port_of_no_client()
     settings = {"QSERVER_API_KEY": KEY, "QSERVER_PG_PORT": str(port)}
     with tempfile.TemporaryDirectory() as folder:
         made = launch("own", Path(folder), settings, by_command=True)
         try:
             made.wait_until_ready()
-            make_database(made, DATABASE, TABLE)
-            give_way(made)
             yield made, port
         finally:
             made.stop()
