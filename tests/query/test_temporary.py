@@ -371,3 +371,34 @@ async def test_an_error_leaves_the_session_as_it_was() -> None:
                 await one.run(sql)
             assert await rows(one, "SELECT a FROM t") == [(1,)]
             assert await rows(one, "SELECT * FROM u") == "42P01"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE x (LIKE t INCLUDING ALL)",
+        "CREATE TABLE x (a int DEFAULT nextval('s'))",
+        "CREATE TABLE x (a mood)",
+        "CREATE TABLE x (a mood[])",
+        "CREATE TABLE x AS SELECT 'a'::mood AS m",
+        "ALTER TABLE lasting ADD COLUMN m mood",
+        "ALTER TABLE lasting ALTER COLUMN b TYPE mood USING 'a'",
+        "ALTER TABLE lasting ALTER COLUMN a SET DEFAULT nextval('s')",
+        "CREATE VIEW public.v AS SELECT * FROM t",
+        "CREATE SEQUENCE public.q OWNED BY t.id",
+        "ALTER TABLE lasting ADD FOREIGN KEY (a) REFERENCES t",
+    ],
+)
+async def test_what_lasts_cannot_depend_on_it(sql: str) -> None:
+    async with opened_sql() as database:
+        one = Connection(database)
+        await one.run("CREATE TABLE lasting (a int, b text)")
+        await one.run("CREATE TEMP TABLE t (id serial PRIMARY KEY)")
+        await one.run("CREATE TEMP SEQUENCE s")
+        await one.run("CREATE TYPE pg_temp.mood AS ENUM ('a')")
+        before = newest(database).catalog
+        for _ in range(2):
+            assert await outcome(one, sql) in ("42P16", "55000")
+        assert newest(database).catalog is before
+        await one.run("CREATE TEMP TABLE mine (m mood)")
+        await one.run("INSERT INTO mine VALUES ('a')")

@@ -9,6 +9,7 @@ from qserver.sql.ddl.names import described, shown_name
 from qserver.values.relations import Definition, Sequence, View
 from qserver.values.schema import Table
 from qserver.values.temporary import is_temporary
+from qserver.values.types import SqlType
 
 
 def require_lasting(definition: Definition | None) -> None:
@@ -17,7 +18,7 @@ def require_lasting(definition: Definition | None) -> None:
         if is_temporary(key):
             assert definition is not None
             raise InvalidTableDefinition(
-                f'{described(definition)} would depend on temporary relation "{shown_name(key)}"',
+                f'{described(definition)} would depend on temporary "{shown_name(key)}"',
                 hint="Make both temporary, or neither.",
             )
 
@@ -26,8 +27,15 @@ def _uses(definition: Definition | None) -> Iterator[str]:
     match definition:
         case Table():
             yield from (column.sequence or "" for column in definition.columns)
+            yield from (_enum(column.type) for column in definition.columns)
         case View():
             yield from definition.uses
+            yield from (_enum(sql_type) for _, sql_type in definition.columns)
             yield from (sequence or "" for _, _, sequence in definition.defaults)
         case Sequence():
             yield "" if definition.owner is None else definition.owner[0]
+
+
+def _enum(sql_type: SqlType) -> str:
+    enum = (sql_type.element or sql_type).enum
+    return "" if enum is None else enum.key
