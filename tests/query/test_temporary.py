@@ -402,3 +402,15 @@ async def test_what_lasts_cannot_depend_on_it(sql: str) -> None:
         assert newest(database).catalog is before
         await one.run("CREATE TEMP TABLE mine (m mood)")
         await one.run("INSERT INTO mine VALUES ('a')")
+
+
+async def test_a_default_of_a_view_comes_before_the_sequence_of_its_column() -> None:
+    async with opened_sql() as database:
+        one = Connection(database)
+        await one.run("CREATE TABLE t (id serial, a int)")
+        await one.run("CREATE VIEW v AS SELECT * FROM t")
+        await one.run("ALTER VIEW v ALTER id SET DEFAULT 50")
+        assert await rows(one, "INSERT INTO v (a) VALUES (1) RETURNING id") == [(50,)]
+        assert await rows(one, "UPDATE v SET id = DEFAULT RETURNING id") == [(50,)]
+        await one.run("ALTER VIEW v ALTER id DROP DEFAULT")
+        assert await rows(one, "INSERT INTO v (a) VALUES (1) RETURNING id") == [(1,)]

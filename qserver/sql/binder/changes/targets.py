@@ -68,7 +68,7 @@ class Target:
         if text is not None and not (overriding == "user" and column.identity):
             if overriding != "system":
                 refuse_value(column, -1, inserting=True)
-            column = replace(column, default=text, identity=None)
+            column = replace(column, default=text, identity=None, sequence=None)
         return default_of(binding, column)
 
     @property
