@@ -16,6 +16,7 @@ from qserver.values.schema import (
     Table,
     define_table,
     is_predicate,
+    order_words,
     predicate_text,
 )
 from qserver.values.types import TEXT, SqlType
@@ -53,14 +54,13 @@ def sequences_of(catalog: Catalog) -> Iterator[Sequence]:
 
 def index_parts(table: Table, index: Index) -> tuple[str, str]:
     """Return the columns and the condition of an index, as CREATE INDEX has them."""
-    downward = index.descending or (False,) * len(index.columns)
     parts, condition = [], ""
-    for at, down in zip(index.columns, downward, strict=True):
+    for at, order in zip(index.columns, index.orders, strict=True):
         column = table.columns[at]
         if is_predicate(column):
             condition = predicate_text(column)
         else:
             part = f"({column.generated})" if column.hidden else quote_identifier(column.name)
-            parts.append(f"{part} DESC" if down else part)
+            parts.append(part + order_words(*order))
     nulls = "" if index.nulls_distinct else " NULLS NOT DISTINCT"
     return f"({', '.join(parts)}){nulls}", condition

@@ -86,6 +86,8 @@ class Index(PlainFields):
     `constraint`: it enforces a UNIQUE constraint of the same name. `nulls_distinct`: NULL is no
     duplicate of NULL, the default. `deferral`: as of a foreign key, if the constraint may wait for
     the end of a transaction. Then the tree holds duplicates meanwhile, so it is not `unique`.
+    `nulls_moved`: NULLS FIRST was written where NULL comes last, or NULLS LAST where it comes
+    first. That is only shown: the tree has one order.
     """
 
     id: int
@@ -97,6 +99,7 @@ class Index(PlainFields):
     nulls_distinct: bool = True
     oid: int = field(default=0, compare=False)
     deferral: str = ""  # "deferrable", "deferred"
+    nulls_moved: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -109,6 +112,23 @@ class Index(PlainFields):
             self.descending
         ):  # one form of "all ascending", so that equal indexes compare equal
             object.__setattr__(self, "descending", ())
+        if not any(self.nulls_moved):
+            object.__setattr__(self, "nulls_moved", ())
+
+    @property
+    def orders(self) -> tuple[tuple[bool, bool], ...]:
+        """Of each column, whether it is descending, and whether its NULLs come first."""
+        usual = (False,) * len(self.columns)
+        pairs = zip(self.descending or usual, self.nulls_moved or usual, strict=True)
+        return tuple([(down, down != moved) for down, moved in pairs])
+
+
+def order_words(descending: bool, nulls_first: bool) -> str:
+    """Return what stands behind a column of an index, where it is not the default."""
+    words = " DESC" if descending else ""
+    if nulls_first == descending:
+        return words
+    return f"{words} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ CREATE TABLE "Odd Name"."Table ""x""" ("select" int, "Ä" text, "a'b" text DEFAU
 CREATE TABLE no_columns ();
 CREATE INDEX users_lower ON users (lower(email)) WHERE active;
 CREATE UNIQUE INDEX users_name ON users (name DESC, age) WHERE name IS NOT NULL AND m <> 'sad'::mood;
-CREATE INDEX orders_expr ON shop.orders ((number + 1), region DESC);
+CREATE INDEX orders_expr ON shop.orders ((number + 1), region DESC NULLS LAST, state NULLS FIRST);
 COMMENT ON INDEX users_lower IS 'an index';
 CREATE INDEX odd ON "Odd Name"."Table ""x""" ("Ä", "select");
 CREATE VIEW active_users AS SELECT id, email, name FROM users WHERE active;

@@ -353,12 +353,13 @@ def index_column_property(objects: Objects, oid: int, number: int, name: str) ->
     index = next((each for each in indexes_of(table) if each.oid == oid), None) if table else None
     if index is None or not 1 <= number <= len(index.parts):
         return None
-    down = index.parts[number - 1].descending
+    part = index.parts[number - 1]
+    down, first = part.descending, part.nulls_first
     return {
         "asc": not down,
         "desc": down,
-        "nulls_first": down,
-        "nulls_last": not down,
+        "nulls_first": first,
+        "nulls_last": not first,
         "orderable": True,
         "distance_orderable": False,
         "returnable": True,

@@ -21,6 +21,7 @@ class Part:
     type: SqlType
     text: str
     descending: bool = False
+    nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def indexes_of(table: Table) -> Iterator[AnyIndex]:
     """Yield the index of the primary key, and the others."""
     numbers = {at: number for number, at in enumerate(table.positions.values(), 1)}
     if not table.has_row_id:
-        parts = tuple(_part(table, at, numbers, False) for at in table.primary_key)
+        parts = tuple(_part(table, at, numbers) for at in table.primary_key)
         name, oid = table.primary_key_name, table.primary_key_oid
         yield AnyIndex(oid, name, parts, unique=True, primary=True, constraint=True)
     for index in table.indexes:
@@ -77,13 +78,12 @@ def indexes_of(table: Table) -> Iterator[AnyIndex]:
 
 
 def _index(table: Table, index: Index, numbers: dict[int, int]) -> AnyIndex:
-    downward = index.descending or (False,) * len(index.columns)
     condition, parts = "", []
-    for at, down in zip(index.columns, downward, strict=True):
+    for at, order in zip(index.columns, index.orders, strict=True):
         if is_predicate(table.columns[at]):
             condition = predicate_text(table.columns[at])
         else:
-            parts.append(_part(table, at, numbers, down))
+            parts.append(_part(table, at, numbers, *order))
     return AnyIndex(
         index.oid,
         index.name,
@@ -96,14 +96,20 @@ def _index(table: Table, index: Index, numbers: dict[int, int]) -> AnyIndex:
     )
 
 
-def _part(table: Table, at: int, numbers: dict[int, int], descending: bool) -> Part:
+def _part(
+    table: Table,
+    at: int,
+    numbers: dict[int, int],
+    descending: bool = False,
+    nulls_first: bool = False,
+) -> Part:
     column = table.columns[at]
     if not column.hidden:
-        return Part(numbers[at], column.name, column.type, column.name, descending)
+        return Part(numbers[at], column.name, column.type, column.name, descending, nulls_first)
     text = column.generated or ""
     head, parenthesis, _ = text.partition("(")
     name = head.strip() if parenthesis and head.strip().isidentifier() else "expr"
-    return Part(0, name, column.type, text, descending)
+    return Part(0, name, column.type, text, descending, nulls_first)
 
 
 def constraints_of(table: Table) -> Iterator[Constraint]:

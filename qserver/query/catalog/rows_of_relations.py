@@ -187,7 +187,7 @@ def indexes(world: World, each: Definition) -> Rows:
             "indkey": tuple(part.number for part in parts),
             "indcollation": tuple(world.type_facts(part.type).collation for part in parts),
             "indclass": tuple(world.operator_class(part.type) for part in parts),
-            "indoption": tuple(3 if part.descending else 0 for part in parts),
+            "indoption": tuple(part.descending + 2 * part.nulls_first for part in parts),
             "indexprs": ", ".join(expressions) or None,
             "indpred": world.expression(each, condition) if condition else None,
         }

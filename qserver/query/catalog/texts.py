@@ -12,7 +12,7 @@ from qserver.query.definition_texts import deferral_text
 from qserver.sql import shown_query
 from qserver.values.identifiers import quote_identifier
 from qserver.values.relations import View
-from qserver.values.schema import Table
+from qserver.values.schema import Table, order_words
 from qserver.values.types import BOOLEAN
 
 
@@ -30,7 +30,7 @@ def index_text(world: World, table: Table, index: AnyIndex, pretty: bool = False
     kind = "UNIQUE INDEX" if index.unique else "INDEX"
     place = _place(world, table, pretty)
     parts = ", ".join(
-        part_text(world, table, part, pretty) + (" DESC" if part.descending else "")
+        part_text(world, table, part, pretty) + order_words(part.descending, part.nulls_first)
         for part in index.parts
     )
     text = f"CREATE {kind} {quote_identifier(index.name)} ON {place} USING btree ({parts})"

@@ -75,13 +75,16 @@ def create_index(work: DdlPort, node: ast.CreateIndex) -> DdlSteps:
     name = node.name or choose_relation_name(work, table.schema, (table.name, *labels), "idx")
     table = yield from _with_hidden_columns(work, table, items)
     descending = [item.descending for item in node.items]
+    moved = [item.nulls_first not in (None, item.descending) for item in node.items]
+    rest = [False] * (len(items) - len(node.items))
     index = Index(
         work.transaction.next_tree(table.schema),
         name,
         tuple(_position(table, item) for item in items),
         node.unique,
-        (*descending, *[False] * (len(items) - len(descending))),
+        (*descending, *rest),
         nulls_distinct=not node.nulls_not_distinct,
+        nulls_moved=(*moved, *rest),
     )
     indexed = table.with_index(index)
     yield from build_index(work, indexed, index)
