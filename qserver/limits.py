@@ -259,13 +259,11 @@ LIVE_KEYS_MAX = 1000
 
 LIVE_RANGES_MAX = 64
 """Ranges of one tree that a live query watches; likewise."""
-
 LIVE_RESULT_BYTES_MAX = 64 * 1024 * 1024
 """The result that a live query keeps, to compare the next one with it; 54000 past it. A query of
 which only changed rows are looked at keeps none."""
 LIVE_EVERY_MS_MIN, LIVE_EVERY_MS_MAX = 100, 60_000
 """Milliseconds between two changes that a live query reports; the least is the default."""
-
 FEED_VERSIONS_MAX, FEED_CHANGES_MAX = 1000, 100_000
 """The newest versions that a database keeps in memory for readers of its changes, if there are any,
 and changed entries of these versions together; older ones come from the log."""
@@ -283,8 +281,10 @@ FEED_READERS_MAX = 1000
 FEED_PAUSE_SECONDS, FEED_PAUSE_SECONDS_MAX, FEED_PARTS_PER_SECOND = 0.1, 2.0, 250
 """A stream of changes pauses after it has sent, longer if there are many: all send so often."""
 
-NOTIFICATION_BYTES_MAX, NOTIFICATIONS_SENT_MAX, CHANNELS_MAX = 7999, 5000, 1000
-"""Bytes of a notification's payload, notifications of a transaction, channels of a listener."""
+NOTIFICATION_BYTES_MAX, NOTIFICATIONS_SENT_MAX = 7999, 5000
+"""Bytes of a notification's payload, and notifications of a transaction."""
+CHANNELS_MAX, ADVISORY_LOCKS_MAX = 1000, 1000
+"""Channels of a listener, and advisory locks of a session; the next is refused with 54000."""
 NOTIFICATIONS_QUEUED_MAX, NOTIFICATIONS_QUEUED_BYTES_MAX = 20_000, 64 * 1024 * 1024
 """Notifications that a listener has not taken, and bytes of those that wait in one database; past
 these the listener with the most is ended, with QS031."""

@@ -84,6 +84,7 @@ def test_only_what_may_succeed_unchanged_is_retryable() -> None:
     retryable = {each.__name__ for each in CLASSES if each.retryable}
     assert retryable == {
         "SerializationFailure",
+        "DeadlockDetected",
         "TooManyRequests",
         "DatabaseUnavailable",
         "DatabaseMoved",

@@ -43,6 +43,7 @@ from qserver.durability.recovery import (
     recover_from,
 )
 from qserver.durability.saved_pages import SavedPages
+from qserver.engine.advisory_locks import AdvisoryLocks
 from qserver.engine.catch_up import LogCatchUp
 from qserver.engine.channels import Channels
 from qserver.engine.checkpointer import Checkpointer, CheckpointPolicy
@@ -151,6 +152,7 @@ class Database(FreshSnapshots, Deletable):
         self.watches = Watches(self.snapshots)
         self.feed = Feed(self.snapshots)
         self.channels = Channels()
+        self.advisory_locks = AdvisoryLocks()
         self._observers: tuple[Observer, ...] = (self.watches, self.feed)
         self._generation: Generation | None = None
         self._changed = trio.Event()

@@ -26,6 +26,7 @@ from qserver.errors.requests import DatabaseUnavailable as DatabaseUnavailable
 from qserver.errors.requests import DataCorrupted as DataCorrupted
 from qserver.errors.requests import DataInUse as DataInUse
 from qserver.errors.requests import DataUnknown as DataUnknown
+from qserver.errors.requests import DeadlockDetected as DeadlockDetected
 from qserver.errors.requests import DiskFull as DiskFull
 from qserver.errors.requests import InvalidArgumentForNthValue as InvalidArgumentForNthValue
 from qserver.errors.requests import InvalidArgumentForNtile as InvalidArgumentForNtile

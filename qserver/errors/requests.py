@@ -24,6 +24,14 @@ class SerializationFailure(QserverError):
         self.conflict = conflict
 
 
+class DeadlockDetected(QserverError):
+    """Nobody's fault alone: sessions wait for each other's advisory locks. Retry, and lock in one
+    order."""
+
+    code = "40P01"
+    retryable = True
+
+
 class ReadOnlyTransaction(QserverError):
     """The caller's fault: a request that may only read wants to write. Retrying cannot help."""
 

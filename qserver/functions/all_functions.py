@@ -10,6 +10,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from qserver.functions import (
+    advisory_locks,
     catalog_functions,
     channels,
     comparisons,
@@ -76,6 +77,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     settings,
     ordered_aggregates,
     sequences,
+    advisory_locks,
     channels,
     statistics,
     typed_comparisons,

@@ -139,6 +139,17 @@ class Context:
         """Return the channels that the session listens to."""
         return frozenset()
 
+    def lock(self, key: Any, *, shared: bool, of_transaction: bool, waits: bool) -> bool:
+        """Take an advisory lock; return whether that was possible."""
+        raise FeatureNotSupported("there are no locks here")
+
+    def unlock(self, key: Any, *, shared: bool) -> bool:
+        """Give up an advisory lock of the session; return whether it had one."""
+        return False
+
+    def unlock_all(self) -> None:
+        """Give up all advisory locks of the session."""
+
     session_number = 0
     """By which others know the session; 0 if there is none."""
 

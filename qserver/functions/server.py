@@ -21,7 +21,6 @@ from qserver.values.types import (
     OID,
     TEXT,
     TIMESTAMPTZ,
-    VOID,
     Kind,
     SqlType,
     array_of,
@@ -121,8 +120,6 @@ FUNCTIONS: Final = (
     Function("pg_postmaster_start_time", (), TIMESTAMPTZ, _now, needs_context=True),
     Function("pg_conf_load_time", (), TIMESTAMPTZ, _now, needs_context=True),
     Function("pg_backend_pid", (), INTEGER, _session_number, needs_context=True),
-    # Pools of clients send it with each connection that comes back. There are no such locks.
-    _constant("pg_advisory_unlock_all", VOID, None),
     _constant("pg_is_in_recovery", BOOLEAN, False),
     _constant("pg_is_wal_replay_paused", BOOLEAN, False),
     _constant("pg_client_encoding", NAME, "UTF8"),

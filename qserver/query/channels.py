@@ -28,13 +28,13 @@ def listen(run: StatementPort, node: ast.Listen, literals: Sequence[Any]) -> Cur
             listening.names -= ended
         return Cursor(rows_at_once([]), run.context)
     run.check_read()
-    channels = run.request.environment.channels
+    writer = run.request.environment.writer
     if session is None or session.told is None:
         raise FeatureNotSupported("LISTEN needs a connection that can be told", hint=_WHERE)
-    if channels is None:
+    if writer is None:
         raise ReadOnlyTransaction("LISTEN is for the server that writes this database")
     if listening is None:
-        listening = session.listening = Listening(channels, session.told)
+        listening = session.listening = Listening(writer.channels, session.told)
     assert node.channel is not None
     listening.names |= {checked(node.channel)}
     if len(listening.names) > CHANNELS_MAX:

@@ -159,6 +159,7 @@ class OpenTransaction:
             self._fail(step)
             raise
         finally:
+            self.session.settle()
             step.report_reads()
             if request.drawn:
                 request.give_back_unused(everything=options.dry_run)
@@ -252,6 +253,9 @@ class OpenTransaction:
     def release(self) -> None:
         """Drop the snapshot and the writes; the transaction is unusable from now on."""
         self.session.roll_back()  # closes portals, which charge what they have read
+        if self.session.locks is not None and not self._lends_session:
+            self.session.locks.close()
+        self.session.settle()
         if self._pool is not None:
             self._pool.give_back(self._pooled)
             self._pooled = 0
@@ -425,12 +429,14 @@ class OpenTransaction:
         self.session.begin_commit()
         outcome = yield from writer.committing(transaction, request.deadline, request.id)
         self.session.commit()
+        self.session.settle()
         return outcome
 
     def commit_nothing(self, request: Request) -> Generator[Step, Any, None]:
         """End a transaction that has changed nothing, which needs no commit."""
         yield from self._hold(request)
         self.session.commit()
+        self.session.settle()
 
     def _hold(self, request: Request) -> Generator[Step, Any, None]:
         """Let cursors WITH HOLD keep their rows, if the session outlives the transaction."""

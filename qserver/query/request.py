@@ -14,15 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import trio
 
 from qserver.durability.page_cache import PageCache
-from qserver.engine.channels import Channels
+from qserver.engine.advisory_locks import Key, Lock
 from qserver.engine.disposal import PIECE_ENTRIES, dispose
 from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
 from qserver.engine.work import FOREVER, before, timed_out
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import QserverError
+from qserver.errors import QserverError, ReadOnlyTransaction
 from qserver.functions.context import Context
 from qserver.limits import (
     STATEMENT_MEMORY_BYTES_MAX,
@@ -36,7 +37,9 @@ from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
 from qserver.query.session import NeedsSession, Session
+from qserver.query.session_locks import SessionLocks
 from qserver.query.settings.values import DEFAULTS, Scope
+from qserver.query.sql_port import WritableDatabase
 from qserver.query.storage_quota import StorageQuota
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -70,7 +73,7 @@ class RequestEnvironment:
     pages: PageCache | None = None
     quota: StorageQuota = field(default_factory=StorageQuota)
     long_reads: LongReadsPort = field(default_factory=LongReadsPort)
-    channels: Channels | None = None
+    writer: WritableDatabase | None = None
     """None if the database can only be read."""
 
     def request(
@@ -106,6 +109,8 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """Whether it is a step of an open transaction, whose commit checks what has waited for it."""
     session: Session | None = None
     """What its statements leave for those after them; see `NeedsSession`."""
+    _stop: Callable[[], None] | None = None
+    """Ends a wait that has begun, before its deadline."""
     _seed: int | None = None
     _deadline: float | None = None
 
@@ -152,6 +157,19 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         """Let it end where it would end by its deadline; a commit that was sent goes on."""
         if self.timeout_ms is not None:
             self._deadline = self.environment.clock()
+        if self._stop is not None:
+            self._stop()
+
+    async def wait_for(self, what: Callable[[], Awaitable[None]]) -> None:
+        """Wait for something between two runs; `cancel` ends it."""
+        with trio.CancelScope() as scope:
+            self._stop = scope.cancel
+            try:
+                await what()
+            finally:
+                self._stop = None
+        if scope.cancelled_caught:
+            raise timed_out()
 
     def limit(self, timeout_ms: float | None) -> None:
         """Let the deadline come so soon, unless it is nearer."""
@@ -292,8 +310,50 @@ class RequestContext(Context):
         return self._request.sender
 
     def notification_usage(self) -> float:
-        channels = self._request.environment.channels
-        return 0.0 if channels is None else channels.usage
+        writer = self._request.environment.writer
+        return 0.0 if writer is None else writer.channels.usage
+
+    def lock(self, key: Key, *, shared: bool, of_transaction: bool, waits: bool) -> bool:
+        """Take an advisory lock; a wait for it is between two runs."""
+        request = self._request
+        request.allowed.check_write()
+        locks, lock = self._own_locks(of_transaction), Lock(key, shared)
+        if locks.take(lock, of_transaction):
+            return True
+        if waits:
+            raise NeedsSequenceValues(partial(request.wait_for, partial(locks.wait, lock)))
+        return False
+
+    def unlock(self, key: Key, *, shared: bool) -> bool:
+        session = self._request.session
+        if session is None or session.locks is None:
+            return False
+        found = session.locks.unlock(Lock(key, shared))
+        self._settle(session.locks)
+        return found
+
+    def unlock_all(self) -> None:
+        session = self._request.session
+        if session is not None and session.locks is not None:
+            session.locks.unlock_all()
+            self._settle(session.locks)
+
+    def _settle(self, locks: SessionLocks) -> None:
+        """Release at once where nothing can undo it; otherwise the end of the request does."""
+        if not isinstance(self._transaction, Transaction):
+            locks.settle()
+
+    def _own_locks(self, of_transaction: bool) -> SessionLocks:
+        session, writer = self._request.session, self._request.environment.writer
+        if session is None:
+            raise NeedsSession
+        if not of_transaction:
+            session.check_lasts("a lock of the session")
+        if writer is None:
+            raise ReadOnlyTransaction("locks are taken at the server that writes this database")
+        if session.locks is None:
+            session.locks = SessionLocks(writer.advisory_locks, session.number)
+        return session.locks
 
     def schemas(self) -> tuple[str, ...]:
         session = self._request.session

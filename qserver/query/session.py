@@ -23,6 +23,7 @@ from qserver.query.listening import NOTHING, Listening
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.named_statement import NamedStatement
 from qserver.query.portals import Fetcher, Portal
+from qserver.query.session_locks import SessionLocks, Taken
 from qserver.query.settings.values import DEFAULTS, Scope, Settings, scope_of, settings_from
 from qserver.query.temporary import TemporarySchema
 from qserver.storage.snapshot import Snapshot
@@ -30,8 +31,8 @@ from qserver.storage.transaction import Transaction
 from qserver.values.temporary import TEMPORARY
 from qserver.values.zones import SESSION_ZONE
 
-State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...], frozenset[Portal], frozenset[str]]
-"""Settings, modes of constraints, changes that are to be checked, portals, and channels."""
+State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...], frozenset[Portal], frozenset[str], Taken]
+"""Settings, modes of constraints, changes that are to be checked, portals, channels, locks."""
 
 Moment: TypeAlias = tuple[State, tuple[tuple[str, State], ...], tuple[tuple[Portal, int], ...]]
 
@@ -43,10 +44,12 @@ class NeedsSession(Exception):  # for the caller of the body, not for users
 class Session:
     __slots__ = (
         "_before",
+        "_locks_before",
         "_savepoints",
         "deferred",
         "lasts",
         "listening",
+        "locks",
         "number",
         "portals",
         "serves_several",
@@ -79,6 +82,9 @@ class Session:
         self.told: Callable[[], None] | None = None
         """Called when a listener has heard something; None if the session cannot listen."""
         self.listening: Listening | None = None
+        self.locks: SessionLocks | None = None
+        """Its advisory locks."""
+        self._locks_before: Taken = ()
 
     # --- settings ---
 
@@ -168,6 +174,8 @@ class Session:
         self.close_portals()
         if self.listening is not None:
             self.listening.close()
+        if self.locks is not None:
+            self.locks.close()
 
     def end(self) -> None:
         """Forget everything, also what DISCARD ALL leaves to its transaction."""
@@ -182,6 +190,8 @@ class Session:
         self._before = self.settings
         self._savepoints.clear()
         self.deferred = DeferredKeys()
+        if self.locks is not None:
+            self._locks_before = self.locks.taken
 
     def commit(self) -> None:
         """End the transaction; `hold` has run if there are cursors WITH HOLD."""
@@ -194,6 +204,8 @@ class Session:
                 portal.is_held = True
         if self.listening is not None:
             self.listening.commit()
+        if self.locks is not None:
+            self.locks.end_transaction()
         self.begin()
 
     def begin_commit(self) -> None:
@@ -212,19 +224,36 @@ class Session:
             self.close_portals(lambda portal: portal.is_held)
         if self.listening is not None:
             self.listening.roll_back()
+        if self.locks is not None:
+            self.locks.end_transaction()
+
+    def begin_again(self) -> None:
+        """Go back to how it was before the transaction: that failed at once, or runs anew."""
+        self.roll_back()
+        if self.locks is not None:
+            self.locks.taken = self._locks_before
+
+    def settle(self) -> None:
+        """Release the locks that are no longer taken: a request has ended."""
+        if self.locks is not None:
+            self.locks.settle()
 
     def _state(self) -> State:
         portals = frozenset(self.portals.values())
         names = NOTHING if self.listening is None else self.listening.names
-        return self.settings, self.deferred.modes, tuple(self.deferred.changes), portals, names
+        taken = () if self.locks is None else self.locks.taken
+        changes = tuple(self.deferred.changes)
+        return self.settings, self.deferred.modes, changes, portals, names, taken
 
     def _return_to(self, state: State) -> None:
-        settings, self.deferred.modes, changes, portals, names = state
+        settings, self.deferred.modes, changes, portals, names, taken = state
         self.deferred.changes = list(changes)
         if self.portals:
             self.close_portals(portals.__contains__)
         if self.listening is not None:
             self.listening.names = names
+        if self.locks is not None:
+            self.locks.taken = taken
         self._change(settings)
 
     def moment(self) -> Moment:
@@ -246,7 +275,11 @@ class Session:
         self._drop_savepoints(name)
 
     def roll_back_to(self, name: str) -> None:
+        kept = () if self.locks is None else self.locks.of_session
         self._return_to(self._drop_savepoints(name))
+        if self.locks is not None:  # those of the session stay
+            of_transaction = [each for each in self.locks.taken if each.of_transaction]
+            self.locks.taken = (*of_transaction, *kept)
         self.set_savepoint(name)
 
     def _drop_savepoints(self, name: str) -> State:
@@ -287,12 +320,14 @@ def as_transaction(session: Session, steps: WorkSteps, is_undone: bool = False) 
     session.begin()
     try:
         done = yield from in_session(session, steps)
+        if is_undone:
+            session.begin_again()
+        session.commit()
     except BaseException:
-        session.roll_back()
+        session.begin_again()
         raise
-    if is_undone:
-        session.roll_back()
-    session.commit()
+    finally:
+        session.settle()
     return done
 
 
@@ -300,7 +335,7 @@ def run_in_session(
     session: Session, body: Callable[[Transaction], WorkSteps], transaction: Transaction
 ) -> WorkSteps:
     """Run a body, perhaps not for the first time: each run begins with the same settings."""
-    session.roll_back()
+    session.begin_again()
     base = transaction.snapshot
     if session.temporary is not None:
         session.temporary.lay(transaction)

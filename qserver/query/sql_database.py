@@ -116,7 +116,7 @@ class SqlDatabase:
             value_bytes_most,
             database.page_cache,
             quota or StorageQuota(),
-            channels=None if self._writer is None else self._writer.channels,
+            writer=self._writer,
         )
 
     @property

@@ -14,6 +14,7 @@ from collections.abc import Generator
 from typing import Any, Protocol
 
 from qserver.durability.page_cache import PageCache
+from qserver.engine.advisory_locks import AdvisoryLocks
 from qserver.engine.channels import Channels
 from qserver.engine.freshness import Freshness
 from qserver.engine.gateway import Outcome
@@ -32,6 +33,10 @@ class WritableDatabase(Protocol):
     @property
     def sequences(self) -> Sequences:
         """All sequences, for `nextval` and the like."""
+
+    @property
+    def advisory_locks(self) -> AdvisoryLocks:
+        """Numbers that sessions lock."""
 
     @property
     def channels(self) -> Channels:
