@@ -15,7 +15,8 @@ Its owner runs one step at a time, see `control.open_transactions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -448,25 +449,25 @@ class OpenTransaction:
     ) -> Generator[Step, Any, None]:
         """Take temporary relations out of the transaction, after their ON COMMIT."""
         if self._lends_session:
-            step, request.session = self._step(), self.session
-            run = StatementRun(planner, step, request)
-            try:
+            with self._last_step(planner, request) as (step, run):
                 yield from run.act_on_commit()
                 yield from self._stepped.keep(step, 0)
-            except QserverError:
-                self.failed = self.is_over = True
-                raise
-            finally:
-                run.context.release()
-                step.report_reads()
         yield from temporary.take_out(self._stepped.whole, self._base)
 
     def _check_deferred(self, planner: Planner, request: Request) -> Generator[Step, Any, None]:
-        """Check the foreign keys that have waited; an error ends the transaction."""
+        """Check the keys that have waited."""
+        with self._last_step(planner, request) as (_, run):
+            yield from in_session(self.session, run.check_deferred())
+
+    @contextmanager
+    def _last_step(
+        self, planner: Planner, request: Request
+    ) -> Iterator[tuple[StepTransaction, StatementRun]]:
+        """`with` a step that belongs to the commit: an error ends the transaction."""
         step, request.session = self._step(), self.session
         run = StatementRun(planner, step, request)
         try:
-            yield from in_session(self.session, run.check_deferred())
+            yield step, run
         except QserverError:
             self.failed = self.is_over = True
             raise
