@@ -73,15 +73,23 @@ class Listener:
         """Hear of these channels, and no others, from now on."""
         if self._channels is not None:
             self._channels.forget(self, self.names - names)
+            self._drop_others(names)
         self._channels = channels if names else None
         added, self.names = names - self.names, names
         if names:
             channels.add(self, added)
 
+    def _drop_others(self, names: frozenset[str]) -> None:
+        """Let go of what it has heard of other channels."""
+        for _ in range(len(self._queue)):
+            heard = self._queue.popleft()
+            if heard.channel in names:
+                self._queue.append(heard)
+            else:
+                heard.let_go()
+
     def close(self) -> None:
         """Hear nothing any more; a second call does nothing."""
-        while self._queue:
-            self._queue.popleft().let_go()
         if self._channels is not None:
             self.listen(self._channels, frozenset())
 
@@ -96,13 +104,12 @@ class Listener:
         self.told()
 
     def take(self) -> Notification | None:
-        """Return the next that it has heard, of what it still listens to."""
-        while self._queue:
-            taken = self._queue.popleft()
-            taken.let_go()
-            if taken.channel in self.names:
-                return taken
-        return None
+        """Return the next that it has heard."""
+        if not self._queue:
+            return None
+        taken = self._queue.popleft()
+        taken.let_go()
+        return taken
 
     def end(self, error: QserverError) -> None:
         """Let it hear nothing any more, and tell it why."""

@@ -61,6 +61,17 @@ def test_what_is_not_listened_to_any_more_is_dropped() -> None:
     assert heard_by(listener) == [] and channels.bytes == 0
 
 
+def test_who_has_stopped_to_listen_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_channels, "NOTIFICATIONS_QUEUED_BYTES_MAX", 250)
+    channels = Channels()
+    listener = listener_to(channels, "news")
+    told(channels, "one", "two")
+    listener.listen(channels, frozenset())
+    assert channels.bytes == 0 and not listener.has_heard
+    told(channels, "three", "four", "five")
+    assert listener.ended is None
+
+
 def test_a_restart_delivers_what_the_log_has_and_drops_the_rest() -> None:
     channels = Channels()
     listener = listener_to(channels, "news")
