@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import connection, get_context
 from pathlib import Path
 from signal import SIGKILL
@@ -68,7 +69,8 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has just ended, and its end is on the way here
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(SIGKILL)
