@@ -42,10 +42,11 @@ slowly
 simulate SEEDS=1..1000
 simulate SEEDS=$(TODAY)0000..$(TODAY)2999
 simulate SEEDS=$(TODAY)0000..$(TODAY)9999 WORKLOAD=replicated
+simulate SEEDS=$(TODAY)0000..$(TODAY)9999 WORKLOAD=nodes
 torture KILLS=200
 processes-torture FAULTS=100
 log-torture FAULTS=100
-cluster-torture FAULTS=100
+cluster-torture FAULTS=200
 powerloss MINUTES=30
 hostile SECONDS=900
 hostile SIDE_BY_SIDE=1
