@@ -50,6 +50,8 @@ from qserver.replication.reader import Reader
 
 APPEND_SECONDS: Final = 20.0
 """How long an append is repeated; then its outcome is unknown."""
+LEADER_SECONDS: Final = 1.0
+"""How long nodes are asked who leads a stream that takes no messages."""
 MESSAGE_BYTES: Final = 1 << 20
 """A longer message is sent in parts of this length."""
 POSITION_BYTES: Final = 4 << 20
@@ -359,18 +361,26 @@ class Family:
             if trio.current_time() + pause > deadline:
                 if lost is not None:
                     raise _has_lost(self._stream, expected, lost)
-                leader = self._stream.leader
+                leader = await self._leader()
                 raise LogFailed(
                     f"the nodes of the log did not acknowledge within {self._append_seconds:g} s",
                     detail=f"stream {self._stream.name}, message {expected + 1}"
                     + (f", led by {leader} when nodes last told" if leader else ""),
-                    hint="Look at the log's nodes. Whether it was written shows when they answer.",
+                    hint="Look at the log's nodes."
+                    + (f" If all of them run, restart {leader}." if leader else "")
+                    + " Whether it was written shows when they answer.",
                 )
             await trio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
         self._sequence, self._checksum = expected + 1, checksum_of(data)
         self._unsaved += len(data)
         self.logged += len(data)
+
+    async def _leader(self) -> str:
+        """Return which node leads the stream: now, or when nodes last told; empty if none did."""
+        with trio.move_on_after(LEADER_SECONDS), suppress(Unanswered, LogFailed):
+            await self._stream.bounds()
+        return self._stream.leader
 
     async def _check_unpurged(self, sequence: int) -> None:
         """Raise if a message is gone: another process has it in a base, and ours may be in that."""

@@ -120,7 +120,7 @@ class Troubled:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self.leader = "n2"
+        self.leader = "n1"
         self.troubles: list[str] = []
         self.appends = 0
 
@@ -144,6 +144,8 @@ class Troubled:
         return await self._stream.read(first, most)
 
     async def bounds(self) -> Bounds:
+        """Say so, too, if another node leads by now."""
+        self.leader = "n2"
         return await self._stream.bounds()
 
     async def purge(self, until: int) -> None:

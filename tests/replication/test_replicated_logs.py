@@ -124,6 +124,7 @@ async def test_what_became_of_an_unknown_append_shows_when_the_nodes_answer(
         with pytest.raises(LogFailed) as raised:
             await log.append(records(1, 1))
         assert raised.value.detail == "stream a, message 2, led by n2 when nodes last told"
+        assert "If all of them run, restart n2." in (raised.value.hint or "")
         assert replicated(log).family.state is State.DOUBT
         assert await all_of(log) == []
         troubled.troubles = []
