@@ -69,7 +69,13 @@ class Stock(msgspec.Struct):
     used_at: float = 0.0
 
     def more_wanted(self, now: float, count: int) -> int:
-        """Return how many permits to ask for; those of an organization that rests go back."""
+        """Return how many permits to ask for; those of an organization that rests go back.
+
+        Those that have lapsed are gone: to report them would renew them, and by now the home may
+        have given others as many.
+        """
+        if now >= self.until:
+            self.left = 0
         if not count and now - self.used_at > PERMIT_SECONDS:
             self.left = 0
             return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ from trio.testing import MockClock
 
 from qserver.control.nodes.owners import NodeOwners
 from qserver.control.nodes.placement import Placement, chosen
-from qserver.control.nodes.rates import PERMIT_SECONDS, NodeWindows
+from qserver.control.nodes.rates import PERMIT_SECONDS, NodeWindows, Stock
 from qserver.control.rates import Rates, Uncounted
 from qserver.control.tiers import TIERS, Tier
 from qserver.errors import DatabaseUnavailable, RateLimited
@@ -174,6 +175,41 @@ async def test_permits_that_are_not_used_come_back(autojump_clock: MockClock) ->
             assert await cluster.request(home)
         assert not await cluster.request(home)
         nursery.cancel_scope.cancel()
+
+
+def never_lapses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has permits can use them for ever."""
+    get = Stock.get
+
+    def keep(self: Stock, *given: Any) -> None:
+        get(self, *given)
+        self.until = inf
+
+    monkeypatch.setattr(Stock, "get", keep)
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+async def test_permits_lapse_while_their_node_stands_still(
+    is_planted: bool, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others get all of the limit; a node that wakes and has permits from before gets none."""
+    if is_planted:
+        never_lapses(monkeypatch)
+    cluster = Cluster()
+    home = chosen("org", range(3))
+    away = next(each for each in range(3) if each != home)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.windows[home].run)
+        assert await cluster.request(away)
+        assert cluster.windows[away]._stocks["org"].left, "it has more, and does not report them"
+        await trio.sleep(2 * PERMIT_SECONDS)
+        assert await cluster.request(home)
+        await trio.sleep(61)
+        assert all([await cluster.request(home) for _ in range(LIMIT)]), "those have come back"
+        found = [await cluster.request(away) for _ in range(LIMIT)]
+        nursery.cancel_scope.cancel()
+    assert any(found) is is_planted
+    assert (cluster.most_in_a_minute() > LIMIT) is is_planted
 
 
 async def test_a_node_without_its_home_has_a_bounded_share(autojump_clock: MockClock) -> None:
