@@ -56,8 +56,9 @@ class Register:
 
     def take(self) -> list[int] | None:
         """Return what may be shown at this moment."""
-        if not self.may_show():
-            return None
+        return self.show() if self.may_show() else None
+
+    def show(self) -> list[int]:
         self._watching.shown(self)
         return list(self.values)
 

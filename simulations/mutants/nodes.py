@@ -9,6 +9,7 @@ from qserver.control.nodes.handover import Handover
 from qserver.control.nodes.lease import Seen
 from qserver.control.nodes.membership import Membership
 from qserver.control.nodes.node import Admission
+from simulations.cluster import Process
 from simulations.control_part import ControlPart
 from simulations.mutants.mutant import Mutant, edited
 from simulations.nodes import NODES
@@ -158,6 +159,21 @@ MUTANTS: Final = (
         SHARED,
         (edited(Registers._open, "check_right(may_claim)", "pass"),),
         EAGER,
+    ),
+    Mutant(
+        "test_the_lease_before_a_wait",
+        "a read tests the lease, waits, and then shows what there is",
+        SHARED,
+        (
+            edited(
+                Process.serve,
+                "found = register.take()",
+                "may_show = register.may_show()\n"
+                "        await self.machine.gate()\n"
+                "        found = register.show() if may_show else None",
+            ),
+        ),
+        STILL,
     ),
     Mutant(
         "end_a_lease_that_was_renewed",
