@@ -118,12 +118,13 @@ class Process:
             ended.set()
 
     def policy_of(self, name: str) -> CheckpointPolicy:
-        profile = self._profile
+        profile, member = self._profile, self._members.get(name)
+        is_gone = member is None or member.state == "deleted"
         return CheckpointPolicy(
             profile.checkpoint_log_bytes,
             profile.checkpoint_seconds,
             profile.checkpoint_pages_at_once,
-            history=0.0 if self._members[name].state == "deleted" else profile.history,
+            history=0.0 if is_gone else profile.history,
         )
 
     def _followed(self, name: str) -> Recovered | None:
