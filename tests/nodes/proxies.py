@@ -80,13 +80,13 @@ class Proxy:
         self, cuts: Cuts, listen: Address, target: Address, callee: object, caller: object = None
     ) -> None:
         self._cuts = cuts
-        self._listen = listen
+        self.listen = listen
         self._target = target
         self._callee = callee
         self._caller = caller
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        listeners = await trio.open_tcp_listeners(self._listen.port, host=self._listen.host)
+        listeners = await trio.open_tcp_listeners(self.listen.port, host=self.listen.host)
         task_status.started()
         await trio.serve_listeners(self._serve, listeners)
 

@@ -16,7 +16,7 @@ pytestmark = BY_HTTPX
 @pytest.mark.long
 async def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     with log_nodes(3, tmp_path) as nodes:
-        report = await LogCampaign(tmp_path, 1, 4, nodes).run()
+        report = await LogCampaign(tmp_path, 1, 5, nodes).run()
     assert report.problems == [], str(report)
-    assert report.faults["new machine"]
+    assert report.faults["new machine"] and report.faults["node cut"]
     assert report.ledger.acknowledged > 50
