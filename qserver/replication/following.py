@@ -124,6 +124,8 @@ class FollowedFamily:
     async def read_on(self) -> None:
         """Bring the files up to the end of what can be read."""
         async with self._lock:
+            if not self._is_whole:  # what was read and not written is not read again
+                raise LogFailed(f"the family {self.root} was cut short, and is followed anew")
             reader = self._reader
             while (wholes := await self._ask(reader.read_on)) is not None:
                 self._is_whole = False

@@ -249,6 +249,28 @@ async def test_a_hint_lets_a_follower_read_on_at_once(
             assert await copy.read(3, 1), "the hint, not the next look"
 
 
+async def test_nobody_reads_on_behind_one_that_was_cut_short(
+    nodes: MemoryNodes, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What that one has read and not written would be missing in the files."""
+
+    async def fail(wholes: object) -> None:
+        raise LogFailed("the file cannot be written")
+
+    one, two = Machine("one", nodes), Machine("two", nodes)
+    async with running(one, two), one.logs.open("a") as log:
+        await log.append(records(1, 1))
+        async with two.logs.follow("a", lambda: None) as (family, _):
+            monkeypatch.setattr(family._catch_up, "apply", fail)
+            await log.append(records(2, 3))
+            with pytest.raises(LogFailed, match="cannot be written"):
+                await family.read_on()
+            monkeypatch.undo()
+            await log.append(records(4, 5))
+            with pytest.raises(LogFailed, match="followed anew"):
+                await family.read_on()
+
+
 async def test_a_position_is_kept_of_what_was_followed(
     nodes: MemoryNodes, autojump_clock: MockClock
 ) -> None:
