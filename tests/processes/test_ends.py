@@ -125,6 +125,39 @@ async def test_processes_end_with_their_supervisor_and_leave_the_folder_free(
     assert await machine.stop() == 0
 
 
+async def test_processes_serve_while_their_supervisor_stands_still(machine: Machine) -> None:
+    await machine.start()
+    databases = await machine.make_databases(4)
+    machine.supervisor.send_signal(SIGSTOP)
+    for name in databases:
+        async with machine.connected() as wire:
+            assert (await wire.query("CREATE TABLE t (a int)", database=name)).is_good
+    machine.supervisor.send_signal(SIGCONT)
+    assert await machine.stop() == 0
+    assert machine.bugs == []
+
+
+async def test_the_number_of_processes_may_change_between_starts(machine: Machine) -> None:
+    """Each has all databases and branches, whoever owned them, and writes them."""
+    await machine.start(processes=2)
+    databases = await machine.make_databases(6)
+    async with machine.connected() as wire:
+        for name in databases:
+            assert (await wire.query("CREATE TABLE t (a int)", database=name)).is_good
+            await wire.made("/v1/databases", name=f"{name}-twig", branch_of=name)
+    assert await machine.stop() == 0
+    for round_, processes in enumerate((3, 1, 2), start=1):
+        await machine.start(processes=processes)
+        async with machine.connected() as wire:
+            for name in [*databases, *(f"{each}-twig" for each in databases)]:
+                written = await wire.query("INSERT INTO t VALUES (1)", database=name)
+                assert written.is_good, written.body
+                found = await wire.query("SELECT count(*) AS n FROM t", database=name)
+                assert found.rows == [[round_]], name
+        assert await machine.stop() == 0
+    assert machine.bugs == []
+
+
 async def test_a_served_folder_is_copied_checked_and_restored(machine: Machine) -> None:
     """Everything acknowledged before the backup began is in it; commits go on meanwhile."""
     await machine.start()
