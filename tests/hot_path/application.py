@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from qserver.config import load
+from qserver.config import Settings, load
 from qserver.control.logs import Logs
 from qserver.engine.arrivals import Arrivals
 from qserver.engine.world import OrdinaryWorld
@@ -26,7 +26,9 @@ from qserver.http1.transport import PlainTransport
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.routes.bridge import Bridge
+from qserver.web.service.postgres import new_postgres
 from qserver.web.service.service import Service
+from tests.pgwire import wire
 
 KEY: Final = "svc_k_0123456789abcdef"
 HEADERS: Final = (
@@ -34,6 +36,12 @@ HEADERS: Final = (
     (b"authorization", b"Bearer " + KEY.encode()),
     (b"content-type", b"application/json"),
 )
+LOOPBACK: Final = "127.0.0.1"
+PREPARED: Final = "read"
+"""The name of the statement that the client of PostgreSQL has prepared."""
+LITERAL: Final = "SELECT id, owner, n FROM account WHERE id = {}"
+BOUND: Final = "SELECT id, owner, n FROM account WHERE id = $1"
+IDLE: Final = b"Z\0\0\0\5I"
 NOON: Final = 1_700_000_000.0
 ROWS: Final = 1000
 QUERY, TRANSACTION = "/v1/query", "/v1/transaction"
@@ -46,8 +54,11 @@ Send = Callable[[str, bytes], Awaitable[None]]
 
 
 class HotPath:
-    def __init__(self, application: Application, client: socket.socket) -> None:
+    def __init__(
+        self, application: Application, client: socket.socket, wire: socket.socket
+    ) -> None:
         self._client = client
+        self._wire = wire
         self._batch = application.service.world.batch
         self._adapter = AsgiApplication(application)
         self._endpoints = {path: _endpoint(application, path) for path in (QUERY, TRANSACTION)}
@@ -96,6 +107,21 @@ class HotPath:
         answer = self._client.recv(65536)
         assert answer.startswith(b"HTTP/1.1 200 "), answer
 
+    async def ask_wire(self, _: str, messages: bytes) -> None:
+        """Do the same as a client of PostgreSQL."""
+        answer = await self._answer_of_wire(messages)
+        assert answer.endswith(b"SELECT 1\0" + IDLE), answer
+
+    async def prepare(self, sql: str) -> None:
+        """Prepare a statement for the client of PostgreSQL."""
+        answer = await self._answer_of_wire(wire.parse(sql, PREPARED) + wire.SYNC)
+        assert answer.endswith(IDLE), answer
+
+    async def _answer_of_wire(self, messages: bytes) -> bytes:
+        self._wire.send(messages)
+        await trio.lowlevel.wait_readable(self._wire)
+        return self._wire.recv(65536)
+
     async def query(self, sql: str) -> None:
         await self.ask(QUERY, _json({"sql": sql}))
 
@@ -111,13 +137,16 @@ async def serving(logs: Logs) -> AsyncIterator[HotPath]:
     def report(text: str, error: Exception) -> None:
         raise AssertionError(text) from error
 
-    settings = load({"QSERVER_DATA_DIR": ":memory:", "QSERVER_API_KEY": KEY})
+    settings = load(
+        {"QSERVER_DATA_DIR": ":memory:", "QSERVER_API_KEY": KEY, "QSERVER_PG_PORT": "0"}
+    )
     world = OrdinaryWorld(lambda: NOON, Random(0), report)
     service = Service(settings, world, logs, Random(1).randbytes)
     async with service.running():
         application = Application(service, service.running, "count-", _no_routes)
         async with _connected(application, world.batch) as client:
-            yield await _filled(HotPath(application, client))
+            async with _entered(service, settings) as wire:
+                yield await _filled(HotPath(application, client, wire))
 
 
 @asynccontextmanager
@@ -138,6 +167,26 @@ async def _connected(application: Application, batch: Batch) -> AsyncIterator[so
             nursery.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def _entered(service: Service, settings: Settings) -> AsyncIterator[socket.socket]:
+    """A client of PostgreSQL that has been let in."""
+    ours, theirs = socket.socketpair()
+    for each in (ours, theirs):
+        each.setblocking(False)
+    listener = new_postgres(service, settings, None)
+    with theirs:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(listener.run, [], trio.Event())
+            nursery.start_soon(listener.serve, PlainTransport(ours), LOOPBACK)
+            theirs.send(wire.startup(user="me", database="main") + wire.frame("p", wire.text(KEY)))
+            answer = b""
+            while not answer.endswith(IDLE):
+                await trio.lowlevel.wait_readable(theirs)
+                answer += theirs.recv(65536)
+            yield theirs
+            nursery.cancel_scope.cancel()
+
+
 async def _filled(hot_path: HotPath) -> HotPath:
     await hot_path.query("CREATE TABLE account (id INT PRIMARY KEY, owner TEXT, n INT)")
     await hot_path.query("CREATE TABLE entry (id INT PRIMARY KEY, note TEXT)")
@@ -145,6 +194,7 @@ async def _filled(hot_path: HotPath) -> HotPath:
         "INSERT INTO account SELECT i, 'owner ' || i, 1000"
         f" FROM generate_series(0, {ROWS - 1}) AS s (i)"
     )
+    await hot_path.prepare(BOUND)
     return hot_path
 
 
@@ -164,22 +214,32 @@ def requests() -> dict[str, Ask]:
     return {
         "point read": lambda: (
             QUERY,
-            _json({"sql": f"SELECT id, owner, n FROM account WHERE id = {next(numbers)}"}),
+            _json({"sql": LITERAL.format(next(numbers))}),
         ),
         "bound parameter": lambda: (
             QUERY,
-            _json(
-                {
-                    "sql": "SELECT id, owner, n FROM account WHERE id = $1",
-                    "params": [next(numbers)],
-                }
-            ),
+            _json({"sql": BOUND, "params": [next(numbers)]}),
         ),
         "insert": lambda: (
             QUERY,
             _json({"sql": "INSERT INTO entry VALUES ($1, 'entry')", "params": [next(fresh)]}),
         ),
         "transfer": lambda: (TRANSACTION, transfer()),
+    }
+
+
+def requests_of_wire() -> dict[str, Ask]:
+    """The messages of a point read over PostgreSQL's wire, by the way that it is asked."""
+    numbers = cycle(range(100, ROWS))
+    rest = wire.describe() + wire.execute() + wire.SYNC
+
+    def bound(name: str = "") -> bytes:
+        return wire.bind([b"%d" % next(numbers)], name) + rest
+
+    return {
+        "simple": lambda: ("", wire.query(LITERAL.format(next(numbers)))),
+        "extended": lambda: ("", wire.parse(BOUND) + bound()),
+        "prepared": lambda: ("", bound(PREPARED)),
     }
 
 

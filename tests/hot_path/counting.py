@@ -29,7 +29,7 @@ from typing import Any, Final
 import trio
 
 from qserver.control.logs import MemoryLogs
-from tests.hot_path.application import Ask, Send, requests, serving
+from tests.hot_path.application import Ask, Send, requests, requests_of_wire, serving
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WARM_UP: Final = 40
@@ -53,6 +53,8 @@ async def _counts() -> dict[str, Counts]:
         ways = {name: (hot_path.ask, ask) for name, ask in requests().items()}
         ways["point read, HTTP"] = hot_path.ask_server, ways["point read"][1]
         ways["point read, ASGI"] = hot_path.ask_adapter, ways["point read"][1]
+        for name, ask in requests_of_wire().items():
+            ways[f"point read, {name}"] = hot_path.ask_wire, ask
         return {name: await _counted(*way) for name, way in ways.items()}
 
 
