@@ -105,6 +105,14 @@ class Access:
         expires_at = grant.expires_at
         return grant if expires_at == inf or expires_at > self._now() else None
 
+    def moment_nowait(self) -> Snapshot | None:
+        """Return what stands for all that is allowed now, as cached: it is another once that may
+        have changed. Only time changes more: it ends grants that expire.
+        """
+        if self._store.take_snapshot() is not self._snapshot and not self._caches_are_good():
+            return None
+        return self._snapshot
+
     async def authenticate(self, token: str) -> Grant:
         """Return what a token allows; raise Unauthorized, which says why, if it allows nothing."""
         grant = self.grant_nowait(token)

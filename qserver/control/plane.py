@@ -154,7 +154,8 @@ class ControlPlane:
         mint = Mint(secrets)
         self.space = Space(store, databases, shares, owners)
         access = self.access = Access(store, databases, world.now, shares, owners)
-        self.grant_nowait = access.grant_nowait  # on every request, as are the three below
+        self.grant_nowait = access.grant_nowait  # on every request, as are the four below
+        self.moment_nowait = access.moment_nowait
         self.authenticate = access.authenticate
         self.database_nowait = access.database_nowait
         self.database = access.database

@@ -14,6 +14,7 @@ simple, extended        the two ways to run statements
 executing, prepared,    statements and portals
   running, texts, tags
 admission               what precedes and follows a statement of either protocol
+reading                 a read outside of a transaction, answered in one call
 copying, …              COPY
 connection, listener    sockets, tasks, limits, the end
 host                    what all sessions share

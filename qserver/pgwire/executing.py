@@ -14,11 +14,12 @@ import trio
 
 from qserver.engine.work import Step
 from qserver.errors import InvalidCursorName, InvalidStatementName, ProgramLimitExceeded
+from qserver.pgwire.messages import BindReader
 from qserver.pgwire.prepared import Portal, Prepared
 from qserver.pgwire.rows import RowWriter, row_writer
 from qserver.pgwire.state import State
 from qserver.pgwire.tags import kind_of
-from qserver.pgwire.texts import Text
+from qserver.pgwire.texts import TEXT_LENGTH_MAX, Text
 from qserver.pgwire.waits import Waits
 from qserver.query.analysis import analysing
 from qserver.query.cursors import portal_named
@@ -35,6 +36,7 @@ from qserver.sql import ast, parse
 class Executing:
     def __init__(self, state: State) -> None:
         self.state = state
+        self.binds = BindReader()
         self._unnamed: Prepared | None = None
         self._named: dict[str, tuple[NamedStatement, Prepared]] = {}
         """What the protocol knows of statements of the session."""
@@ -81,14 +83,37 @@ class Executing:
             if not block.transaction:
                 opened.release()
 
+    def is_prepared(self, body: bytes) -> bool:
+        """Return whether the unnamed statement is what this Parse asks for, as it is now."""
+        last, state = self._unnamed, self.state
+        if last is None or body != last.body or state.block.transaction is not None:
+            return False
+        plan, opened = last.plan_in(self.session), state.opened_nowait()
+        if opened is None:
+            return False
+        try:
+            return plan is not None and opened.sql.beginnings.is_still_good(plan)
+        finally:
+            opened.release()
+
+    def note_body(self, body: bytes) -> None:
+        """Remember the Parse of the unnamed statement, which clients repeat."""
+        if self._unnamed is not None:
+            self._unnamed.body = body if len(body) <= TEXT_LENGTH_MAX else b""
+
+    @property
+    def has_portals(self) -> bool:
+        return bool(self._portals or self.session.portals)
+
     def statement(self, name: str) -> Prepared:
         if not name:
             if self._unnamed is None:
                 raise InvalidStatementName("unnamed prepared statement does not exist")
             return self._unnamed
-        named = statement_named(self.session, name)
         known = self._named.get(name)
+        named = self.session.statements.get(name)
         if known is None or known[0] is not named:
+            named = statement_named(self.session, name)
             text = Text(named.text, kind_of(named.text), named.parameterized)
             known = self._named[name] = named, Prepared(name, text, named.found, self.session)
         return known[1]
@@ -124,7 +149,8 @@ class Executing:
     # --- portals ---
 
     def open_portal(self, name: str, portal: Portal) -> None:
-        self.close_portal(name)
+        if self.has_portals:
+            self.close_portal(name)
         if len(self._portals) >= PORTALS_MAX:
             raise ProgramLimitExceeded(
                 f"a session has at most {PORTALS_MAX} portals",
@@ -132,9 +158,9 @@ class Executing:
             )
         self._portals[name] = portal
 
-    @property
-    def unnamed_portal(self) -> Portal | None:
-        return self._portals.get("")
+    def keep_portal(self, name: str, portal: Portal) -> None:
+        """Keep a portal that has begun, so that it is closed."""
+        self._portals[name] = portal
 
     def portal(self, name: str) -> Portal:
         found = self._portals.get(name)
@@ -166,8 +192,12 @@ class Executing:
     def close_portals(self, *, unless: bool = False) -> None:
         """Close the protocol's portals: the transaction that they belong to ends, or goes back."""
         if not unless and self._portals:
-            for name in list(self._portals):
-                self.close_portal(name)
+            portals, self._portals = self._portals, {}
+            begun = self.session.portals
+            for name, portal in portals.items():
+                portal.close()
+                if name in begun:
+                    self.session.close_portal(name)
 
     def make_way(self) -> Generator[Step, Any, None]:
         """Let portals keep their rows before something changes them."""

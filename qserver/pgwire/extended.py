@@ -14,10 +14,11 @@ from qserver.pgwire import messages
 from qserver.pgwire.admission import admitted, end
 from qserver.pgwire.executing import Executing
 from qserver.pgwire.messages import Frames
-from qserver.pgwire.prepared import Portal
+from qserver.pgwire.prepared import Portal, new_portal
+from qserver.pgwire.reading import begin_at_once, read_page
 from qserver.pgwire.rows import RowWriter
-from qserver.pgwire.running import start
-from qserver.pgwire.tags import Sort
+from qserver.pgwire.running import Begun, Running, start
+from qserver.pgwire.tags import Kind, Sort
 from qserver.pgwire.types import oid_of
 from qserver.pgwire.waits import Waits
 from qserver.query.open_transaction import in_failed
@@ -30,37 +31,48 @@ class Extended:
         self.waiting: tuple[str, Portal, int] | None = None
         """What is executed when the next message is known, and how many rows of it."""
 
-    def parse(self, body: bytes) -> Waits[None]:
+    def parse(self, body: bytes) -> Waits[None] | None:
+        if not self._executing.is_prepared(body):
+            return self._parse(body)
+        self._state.out += messages.PARSED
+        return None
+
+    def _parse(self, body: bytes) -> Waits[None]:
         asked = messages.read_parse(body)
         yield from self._executing.prepare(asked.name, asked.text, asked.oids)
+        if not asked.name:
+            self._executing.note_body(body)
         self._state.out += messages.PARSED
 
-    def bind(self, body: bytes) -> None:
-        asked = messages.read_bind(body)
-        prepared = self._executing.statement(asked.statement)
-        transaction = self._state.block.transaction
-        if transaction is not None and transaction.failed:
-            kind = prepared.kind
-            if kind is not None and kind.sort is not Sort.CONTROL:
-                raise in_failed()
-        self._executing.open_portal(asked.portal, Portal(prepared, asked))
-        self._state.out += messages.BOUND
+    def bind(self, body: bytes, frames: Frames) -> bool:
+        """Make a portal; return whether all that is asked of it was taken, up to Sync.
 
-    def take_results(self, frames: Frames) -> bool:
-        """Take what asks for all rows of the unnamed portal, up to Sync, if that comes next.
-
-        That is how drivers send a statement, so it is read as if it were one message.
+        Then it is what waits. That is how drivers send a statement, so it is read as if it were
+        one message. The portal of a read that is alone has nothing to be closed, and is not kept.
         """
-        portal = self._executing.unnamed_portal
-        kind = None if portal is None else portal.prepared.kind
-        if portal is None or kind is None or kind.sort is not Sort.SQL:
-            return False
-        if frames.take(messages.DESCRIBE_AND_RUN):
-            self._describe(portal.description)
-        elif not frames.take(messages.RUN):
-            return False
-        self.waiting = "", portal, 0
-        return True
+        executing, state = self._executing, self._state
+        asked = executing.binds.read(body)
+        prepared = executing.statement(asked.statement)
+        kind, transaction, name = prepared.kind, state.block.transaction, asked.portal
+        is_sql = kind is not None and kind.sort is Sort.SQL
+        if transaction is not None and transaction.failed and not _may_control(kind):
+            raise in_failed()
+        portal = new_portal(prepared, asked)
+        is_alone = prepared.reads and transaction is None and not name and not executing.has_portals
+        if not is_alone:
+            executing.open_portal(name, portal)
+        state.out += messages.BOUND
+        if is_sql and not name:
+            if frames.take(messages.DESCRIBE_AND_RUN):
+                self._describe(portal.description)
+                self.waiting = "", portal, 0
+                return True
+            if frames.take(messages.RUN):
+                self.waiting = "", portal, 0
+                return True
+        if is_alone:
+            executing.open_portal(name, portal)
+        return False
 
     def describe(self, body: bytes) -> None:
         asked, out = messages.read_named(body), self._state.out
@@ -94,25 +106,71 @@ class Extended:
             self._executing.close_statement(asked.name)
         self._state.out += messages.CLOSED
 
-    def run_waiting(self, *, alone: bool) -> Waits[None]:
-        """Execute what waits. If it is not alone, it is part of a transaction."""
+    def run_waiting(self) -> Waits[None]:
+        """Execute what waits, as part of a transaction: it is not alone."""
         assert self.waiting is not None
         (name, portal, most), self.waiting = self.waiting, None
-        return self._run(name, portal, most, alone=alone)
+        return self._run(name, portal, most, alone=False)
 
-    def sync(self) -> Waits[None]:
-        """Run what waits, and end the transaction of the messages before."""
+    def sync(self) -> Waits[None] | None:
+        """Run what waits, and end the transaction of the messages before.
+
+        Return what is left to do, if that may have to wait.
+        """
+        block, waiting, steps = self._state.block, self.waiting, None
+        self.waiting = None
+        if waiting is not None:
+            name, portal, most = waiting
+            if block.transaction is not None:
+                steps = self._run(name, portal, most, alone=False)
+            elif most or not portal.prepared.reads or portal.running or portal.has_ended:
+                steps = self._run(name, portal, most, alone=True)
+            else:
+                steps = self._read(name, portal)
+        if steps is not None or block.transaction is not None:
+            return self._syncing(steps)
+        self._executing.close_portals()
+        return None
+
+    def _syncing(self, steps: Waits[None] | None) -> Waits[None]:
         block = self._state.block
-        if self.waiting is not None:
-            yield from self.run_waiting(alone=block.transaction is None)
+        if steps is not None:
+            yield from steps
         if block.transaction is not None and block.is_implicit:
             yield from self._executing.commit()
         if block.transaction is None:
             self._executing.close_portals()
 
+    def _read(self, name: str, portal: Portal) -> Waits[None] | None:
+        """Execute a read that is alone; return what is left of it, if that may have to wait."""
+        state, prepared = self._state, portal.prepared
+        session = state.settings.session
+        known = prepared.plan_in(session)
+        begun = begin_at_once(state, portal.statement, known)
+        plan = None if begun is None else begun.plan
+        if begun is not None and plan is not None and not plan.writes:
+            if plan is not known:
+                prepared.keep(plan, session)
+            rows, portal.running = read_page(state, begun, portal.description)
+            if portal.running is None:
+                state.out += messages.complete_select(rows)
+                return None
+            steps = self._rest(name, portal, portal.running, rows)
+        elif begun is not None:
+            steps = self._begin(name, portal, 0, begun)
+        else:
+            steps = self._run(name, portal, 0, alone=True)
+        self._executing.keep_portal(name, portal)
+        return steps
+
+    def _rest(self, name: str, portal: Portal, running: Running, sent: int) -> Waits[None]:
+        """Send the rest of a read whose first rows were sent."""
+        yield running.stream.pause()
+        yield from self._send(name, portal, 0, sent)
+
     def _run(self, name: str, portal: Portal, most: int, *, alone: bool) -> Waits[None]:
         state, executing, prepared = self._state, self._executing, portal.prepared
-        kind, block = prepared.kind, state.block
+        kind = prepared.kind
         if kind is None:
             state.out += messages.NO_QUERY
             return
@@ -120,24 +178,31 @@ class Extended:
         steps = admitted(
             executing, kind, prepared.text.sql, in_block=not stands_alone, commits=False
         )
-        if not (yield from steps):
-            return
+        if (yield from steps):
+            yield from self._begin(name, portal, most)
+
+    def _begin(
+        self, name: str, portal: Portal, most: int, begun: Begun | None = None
+    ) -> Waits[None]:
+        """Begin it, or go on with it, and send rows."""
+        state = self._state
         if portal.running is None and not portal.has_ended:
-            portal.running = yield from start(state, portal.statement)
-            if block.transaction is not None and not portal.running.stream.ended:
-                executing.begun(name, portal)
+            portal.running = yield from start(state, portal.statement, begun)
+            if state.block.transaction is not None and not portal.running.stream.ended:
+                self._executing.begun(name, portal)
         elif portal.running is not None:
             state.request = portal.running.stream.begin_again()
         yield from self._send(name, portal, most)
 
-    def _send(self, name: str, portal: Portal, most: int) -> Waits[None]:
+    def _send(self, name: str, portal: Portal, most: int, sent: int = 0) -> Waits[None]:
+        """Send rows, `sent` of which were sent before."""
         state, prepared, running = self._state, portal.prepared, portal.running
-        rows, affected, tag = 0, 0, prepared.tag
+        rows, affected, tag = sent, 0, prepared.tag
         if running is not None:  # otherwise it has ended before
             if prepared.columns is None:
-                rows = yield from running.skip()
+                rows += yield from running.skip()
             else:
-                rows = yield from running.send(state, portal.writer(running), most)
+                rows += yield from running.send(state, portal.writer(running), most)
                 if most and rows == most:
                     state.out += messages.SUSPENDED
                     return
@@ -146,3 +211,8 @@ class Extended:
             portal.has_ended = True
             self._executing.session.portals.pop(name, None)
         end(state, tag, rows, affected)
+
+
+def _may_control(kind: Kind | None) -> bool:
+    """Return whether a statement may run in a transaction that has failed."""
+    return kind is None or kind.sort is Sort.CONTROL

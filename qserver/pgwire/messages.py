@@ -11,6 +11,7 @@ ends the connection, because nobody can tell where the next message begins.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from struct import Struct, error, unpack_from
 from typing import Final
 
@@ -62,6 +63,9 @@ NULL: Final = _INT32.pack(-1)
 
 _CODES: Final = frozenset({0, 1})
 _COUNT: Final = Struct("!H")
+
+_AROUND_KEPT_MAX: Final = 1024
+"""So much of a Bind, beside its values, is remembered."""
 
 Frame = tuple[int, bytes]
 """The type and the body of a message."""
@@ -225,14 +229,52 @@ def read_parse(body: bytes) -> Parse:
     return Parse(name, text, oids)
 
 
-def read_bind(body: bytes) -> Bind:
-    portal, at = _string(body, 0)
-    statement, at = _string(body, at)
-    formats, at = _list(body, at, "h")
+class BindReader:
+    """Reads the Bind messages of a client, which mostly differ in their values and nothing else.
+
+    What stands before the values and behind them is read again if it is not what it was.
+    """
+
+    __slots__ = ("_around", "_head", "_tail")
+
+    def __init__(self) -> None:
+        self._head = self._tail = b""
+        """What the last one had before its values, and behind them."""
+        self._around: tuple[str, str, tuple[int, ...], int, tuple[int, ...]] = "", "", (), 0, ()
+        """What that means."""
+
+    def read(self, body: bytes) -> Bind:
+        head = self._head
+        if head and body.startswith(head):
+            portal, statement, formats, count, result_formats = self._around
+            values, at = _values(body, len(head), count)
+            if body[at:] == self._tail:
+                return Bind(portal, statement, formats, values, result_formats)
+        return self._read(body)
+
+    def _read(self, body: bytes) -> Bind:
+        portal, at = _string(body, 0)
+        statement, at = _string(body, at)
+        formats, at = _list(body, at, "h")
+        try:
+            (count,) = _COUNT.unpack_from(body, at)
+        except error:
+            raise ProtocolViolation("insufficient data left in message") from None
+        start = at + 2
+        values, end = _values(body, start, count)
+        result_formats, at = _list(body, end, "h")
+        _check_end(body, at)
+        if not (_CODES.issuperset(formats) and _CODES.issuperset(result_formats)):
+            raise ProtocolViolation("unsupported format code")
+        if start + at - end <= _AROUND_KEPT_MAX:
+            self._head, self._tail = body[:start], body[end:]
+            self._around = portal, statement, formats, count, result_formats
+        return Bind(portal, statement, formats, values, result_formats)
+
+
+def _values(body: bytes, at: int, count: int) -> tuple[list[bytes | None], int]:
+    values: list[bytes | None] = []
     try:
-        (count,) = _COUNT.unpack_from(body, at)
-        at += 2
-        values: list[bytes | None] = []
         read, length = _INT32.unpack_from, len(body)
         for _ in range(count):
             (size,) = read(body, at)
@@ -247,11 +289,7 @@ def read_bind(body: bytes) -> Bind:
             at = end
     except error:
         raise ProtocolViolation("insufficient data left in message") from None
-    result_formats, at = _list(body, at, "h")
-    _check_end(body, at)
-    if not (_CODES.issuperset(formats) and _CODES.issuperset(result_formats)):
-        raise ProtocolViolation("unsupported format code")
-    return Bind(portal, statement, formats, values, result_formats)
+    return values, at
 
 
 def read_named(body: bytes) -> Named:
@@ -388,6 +426,11 @@ def notification(sender: int, channel: str, payload: str) -> bytes:
 
 def complete(tag: str) -> bytes:
     return message(b"C", tag.encode() + b"\0")
+
+
+@lru_cache(maxsize=256)
+def complete_select(rows: int) -> bytes:
+    return complete(f"SELECT {rows}")
 
 
 def parameters(oids: Sequence[int]) -> bytes:

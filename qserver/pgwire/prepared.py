@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qserver.errors import FeatureNotSupported, ProtocolViolation, QserverError
+import msgspec
+
+from qserver.errors import ProtocolViolation, QserverError
 from qserver.pgwire.binary_format import binary_reader
 from qserver.pgwire.messages import Bind
 from qserver.pgwire.rows import BINARY, RowWriter, formats_of, row_writer
 from qserver.pgwire.running import Running
 from qserver.pgwire.tags import Kind
-from qserver.pgwire.text_format import Reader, text_reader
+from qserver.pgwire.text_format import Reader, integer_reader, text_reader
 from qserver.pgwire.texts import Text
 from qserver.query.named_statements import tag_of_plan
 from qserver.query.plan_cache import CachedPlan
@@ -23,8 +25,9 @@ from qserver.query.planning import Prepared as Planned
 from qserver.query.results import Statement
 from qserver.query.session import Session
 from qserver.query.session_columns import columns_of_other
+from qserver.query.settings.values import Settings
 from qserver.sql import ast
-from qserver.values.types import SqlType
+from qserver.values.types import INTEGER_KINDS, SqlType
 
 Columns = tuple[tuple[str, ...], tuple[SqlType, ...]]
 NO_COLUMNS: Final[Columns] = (), ()
@@ -36,10 +39,13 @@ class Prepared:
     """A statement of a session, which has been planned."""
 
     __slots__ = (
+        "_last",
         "_plan",
-        "_readers",
         "_writers",
+        "body",
         "columns",
+        "kind",
+        "known_readers",
         "name",
         "parameters",
         "reads",
@@ -52,27 +58,44 @@ class Prepared:
     ) -> None:
         self.name = name
         self.text = text
+        self.kind: Kind | None = text.kind
         self.columns: Columns | None = None
         """Names and types; None if it gives no rows."""
         self.parameters: tuple[SqlType, ...] = ()
         self.reads = False
         """Whether it surely changes nothing."""
         self.tag = "" if text.kind is None else text.kind.tag
-        self._readers: dict[tuple[int, ...], list[Reader]] = {}
+        self.known_readers: dict[tuple[int, ...], list[Reader]] = {}
+        """What reads each parameter, by the formats that were used."""
+        self.body = b""
+        """The Parse that it was made by, if it has no name."""
         self._writers: dict[tuple[int, ...], RowWriter] = {}
         self._plan = found if isinstance(found, CachedPlan) else None
+        self._last: tuple[Settings, CachedPlan] | None = None
+        """The plan that it last had, and the settings of the session then."""
+        self.keep(self._plan, session)
         if isinstance(found, CachedPlan):
             self._describe_plan(found)
         elif found is not None:
             self._describe_other(found, session)
 
-    @property
-    def kind(self) -> Kind | None:
-        return self.text.kind
-
     def is_of(self, text: Text, found: CachedPlan | Planned | None) -> bool:
         """Return whether it is what a text with a plan would be: clients repeat themselves."""
         return found is not None and self._plan is found and self.text is text
+
+    def plan_in(self, session: Session) -> CachedPlan | None:
+        """Return the plan that it last had, if the session is as it was then."""
+        last = self._last
+        if last is None or last[0] is not session.settings or session.temporary is not None:
+            return None
+        return last[1]
+
+    def keep(self, plan: CachedPlan | None, session: Session) -> None:
+        """Keep a plan for the next time, unless it depends on the values that are given."""
+        if plan is None or plan.undecided or session.temporary is not None:
+            self._last = None
+        else:
+            self._last = session.settings, plan
 
     def _describe_plan(self, plan: CachedPlan) -> None:
         if plan.columns or not plan.writes:
@@ -95,18 +118,23 @@ class Prepared:
             self.parameters = inner.parameters.types
 
     def readers(self, formats: tuple[int, ...]) -> list[Reader]:
-        """Return what reads each parameter."""
-        known = self._readers.get(formats)
-        if known is None:
-            each = formats_of(formats, len(self.parameters), "parameter")
-            known = [
-                binary_reader(sql_type) if form == BINARY else text_reader(sql_type)
-                for sql_type, form in zip(self.parameters, each, strict=True)
-            ]
-            if len(self._readers) >= FORMATS_KEPT:
-                self._readers.clear()
-            self._readers[formats] = known
-        return known
+        """Make, and remember, what reads each parameter."""
+        each = formats_of(formats, len(self.parameters), "parameter")
+        made = [
+            binary_reader(sql_type) if form == BINARY else self._text_reader(at, sql_type)
+            for at, (sql_type, form) in enumerate(zip(self.parameters, each, strict=True), 1)
+        ]
+        if len(self.known_readers) >= FORMATS_KEPT:
+            self.known_readers.clear()
+        self.known_readers[formats] = made
+        return made
+
+    def _text_reader(self, at: int, sql_type: SqlType) -> Reader:
+        """Return what reads a parameter in text format, by its number and type."""
+        plan = self._plan
+        if plan is not None and at not in plan.undecided and sql_type.kind in INTEGER_KINDS:
+            return integer_reader(sql_type.kind)
+        return text_reader(sql_type)
 
     def writer(self, formats: tuple[int, ...]) -> RowWriter:
         """Return what writes its rows."""
@@ -119,38 +147,21 @@ class Prepared:
         return known
 
 
-class Portal:
+class Portal(msgspec.Struct, eq=False):  # one for each Bind, and a Struct is cheap to make
     """A prepared statement with values."""
 
-    __slots__ = ("formats", "has_ended", "prepared", "rows", "running", "statement")
-
-    def __init__(self, prepared: Prepared, bind: Bind) -> None:
-        self.prepared = prepared
-        self.formats = bind.result_formats
-        self.statement = Statement(
-            prepared.text.sql, _values(prepared, bind), prepared.text.parameterized
-        )
-        self.running: Running | None = None
-        self.rows = 0
-        """Rows that were sent."""
-        self.has_ended = False
-        if prepared.columns is not None:
-            prepared.writer(bind.result_formats)  # a wrong number of formats is an error of Bind
-
-    @property
-    def description(self) -> RowWriter | None:
-        """What tells its columns; None if it has no rows."""
-        prepared = self.prepared
-        return None if prepared.columns is None else prepared.writer(self.formats)
+    prepared: Prepared
+    statement: Statement
+    description: RowWriter | None
+    """What tells its columns, and writes its rows; None if it has none."""
+    running: Running | None = None
+    has_ended: bool = False
 
     def writer(self, running: Running) -> RowWriter:
         """Return what writes its rows; raise if they are others than the client was told."""
-        stream = running.stream
-        known = self.prepared.writer(self.formats)
-        is_same = stream.columns is known.columns and stream.types is known.types
-        if not is_same and (stream.types != known.types or stream.columns != known.columns):
-            raise FeatureNotSupported("cached plan must not change result type")
-        return known
+        assert self.description is not None, "it has rows"
+        self.description.check(running.stream.columns, running.stream.types)
+        return self.description
 
     def close(self) -> None:
         if self.running is not None:
@@ -158,18 +169,21 @@ class Portal:
             self.running = None
 
 
+def new_portal(prepared: Prepared, bind: Bind) -> Portal:
+    text = prepared.text
+    statement = Statement(text.sql, _values(prepared, bind), text.parameterized)
+    has_rows = prepared.columns is not None
+    return Portal(prepared, statement, prepared.writer(bind.result_formats) if has_rows else None)
+
+
 def _values(prepared: Prepared, bind: Bind) -> list[Any] | None:
-    given, count = bind.values, len(prepared.parameters)
-    if len(given) != count:
+    given = bind.values
+    if len(given) != len(prepared.parameters):
         raise ProtocolViolation(
             f"bind message supplies {len(given)} parameters, but prepared statement"
-            f' "{prepared.name}" requires {count}'
+            f' "{prepared.name}" requires {len(prepared.parameters)}'
         )
     if not given:
         return None
-    if len(bind.formats) > 1 and len(bind.formats) != count:
-        raise ProtocolViolation(
-            f"bind message has {len(bind.formats)} parameter formats but {count} parameters"
-        )
-    readers = prepared.readers(bind.formats)
+    readers = prepared.known_readers.get(bind.formats) or prepared.readers(bind.formats)
     return [None if data is None else read(data) for data, read in zip(given, readers, strict=True)]

@@ -6,7 +6,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
-from qserver.errors import ProtocolViolation
+from qserver.errors import FeatureNotSupported, ProtocolViolation
 from qserver.pgwire.binary_format import binary_writer
 from qserver.pgwire.messages import NULL, message
 from qserver.pgwire.text_format import text_writer
@@ -39,24 +39,26 @@ class RowWriter:
             for sql_type, form in zip(types, each, strict=True)
         ]
 
+    def check(self, columns: tuple[str, ...], types: tuple[SqlType, ...]) -> None:
+        """Raise if these columns are others than the client was told of."""
+        is_same = columns is self.columns and types is self.types
+        if not is_same and (types != self.types or columns != self.columns):
+            raise FeatureNotSupported("cached plan must not change result type")
+
     def write(self, rows: list[Any], out: bytearray) -> None:
         """Append a DataRow for each row."""
-        count, writers, head = self._count, self._writers, _ROW.pack
+        count, writers, head, length = self._count, self._writers, _ROW.pack, _length
         for row in rows:
-            parts: list[bytes] = []
-            size = 6
+            parts = []
             for value, write in zip(row, writers, strict=True):
                 if value is None:
                     parts.append(NULL)
-                    size += 4
                 else:
                     data = write(value)
-                    length = len(data)
-                    parts.append(_length(length))
-                    parts.append(data)
-                    size += 4 + length
-            out += head(b"D", size, count)
-            out += b"".join(parts)
+                    parts += length(len(data)), data
+            body = b"".join(parts)
+            out += head(b"D", len(body) + 6, count)
+            out += body
 
 
 @lru_cache(maxsize=1024)

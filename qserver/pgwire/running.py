@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import msgspec
+
 from qserver.control.databases import OpenDatabase
 from qserver.pgwire.limits import OUTPUT_BYTES_MAX
 from qserver.pgwire.state import State
 from qserver.pgwire.waits import Waits
+from qserver.query.beginning import Beginning
+from qserver.query.plan_cache import CachedPlan
 from qserver.query.portals import Portal
 from qserver.query.request import Request
 from qserver.query.results import Statement
@@ -98,8 +102,38 @@ def _write(state: State, writer: Writes, rows: Any, out: bytearray) -> None:
         writer.write(rows, out)
 
 
-def start(state: State, statement: Statement) -> Waits[Running]:
-    """Begin a statement, in the session's transaction if there is one."""
+class Begun(msgspec.Struct, eq=False):
+    """A statement that has begun outside of a transaction, in a database that is open for it."""
+
+    opened: OpenDatabase
+    beginning: Beginning
+
+    @property
+    def plan(self) -> CachedPlan | None:
+        """Its plan, if that is kept."""
+        found = self.beginning.found
+        return None if found is None else found.plan
+
+
+def begin(
+    state: State, opened: OpenDatabase, statement: Statement, known: CachedPlan | None = None
+) -> Begun:
+    """Begin a statement outside of a transaction, in a database that is released at its end.
+
+    `known` is its plan when it last began with the settings that the session has now.
+    """
+    try:
+        return Begun(opened, opened.sql.beginnings.begin(statement, state.options(), known))
+    except BaseException:
+        opened.release()
+        raise
+
+
+def start(state: State, statement: Statement, begun: Begun | None = None) -> Waits[Running]:
+    """Begin a statement, in the session's transaction if there is one.
+
+    `begun`: it has begun outside of one, and this goes on with it.
+    """
     block = state.block
     transaction = block.transaction
     if transaction is not None:
@@ -107,13 +141,13 @@ def start(state: State, statement: Statement) -> Waits[Running]:
         state.request = request = sql.request_of(options)
         stream = yield from transaction.stream(sql.planner, request, statement, options)
         return Running(statement, stream, request, None)
-    opened, options = state.database_nowait(), state.options()
-    if opened is None:
-        opened = yield from state.find_database()
+    if begun is None:
+        begun = begin(state, (yield from state.find_database()), statement)
+    opened, beginning = begun.opened, begun.beginning
     try:
-        state.request = request = opened.sql.request_of(options)
-        stream = yield from opened.sql.streaming(statement, options, request)
+        state.request = beginning.request
+        stream = yield from opened.sql.streaming(statement, state.options(), beginning)
     except BaseException:
         opened.release()
         raise
-    return Running(statement, stream, request, opened)
+    return Running(statement, stream, beginning.request, opened)

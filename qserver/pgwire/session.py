@@ -27,7 +27,7 @@ from qserver.pgwire.executing import Executing
 from qserver.pgwire.extended import Extended
 from qserver.pgwire.messages import BrokenFrames, MessageTooLong
 from qserver.pgwire.problems import problem
-from qserver.pgwire.simple import query
+from qserver.pgwire.simple import answer
 from qserver.pgwire.startup import Arrival, enter
 from qserver.pgwire.state import State
 from qserver.pgwire.waits import INPUT, Fatal, Waits
@@ -99,7 +99,7 @@ class Session:
             self._kind = kind
             try:
                 if extended.waiting is not None and kind != messages.SYNC:
-                    yield from self._timed(extended.run_waiting(alone=False))
+                    yield from self._timed(extended.run_waiting(), perf_counter())
                 steps = self._handle(kind, body)
                 if steps is not None:
                     yield from steps
@@ -126,8 +126,7 @@ class Session:
         """Handle a message; return what is left to do, if that may have to wait."""
         extended = self._extended
         if kind == messages.BIND:
-            extended.bind(body)
-            if extended.take_results(self.state.frames):  # and so Sync: all of a round trip
+            if extended.bind(body, self.state.frames):  # all of a round trip, and so Sync
                 self._kind = messages.SYNC
                 return self._sync()
         elif kind == messages.EXECUTE:
@@ -135,7 +134,8 @@ class Session:
         elif kind == messages.SYNC:
             return self._sync()
         elif kind == messages.QUERY:
-            return self._query(messages.read_query(body))
+            began = perf_counter()
+            return self._ending(answer(self._executing, messages.read_query(body)), began)
         elif kind == messages.PARSE:
             return extended.parse(body)
         elif kind == messages.DESCRIBE:
@@ -149,31 +149,38 @@ class Session:
         # COPY messages behind a COPY that has failed, and Flush: everything is sent anyway.
         return None
 
-    def _query(self, text: str) -> Waits[None]:
-        yield from self._timed(query(self._executing, text))
-        self._ready()
-
-    def _sync(self) -> Waits[None]:
+    def _sync(self) -> Waits[None] | None:
         extended = self._extended
-        if extended.waiting is None:
-            yield from extended.sync()
-        else:
-            yield from self._timed(extended.sync())
+        began = None if extended.waiting is None else perf_counter()
+        return self._ending(extended.sync(), began)
+
+    def _ending(self, steps: Waits[None] | None, began: float | None) -> Waits[None] | None:
+        """End a round trip, when what is left of it is done; return that."""
+        if steps is not None:
+            return self._ending_later(steps, began)
+        if began is not None:
+            self.state.host.count(None, perf_counter() - began)
         self._skips = False
         self._ready()
+        return None
 
-    def _timed(self, steps: Waits[None]) -> Waits[None]:
+    def _ending_later(self, steps: Waits[None], began: float | None) -> Waits[None]:
+        yield from steps
+        self._ending(None, began)
+
+    def _timed(self, steps: Waits[None], began: float) -> Waits[None]:
         """Count a statement, and how long it took."""
-        began = perf_counter()
         yield from steps
         self.state.host.count(None, perf_counter() - began)
 
     def _ready(self) -> None:
         state = self.state
         state.request, state.was_canceled = None, False
-        for name, value in state.settings.changes():
-            state.out += messages.parameter_status(name, value)
-        if state.settings.session.listening is not None:
+        settings = state.settings
+        if settings.has_changed:
+            for name, value in settings.changes():
+                state.out += messages.parameter_status(name, value)
+        if settings.session.listening is not None:
             state.hold_heard()
             state.tell()
         state.out += state.block.ready()

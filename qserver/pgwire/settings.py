@@ -93,11 +93,14 @@ class SessionSettings:
         yield "in_hot_standby", "off"
         self._told = self.session.settings
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything has been set since the client was told."""
+        return self.session.settings is not self._told
+
     def changes(self) -> Iterator[tuple[str, str]]:
         """Yield what a client was told otherwise; it is told once."""
         now, told = self.session.settings, self._told
-        if now is told:
-            return
         self._told = now
         for name in _MAY_CHANGE:
             value = now.value(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -32,6 +33,7 @@ from qserver.pgwire.waits import INPUT, OUTPUT, Fatal, Waits
 from qserver.query.permissions import Allowed
 from qserver.query.request import Request
 from qserver.query.results import RunOptions
+from qserver.storage.snapshot import Snapshot
 
 INPUT_HELD_MIN: Final = 64 * 1024
 """Shorter messages are not counted as memory."""
@@ -74,6 +76,8 @@ class State:
         self.was_canceled = False
         self.ending: QserverError | None = None
         """Why the session ends, as soon as it can."""
+        self._moment: Snapshot | None = None
+        """What stood for all that is allowed when the client was last looked at, see `Access`."""
         self._options: tuple[Grant, RunOptions] | None = None
         self._input_held = 0
         self._entered = ""
@@ -142,6 +146,56 @@ class State:
             return False
         self._take_part(grant)
         return True
+
+    def use_nowait(self) -> OpenDatabase | None:
+        """Admit a statement, and return the open database, which its caller releases.
+
+        None if anything has to be looked up for that; then nothing is counted either.
+        """
+        plane, grant = self.host.plane, self.grant
+        moment = plane.moment_nowait()
+        if moment is not None and moment is self._moment:  # then all is as it was
+            opened = plane.databases.use_nowait(self.database)
+        else:
+            opened = self._checked_nowait(moment)
+        if opened is None or grant is None:
+            return None
+        share = grant.share
+        try:
+            if OWNER.get() is not share.turns:
+                OWNER.set(share.turns)
+            if share.connections >= share.limits.connections:
+                share.check_connections()
+            if not grant.is_unlimited:
+                plane.take_request(grant)
+        except Uncounted:
+            opened.release()
+            return None
+        except BaseException:
+            opened.release()
+            raise
+        return opened
+
+    def opened_nowait(self) -> OpenDatabase | None:
+        """Return the open database, which its caller releases, if that needs no look at all."""
+        plane, moment = self.host.plane, self._moment
+        if moment is None or plane.moment_nowait() is not moment:
+            return None
+        return plane.databases.use_nowait(self.database)
+
+    def _checked_nowait(self, moment: Snapshot | None) -> OpenDatabase | None:
+        """Return the open database, if the client is known to be still allowed to use it."""
+        plane, grant, credentials = self.host.plane, self.grant, self.credentials
+        if credentials.token is not None:
+            known = plane.grant_nowait(credentials.token)
+        else:
+            known = plane.access.grant_of_key_nowait(credentials.key_id or "")
+        if grant is None or known is not grant:
+            return None
+        opened = self.database_nowait()
+        if opened is not None:
+            self._moment = moment if grant.expires_at == inf else None
+        return opened
 
     def own_task(self) -> None:
         """Have what the present task does count as work of the organization."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from qserver.pgwire.messages import text_of
 from qserver.values.binary_text import bytes_from_text
@@ -29,6 +29,20 @@ def text_writer(sql_type: SqlType) -> Writer:
         return str.encode
     shown = shown_function(sql_type)
     return lambda value: shown(value).encode()
+
+
+_DIGITS_SURE: Final = {Kind.SMALLINT: 4, Kind.INTEGER: 9, Kind.BIGINT: 18}
+"""So many digits always fit."""
+
+
+@lru_cache(maxsize=4096)
+def integer_reader(kind: Kind) -> Reader:
+    """Return the function that reads what is surely an integer of a kind, and leaves other texts.
+
+    Only for a parameter of this type: one without a type would get it from its value.
+    """
+    most = _DIGITS_SURE[kind]
+    return lambda data: int(data) if len(data) <= most and data.isdigit() else text_of(data)
 
 
 @lru_cache(maxsize=4096)

@@ -41,11 +41,8 @@ class Block:
         self._registry = registry
         self._ended = ended
         self._held: Held | None = None
+        self.transaction: OpenTransaction | None = None
         self.is_implicit = False
-
-    @property
-    def transaction(self) -> OpenTransaction | None:
-        return None if self._held is None else self._held.transaction
 
     @property
     def opened(self) -> OpenDatabase:
@@ -90,7 +87,7 @@ class Block:
         held = self._registry.hold(grant, opened, transaction)
         held.use_nowait()
         held.notify = self._ended
-        self._held, self.is_implicit = held, implicit
+        self._held, self.transaction, self.is_implicit = held, transaction, implicit
 
     def make_explicit(self) -> None:
         self.is_implicit = False
@@ -126,7 +123,7 @@ class Block:
             self._end("rolled_back")
 
     def _end(self, end: End) -> None:
-        held, self._held = self._held, None
+        held, self._held, self.transaction = self._held, None, None
         assert held is not None
         held.notify = None
         if held.end is None:

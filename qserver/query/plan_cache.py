@@ -255,6 +255,20 @@ class PlanCache:
         kept.remove(values)
         return None
 
+    def is_still_good(self, plan: CachedPlan, snapshot: Snapshot) -> bool:
+        """Return whether a plan that was found before, for the same, would be found again.
+
+        Its finder has kept it, and asks nothing but this: whether anything has changed since.
+        """
+        if plan.catalog is not snapshot.catalog or plan.sizes_seen is not snapshot.trees.sizes:
+            return False
+        try:
+            self._fingerprints.move_to_end(plan.fingerprint)
+        except KeyError:  # it was dropped, and is kept again once it was looked for
+            return False
+        self._hits += 1
+        return True
+
     def keep(
         self, fingerprint: Any, literals: Sequence[Any], plan: CachedPlan, given: Given = None
     ) -> None:

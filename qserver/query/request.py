@@ -82,8 +82,9 @@ class RequestEnvironment:
         allowed: Allowed = EVERYTHING,
         request_id: str | None = None,
         once: Once | None = None,
+        session: Session | None = None,
     ) -> Request:
-        return Request(self, self.now(), timeout_ms, allowed, request_id, once)
+        return Request(self, self.now(), timeout_ms, allowed, request_id, once, session)
 
 
 class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct is cheap to make
@@ -98,6 +99,8 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """The caller's name for it, which the log gets, too."""
     once: Once | None = None
     """Set if it is applied once, however often it is sent."""
+    session: Session | None = None
+    """What its statements leave for those after them; see `NeedsSession`."""
     drawn: dict[int, DrawnValues] | None = None
     """The values drawn from sequences, by the number of their states."""
     sets_done: int = 0
@@ -107,8 +110,6 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """Whether its last run has begun a statement that may change or define something."""
     is_step: bool = False
     """Whether it is a step of an open transaction, whose commit checks what has waited for it."""
-    session: Session | None = None
-    """What its statements leave for those after them; see `NeedsSession`."""
     _stop: Callable[[], None] | None = None
     """Ends a wait that has begun, before its deadline."""
     _seed: int | None = None

@@ -29,7 +29,8 @@ from qserver.values.zones import InSessionZone
 class RowStream:
     """`async for page in stream`: lists of rows, none of them empty.
 
-    `new_cursor` makes the cursor, and makes it again if the statement has to begin again.
+    `new_cursor` makes the cursor, and makes it again if the statement has to begin again. `begun`
+    is the first one, if there is one already.
     """
 
     def __init__(
@@ -41,12 +42,15 @@ class RowStream:
         *,
         committed: bool = False,
         tag: str = "",
+        begun: Cursor | None = None,
     ) -> None:
         self._new_cursor = new_cursor
         self._request = request
         self._zone = request.zone
-        with InSessionZone(self._zone):
-            self._cursor = new_cursor()
+        if begun is None:
+            with InSessionZone(self._zone):
+                begun = new_cursor()
+        self._cursor = begun
         self.columns = self._cursor.heading.columns
         self.types = self._cursor.heading.types
         self.version = version
@@ -60,6 +64,8 @@ class RowStream:
         self._skip = 0
         self._first: Rows | None = None
         """A page that was computed ahead."""
+        self._needs: NeedsSequenceValues | None = None
+        """What it has met that it has to wait for."""
 
     def __aiter__(self) -> RowStream:
         return self
@@ -82,13 +88,19 @@ class RowStream:
         if self.ended:
             return None
         if self._first is not None:
-            page, self._first = self._first, None
-            return page
+            first, self._first = self._first, None
+            return first
+        needs, self._needs = self._needs, None
+        page: Any = None
         try:
-            with InSessionZone(self._zone):
-                page = self._cursor.step()
-        except NeedsSequenceValues as needs:
+            if needs is None:
+                with InSessionZone(self._zone):
+                    page = self._cursor.step()
+        except NeedsSequenceValues as met:
+            needs = met
+        if needs is not None:
             yield partial(self._request.supply, needs)
+            needs = None  # it leads to this frame
             self._cursor.context.release()
             with InSessionZone(self._zone):
                 self._cursor = self._new_cursor()  # the same rows come again, and are skipped
@@ -103,6 +115,12 @@ class RowStream:
             return None
         self._given += len(page)
         return page  # type: ignore[no-any-return]
+
+    def go_on_after(
+        self, given: int, page: Rows | None, needs: NeedsSequenceValues | None = None
+    ) -> None:
+        """Go on where its first cursor is, which has given so many rows: with a page, or a wait."""
+        self._given, self._first, self._needs = given + len(page or ()), page or None, needs
 
     async def begin(self) -> None:
         """Compute the first page, and raise its error here."""
@@ -154,10 +172,13 @@ def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream
     return RowStream(lambda: cursor, *about, committed=True, tag=result.tag)
 
 
-def reading_stream(statement: PreparedStatement, snapshot: Snapshot, request: Request) -> RowStream:
+def reading_stream(
+    statement: PreparedStatement, snapshot: Snapshot, request: Request, begun: Cursor | None = None
+) -> RowStream:
     """Return a stream of the rows of a reading statement, as they are found."""
     return RowStream(
         lambda: open_reading(statement, snapshot, request, RequestContext(request, snapshot)),
         request,
         snapshot.version,
+        begun=begun,
     )

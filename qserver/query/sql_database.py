@@ -47,6 +47,7 @@ from qserver.limits import (
     VALUE_BYTES_MAX,
 )
 from qserver.query.basis import Basis, basis_of
+from qserver.query.beginning import Beginning, Beginnings
 from qserver.query.body import (
     read_statements,
     run_and_undo,
@@ -118,6 +119,7 @@ class SqlDatabase:
             quota or StorageQuota(),
             writer=self._writer,
         )
+        self.beginnings = Beginnings(self.planner, self.snapshots, self._environment)
 
     @property
     def long_reads(self) -> LongReadsPort:
@@ -138,7 +140,6 @@ class SqlDatabase:
     ) -> Generator[Step, Any, TransactionResult]:
         """Return the steps of a request, see `work`."""
         request = self.request_of(options, request_id, once)
-        request.session = options.session
         if once is not None:
             return self._perform_once(request, statements, options)
         perform = self._perform if request.session is None else self._perform_in_session
@@ -205,9 +206,11 @@ class SqlDatabase:
         """
         limits = max_retries, timeout_ms, None, None
         asked = RunOptions(*limits, allowed, max_affected, False, as_of, if_version, freshness)
+        session = session or Session(lasts=False)
         options = msgspec.structs.replace(asked, session=session)
-        request = self.request_of(options, request_id)
-        steps = self.streaming(Statement(sql, parameters), options, request, only_queries)
+        beginning = Beginning(self.request_of(options, request_id))
+        beginning.request.limit(session.settings.statement_timeout_ms)
+        steps = self.streaming(Statement(sql, parameters), options, beginning, only_queries)
         stream: RowStream = await run(steps)
         return stream
 
@@ -215,40 +218,29 @@ class SqlDatabase:
         self, options: RunOptions, request_id: str | None = None, once: Once | None = None
     ) -> Request:
         """Return a request that begins now, and that its owner may cancel."""
-        return self._environment.request(options.timeout_ms, options.allowed, request_id, once)
+        return self._environment.request(
+            options.timeout_ms, options.allowed, request_id, once, options.session
+        )
 
     def streaming(
         self,
         statement: Statement,
         options: RunOptions,
-        request: Request,
+        beginning: Beginning,
         only_queries: bool = False,
     ) -> Generator[Step, Any, RowStream]:
-        """Return the steps of `stream`. The statement may have been parameterized already."""
-        request.session = options.session or Session(lasts=False)
-        request.limit(request.session.settings.statement_timeout_ms)
-        begun = self._begun(statement, request)
-        steps = self._prepare(request, (statement,), options, begun)
-        snapshot, found, reads = yield from steps
+        """Return the steps of `stream`, of a statement that has begun."""
+        request, session = beginning.request, beginning.request.session
+        assert session is not None, "streams are of sessions"
+        begun = None if beginning.found is None else [beginning.found]
+        snapshot, found, reads = yield from self._prepare(request, (statement,), options, begun)
         if reads:
             return reading_stream(found[0], snapshot, request)
         if only_queries:
             raise not_a_query()
         writing = self._write(request, found, options, snapshot)
-        outcome: TransactionResult = yield from as_transaction(request.session, writing)
+        outcome: TransactionResult = yield from as_transaction(session, writing)
         return stream_of(outcome.results[0], snapshot, request)
-
-    def _begun(self, statement: Statement, request: Request) -> list[PreparedStatement] | None:
-        """Return a parameterized statement with its plan, if that is kept; None for any other."""
-        parameterized, given = statement.parameterized, statement.parameters
-        if parameterized is None:
-            return None
-        snapshot, plan = self.snapshots.take(), None
-        if snapshot is not None:
-            snapshot = request.over(snapshot)
-            about = parameterized, snapshot.catalog, snapshot, given
-            plan = self.planner.find(*about, request.scope)
-        return [PreparedStatement(statement.sql, given, parameterized, plan)]
 
     async def read(
         self, statement: Statement, options: RunOptions, is_known: Callable[[Basis | None], bool]

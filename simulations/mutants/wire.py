@@ -28,6 +28,6 @@ MUTANTS: Final = (
         "acknowledge_without_a_commit",
         "Sync rolls back the messages before it, and says that all is well",
         WIRE,
-        (edited(Extended.sync, "yield from self._executing.commit()", "block.roll_back()"),),
+        (edited(Extended._syncing, "yield from self._executing.commit()", "block.roll_back()"),),
     ),
 )

@@ -50,7 +50,9 @@ def counted_alone() -> dict[str, Counts]:
 
 async def _counts() -> dict[str, Counts]:
     async with serving(MemoryLogs()) as hot_path:
-        ways = {name: (hot_path.ask, ask) for name, ask in requests().items()}
+        ways: dict[str, tuple[Send, Ask]] = {}
+        for name, ask in requests().items():
+            ways[name] = hot_path.ask, ask
         ways["point read, HTTP"] = hot_path.ask_server, ways["point read"][1]
         ways["point read, ASGI"] = hot_path.ask_adapter, ways["point read"][1]
         for name, ask in requests_of_wire().items():

@@ -58,7 +58,7 @@ def test_bind_is_read_as_it_was_sent(
     sent: list[bytes | None],
     results: list[int],
 ) -> None:
-    asked = messages.read_bind(bind(sent, name, portal, formats, results)[5:])
+    asked = messages.BindReader().read(bind(sent, name, portal, formats, results)[5:])
     assert (asked.portal, asked.statement, asked.values) == (portal, name, sent)
     assert (list(asked.formats), list(asked.result_formats)) == (formats, results)
 
@@ -91,7 +91,7 @@ def _startup(parameters: dict[str, str]) -> bytes:
 
 READERS = (
     messages.read_parse,
-    messages.read_bind,
+    lambda body: messages.BindReader().read(body),
     messages.read_named,
     messages.read_execute,
     messages.read_query,
@@ -127,7 +127,7 @@ def test_a_body_that_is_cut_off_is_refused(cut: int) -> None:
     body = bind([b"abc", None], "s", "p", [0, 1], [1])[5:]
     if cut < len(body):
         with pytest.raises(QserverError):
-            messages.read_bind(body[:cut])
+            messages.BindReader().read(body[:cut])
 
 
 @pytest.mark.parametrize(
