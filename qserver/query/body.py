@@ -161,7 +161,7 @@ def open_reading(
     reader: Snapshot | Transaction | CatalogReader = base
     if plan.system_tables:
         assert isinstance(base, Snapshot)
-        reader = CatalogReader(Transaction(base), request.session)
+        reader = CatalogReader(Transaction(base), context, request.session)
     if given and is_heavy(given):
         run = partial(_run_plan, plan, reader, context)
         steps = run_heavy(plan, parameterized.literals, given, context, run)

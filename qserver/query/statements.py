@@ -254,7 +254,9 @@ class StatementRun:
         transaction = self.transaction
         self._depend_on(plan)
         reader: Any = (
-            CatalogReader(transaction, self.session) if plan.system_tables else transaction
+            CatalogReader(transaction, self.context, self.session)
+            if plan.system_tables
+            else transaction
         )
         if self.session is not None and self.session.settings.zone is not None:
             reader = ZonedReader(reader, self.session.settings.zone)

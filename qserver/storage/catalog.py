@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from pyrsistent import PMap, pmap
 
+from qserver.storage.terms import Filed, filed
 from qserver.storage.writes import ANSWERS_TREE, NEVER, SEQUENCES_TREE, Moment
 from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import catalog_key
@@ -50,6 +51,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     """The name of the definition that an object id belongs to, or is that of a part of."""
     schemas: frozenset[str] = frozenset()
     """The names of the schemas that were created."""
+    terms: Filed = pmap()
+    """What definitions are found by besides; see `terms`."""
     temporary: TemporaryNumbers | None = None
     """Of the session whose temporary relations are among the definitions."""
 
@@ -75,12 +78,13 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         used = max(trees_used, self.trees_used)
         given, trees_used = _with_oids(before, changes, used, self.temporary)
         tables, others, owners, rows_of = self.tables, self.others, self.owners, self.rows_of
-        plain, oids, schemas = self.plain, self.oids, self.schemas
+        plain, oids, schemas, terms = self.plain, self.oids, self.schemas, self.terms
         for name, former in before.items():
+            terms = filed(terms, name, former, given[name])
             for key in _index_keys(former):
                 if owners.get(key) == name:
                     owners = owners.discard(key)
-            for oid in oids_of(former):
+            for oid in set(oids_of(former)).difference(oids_of(given[name])):
                 if oids.get(oid) == name:
                     oids = oids.discard(oid)
             if isinstance(former, Table):
@@ -105,12 +109,20 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
             else:
                 tables, others = tables.discard(name), others.discard(name)
         fields = tables, trees_used, others, owners, rows_of, plain
-        return Catalog(*fields, self.moments, self.last_change, oids, schemas, self.temporary)
+        found_by = oids, schemas, terms
+        return Catalog(*fields, self.moments, self.last_change, *found_by, self.temporary)
 
     def with_oid(self, oid: int) -> Definition | None:
         """Return the definition that has an oid, or whose part has it."""
         name = self.oids.get(oid)
         return None if name is None else self.find(name)
+
+    def with_term(self, kind: str, name: str) -> Iterator[Definition]:
+        """Yield the definitions that have a term."""
+        for key in self.terms.get((kind, name), ()):
+            found = self.find(key)
+            if found is not None:
+                yield found
 
     def dated(self, names: Iterable[str], at: Moment) -> Catalog:
         """Return the same catalog, in which these definitions were changed by that version."""

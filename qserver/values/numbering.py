@@ -44,16 +44,33 @@ def numbered(definition: Definition, before: Definition | None, take: Take) -> D
 
 
 def oids_of(definition: Definition | None) -> Iterator[int]:
-    """Yield the oids under which a definition or one of its parts can be looked up."""
-    if definition is None:
-        return
-    yield definition.oid
-    if isinstance(definition, Table):
-        if definition.primary_key_oid:
-            yield definition.primary_key_oid
-        yield from (index.oid for index in definition.indexes)
-        yield from (check.oid for check in definition.checks)
-        yield from (key.oid for key in definition.foreign_keys)
+    """Yield all oids of a definition, its own first, and those of its parts."""
+    match definition:
+        case Table():
+            yield from _oids_of_table(definition)
+        case View():
+            yield from (definition.oid, definition.oid + 1, definition.oid + 2)
+            yield from definition.default_oids
+        case Enumeration():
+            yield from (definition.oid, definition.oid + 1)
+            yield from definition.label_oids
+        case None:
+            pass
+        case _:
+            yield definition.oid
+
+
+def _oids_of_table(table: Table) -> Iterator[int]:
+    yield from (table.oid, table.oid + 1, table.oid + 2)
+    if table.primary_key_oid:
+        yield from (table.primary_key_oid, table.primary_key_oid + 1)
+    for index in table.indexes:
+        yield index.oid
+        if index.constraint:
+            yield index.oid + 1
+    yield from (check.oid for check in table.checks)
+    yield from (key.oid for key in table.foreign_keys)
+    yield from (column.default_oid for column in table.columns if column.default_oid is not None)
 
 
 def _kept(before: Any) -> int:

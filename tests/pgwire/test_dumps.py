@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import trio
 
 from tests.differential.engines import NoOracle, started_postgres
+from tests.known_work import Heart
 from tests.patience import PATIENCE_SECONDS
 from tests.pgwire.serving import in_thread, serving
+from tests.query.bombs import BEAT_STEPS_MAX, TRIES_AGAIN
 
 SCRIPT = Path(__file__).parent / "dumped.sql"
 ROWS = re.compile(r"^(COPY .*? FROM stdin;\n)(.*?)^\\\.$", re.MULTILINE | re.DOTALL)
@@ -158,3 +161,30 @@ async def test_other_forms_of_dumps_load_again_here(programs: Programs) -> None:
             dump = await in_thread(programs.dump, served.url, option)
             script = f"{before}{dump}SELECT count(*), max(a) FROM public.t;"
             assert (await in_thread(programs.psql, served.url, script)).endswith(rows), option
+
+
+MANY_TABLES = "CREATE TABLE m0 (id serial PRIMARY KEY, a int UNIQUE, b text NOT NULL);" + "".join(
+    f"CREATE TABLE m{number} (id serial PRIMARY KEY, a int UNIQUE, b text NOT NULL,"
+    f" p int REFERENCES m{number - 1} (id));"
+    for number in range(1, 110)
+)
+
+
+@pytest.mark.long
+async def test_a_dump_of_many_tables_lets_others_run_and_restores(programs: Programs) -> None:
+    beats = []
+    async with serving() as served:
+        await in_thread(programs.psql, served.url, MANY_TABLES)
+        while not beats or (beats[-1] >= BEAT_STEPS_MAX and len(beats) < TRIES_AGAIN):
+            heart = Heart()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(heart.beat)
+                dump = await in_thread(programs.dump, served.url, "--no-owner")
+                nursery.cancel_scope.cancel()
+            beats.append(heart.worst_steps())
+    restored = programs.database("many")
+    programs.psql(restored, dump)
+    made = programs.database("made")
+    programs.psql(made, MANY_TABLES)
+    assert difference(programs.contents(made), programs.contents(restored)) == []
+    assert min(beats) < BEAT_STEPS_MAX, beats

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from qserver.values.object_names import NO_OBJECT, ObjectName
 SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema")
 
 
-class RelationData(msgspec.Struct, frozen=True):
+class RelationData(msgspec.Struct, frozen=True, dict=True):
     """A relation as PostgreSQL has it.
 
     A column has a name, the name of its type, whether it is NOT NULL, and its domain.
@@ -35,7 +35,7 @@ class RelationData(msgspec.Struct, frozen=True):
     recorded: int = 0
     """How many rows are PostgreSQL's own."""
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return [column[0] for column in self.columns]
 

@@ -80,7 +80,7 @@ def expression(objects: Objects, tree: str, oid: int, pretty: bool = False) -> s
 
 def ruledef(objects: Objects, oid: int, pretty: bool = False) -> str | None:
     for each in objects.world.with_oid(oid):
-        if isinstance(each, View):
+        if isinstance(each, View) and each.oid == oid:
             return texts.rule_text(objects.world, each, pretty)
     return None
 

@@ -3,13 +3,18 @@
 Rows are made on demand, a page at a time. A scan narrows the definitions that it looks at by the
 columns whose values its bounds hold to one value (see `sources`), then keeps the rows within the
 bounds. Rows come in no order: plans rely on none where there is no tree.
+
+What is looked at is work of the statement, found or not: it is charged, and whenever some of it is
+done a page is handed out, an empty one if need be. A loop over pages can yield at each, so neither
+a look-up that finds nothing, again and again, nor a catalog of many definitions holds others up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from qserver.functions.text.prefixes import NEXT
 from qserver.query.catalog.data import RelationData, recorded_by, recorded_rows
@@ -20,27 +25,48 @@ from qserver.query.definition_texts import SYSTEM_TABLES as OWN_TABLES
 from qserver.storage.transaction import Transaction
 from qserver.values.keys import Bound, Key, Predicate, Row
 from qserver.values.object_names import NO_OBJECT
+from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table
 from qserver.values.types import STRING_KINDS, Kind
 
 PAGE_ROWS: Final = 64
 """Rows that are handed out at once."""
+LOOK_UP_STEPS: Final = 16
+"""What a scan costs before it looks at anything."""
+DEFINITION_STEPS: Final = 2
+ROW_STEPS: Final = 8
+"""What it costs to make a row. One that was kept is looked at in one step."""
+PAGE_STEPS: Final = 512
+"""After so many steps a page is handed out."""
 
 _OWN: Final = {each.table.id: each for each in OWN_TABLES}
 
 Entry = tuple[Key, Row]
 
 
-class CatalogReader:
-    """A transaction that also knows the tables of the catalog."""
+class Worker(Protocol):
+    """What is charged: the context of the statement."""
 
-    def __init__(self, transaction: Transaction, session: Shown | None = None) -> None:
+    work: int
+
+
+class CatalogReader:
+    """A transaction that also knows the tables of the catalog, for one statement."""
+
+    def __init__(
+        self, transaction: Transaction, worker: Worker, session: Shown | None = None
+    ) -> None:
         transaction.whole_catalog_seen = True
         self._transaction = transaction
+        self._worker = worker
         self._session = session
+        self._unpaged = 0
+        """Steps since a page was handed out."""
         self._world = World(transaction.catalog, transaction.snapshot, session)
-        self._scanned: dict[int, list[Row]] = {}
-        """All rows of tables that were scanned as a whole: a statement may do so many times."""
+        self._made: dict[tuple[int, int], list[Row]] = {}
+        """Rows of a table by the definition that has them: a statement may want them many times."""
+        self._fixed: dict[int, list[Row]] = {}
+        """Rows of a table that no definition has."""
         self._found: dict[tuple[int, Key], Row] = {}
         """Rows that an index has led to, by their keys: they are looked up next."""
 
@@ -48,7 +74,7 @@ class CatalogReader:
         return getattr(self._transaction, name)
 
     def before(self) -> CatalogReader:
-        return CatalogReader(self._transaction.before(), self._session)
+        return CatalogReader(self._transaction.before(), self._worker, self._session)
 
     def get_entry(self, tree: int, key: Key) -> Row | None:
         if tree >= 0:
@@ -99,59 +125,100 @@ class CatalogReader:
 
         With the same bound twice it is one key.
         """
-        entries = self._entries(tree, low, high)
+        self._charge(LOOK_UP_STEPS)
         exact = low is high and low is not None
-        while page := list(islice(entries, PAGE_ROWS)):
+        for entries in self._entries(tree, low, high):
             if exact:
-                yield [entry for entry in page if entry[0] == low]
+                yield [entry for entry in entries if entry[0] == low]
             else:
-                yield [entry for entry in page if _is_within(entry[0], low, high)]
+                yield [entry for entry in entries if _is_within(entry[0], low, high)]
 
-    def _entries(self, tree: int, low: Bound, high: Bound) -> Iterator[Entry]:
+    def _entries(self, tree: int, low: Bound, high: Bound) -> Iterator[list[Entry]]:
         if tree in _OWN:
             made = _OWN[tree].rows(self._transaction.catalog, self._transaction.snapshot)
-            return (((at,), (*row, at)) for at, row in enumerate(made))
+            entries = (((at,), (*row, at)) for at, row in enumerate(made))
+            while page := list(islice(entries, PAGE_ROWS)):
+                self._charge(ROW_STEPS * len(page))
+                yield page
+            return
         table, data = relation_of_tree(tree)
         index = next((each for each in table.indexes if each.id == tree), None)
         key = table.primary_key
         places = key if index is None else index.columns
-        rows = self._rows(table, data, _known(table, places, low, high))
-        if index is None:
-            return ((tuple([row[at] for at in places]), row) for row in rows)
-        return self._entries_of_index(table, index, rows)
+        for rows in self._paged(self._rows(table, data, _known(table, places, low, high))):
+            if index is None:
+                yield [(tuple([row[at] for at in places]), row) for row in rows]
+            else:
+                yield self._entries_of_index(table, index, rows)
 
-    def _entries_of_index(self, table: Table, index: Index, rows: Iterable[Row]) -> Iterator[Entry]:
+    def _entries_of_index(self, table: Table, index: Index, rows: list[Row]) -> list[Entry]:
         key = table.primary_key
         places = index.columns if index.unique else (*index.columns, *key)
+        entries = []
         for row in rows:
             primary_key = tuple([row[at] for at in key])
             self._found[table.id, primary_key] = row
-            yield tuple([row[at] for at in places]), primary_key
+            entries.append((tuple([row[at] for at in places]), primary_key))
+        return entries
 
-    def _rows(self, table: Table, data: RelationData, known: Mapping[str, Any]) -> Iterator[Row]:
+    def _paged(self, rows: Iterator[Row | None]) -> Iterator[list[Row]]:
+        """Yield rows in pages, and a page after much work, even if it is empty."""
+        page: list[Row] = []
+        for row in rows:
+            if row is not None:
+                page.append(row)
+            if len(page) == PAGE_ROWS or self._unpaged > PAGE_STEPS:
+                self._unpaged = 0
+                yield page
+                page = []
+        if page or self._unpaged > PAGE_STEPS:
+            self._unpaged = 0
+            yield page
+
+    def _charge(self, steps: int) -> None:
+        self._worker.work += steps
+        self._unpaged += steps
+
+    def _rows(
+        self, table: Table, data: RelationData, known: Mapping[str, Any]
+    ) -> Iterator[Row | None]:
+        """Yield the rows that these values can be in; None after a definition without any."""
         source = source_of(data.name)
-        if known.keys() & source.looked_up_by.keys():
-            yield from self._made(table, data, source, known)
-            return
-        if table.id in self._scanned:
-            yield from self._scanned[table.id]
-            return
-        rows: list[Row] = []
-        for row in self._made(table, data, source, {}):
-            rows.append(row)
-            yield row
-        self._scanned[table.id] = rows
-
-    def _made(
-        self, table: Table, data: RelationData, source: Source, known: Mapping[str, Any]
-    ) -> Iterator[Row]:
         recorded: Iterable[Row] = recorded_rows(data.name) if data.recorded else ()
-        for column in source.looked_up_by.keys() & known.keys() if data.recorded else ():
-            recorded = recorded_by(data.name, column).get(known[column], ())
+        for each in source.looked_up_by.keys() & known.keys() if data.recorded else ():
+            recorded = recorded_by(data.name, each).get(known[each], ())
             break
         yield from recorded
-        shape = _shape(table)
-        for number, values in enumerate(source.made(self._world, known), 1):
+        if source.fixed is not None:
+            if table.id not in self._fixed:
+                self._fixed[table.id] = list(self._shaped(table, source.fixed(self._world)))
+            yield from self._fixed[table.id]
+        for definition in source.definitions(self._world, known):
+            self._charge(DEFINITION_STEPS)
+            yield from self._rows_of(table, source, definition)
+            yield None
+
+    def _rows_of(self, table: Table, source: Source, definition: Definition) -> Iterator[Row]:
+        """Yield the rows that a definition has."""
+        name = table.id, id(definition)
+        kept = self._made.get(name)
+        if kept is not None:
+            self._charge(len(kept))
+            yield from kept
+            return
+        assert source.rows is not None
+        rows: list[Row] = []
+        for row in self._shaped(table, source.rows(self._world, definition)):
+            rows.append(row)
+            yield row
+        self._made[name] = rows
+
+    def _shaped(self, table: Table, made: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+        """Yield rows with all columns, and charge them."""
+        shape, world = _shape(table.id), self._world
+        for number, values in enumerate(made, 1):
+            self._charge(ROW_STEPS + world.steps)
+            world.steps = 0
             yield tuple(
                 [
                     number if name is None else values.get(name, otherwise)
@@ -160,12 +227,13 @@ class CatalogReader:
             )
 
 
-def _shape(table: Table) -> list[tuple[str | None, Any]]:
+@cache
+def _shape(tree: int) -> tuple[tuple[str | None, Any], ...]:
     """Return the columns, with what each is where a source says nothing; a row id has no name."""
-    return [
+    return tuple(
         (None if column.hidden else column.name, None if column.nullable else _empty(column.type))
-        for column in table.columns
-    ]
+        for column in relation_of_tree(tree)[0].columns
+    )
 
 
 def _empty(sql_type: Any) -> Any:

@@ -21,7 +21,10 @@ from qserver.values.type_names import TYPES_BY_NAME
 from qserver.values.types import ANYARRAY, Kind, SqlType, array_of
 
 INDEXES_FROM: Final = 1_000_000
-"""Trees of indexes are numbered from here downwards, eight for each table."""
+"""Trees of indexes are numbered from here downwards."""
+
+INDEXES_MOST: Final = 8
+"""So many numbers for indexes has each table."""
 
 COLUMNS_OF: Final[Mapping[str, SqlType]] = {
     "anyarray": ANYARRAY,
@@ -41,7 +44,7 @@ def find_relation(schema: str, name: str) -> Table | View | None:
 @cache
 def relation_of_tree(tree: int) -> tuple[Table, RelationData]:
     """Return the table that a negative tree number is that of, or whose index's."""
-    oid = (-tree - INDEXES_FROM) // 8 if -tree >= INDEXES_FROM else -tree
+    oid = (-tree - INDEXES_FROM) // INDEXES_MOST if -tree >= INDEXES_FROM else -tree
     for data in relations().values():
         if data.oid == oid:
             table = find_relation(data.schema, data.name)
@@ -64,14 +67,25 @@ def _columns(data: RelationData) -> list[Column]:
 def _table(data: RelationData) -> Table:
     table = define_table(-data.oid, data.name, _columns(data), _key_of(data))
     table = replace(table, schema=data.schema)
-    names = data.names
-    source = SOURCES.get(data.name)
-    for at, (columns, unique) in enumerate(data.indexes):
-        if source is not None and columns[0] in source.looked_up_by:
-            places = tuple(names.index(column) for column in columns)
-            number = -(INDEXES_FROM + data.oid * 8 + at)
-            table = table.with_index(Index(number, f"{data.name}_{at}", places, unique))
+    for at, (columns, unique) in enumerate(_indexes_of(data)):
+        places = tuple(data.names.index(column) for column in columns)
+        number = -(INDEXES_FROM + data.oid * INDEXES_MOST + at)
+        table = table.with_index(Index(number, f"{data.name}_{at}", places, unique))
     return table
+
+
+def _indexes_of(data: RelationData) -> list[tuple[tuple[str, ...], bool]]:
+    """Return the columns of the indexes, and whether each is unique.
+
+    They are those of PostgreSQL's that a source can use, and one for each column more by which it
+    finds rows.
+    """
+    wanted = SOURCES[data.name].looked_up_by if data.name in SOURCES else {}
+    found = [(columns, unique) for columns, unique in data.indexes if columns[0] in wanted]
+    led_by = {columns[0] for columns, _ in found} | set(_key_of(data)[:1])
+    found += [((column,), False) for column in wanted if column not in led_by]
+    assert len(found) <= INDEXES_MOST, data.name
+    return found
 
 
 def _key_of(data: RelationData) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ have rows with a value, so that a look-up costs what it finds and not the catalo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -35,75 +35,115 @@ class Source:
     fixed: Callable[[World], Iterable[Mapping[str, Any]]] | None = None
     everything: Callable[[World], Iterable[Definition]] = World.definitions
     """The definitions that can have rows, where no look-up narrows them."""
+    often_zero: frozenset[str] = frozenset()
+    """Columns that are 0 in the rows of most definitions: then they narrow nothing."""
     guess: int = 100
     """About how many rows a database has: what the optimizer reckons with, whatever it has."""
 
-    def made(self, world: World, known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows that are not recorded; of those that a look-up cannot want, not all."""
-        if self.fixed is not None:
-            yield from self.fixed(world)
-        if self.rows is not None:
-            for definition in self._definitions(world, known):
-                yield from self.rows(world, definition)
+    def looked_up(self, known: Mapping[str, Any]) -> str | None:
+        """Return the column whose value narrows the definitions, if one does."""
+        for column in self.looked_up_by:
+            if column in known and (known[column] or column not in self.often_zero):
+                return column
+        return None
 
-    def _definitions(self, world: World, known: Mapping[str, Any]) -> Iterator[Definition]:
-        """Yield the definitions that can have rows with these values."""
-        for column, look_up in self.looked_up_by.items():
-            if column in known:
-                yield from look_up(world, known[column])
-                return
-        yield from self.everything(world)
+    def definitions(self, world: World, known: Mapping[str, Any]) -> Iterable[Definition]:
+        """Return the definitions that can have rows with these values."""
+        if self.rows is None:
+            return ()
+        column = self.looked_up(known)
+        if column is None:
+            return self.everything(world)
+        return self.looked_up_by[column](world, known[column])
 
 
 def _none(world: World, value: Any) -> Iterable[Definition]:
     return ()
 
 
+def _recorded(*columns: str, guess: int) -> Source:
+    """Return the source of a table whose rows are all PostgreSQL's own."""
+    return Source(looked_up_by=dict.fromkeys(columns, _none), guess=guess)
+
+
 _BY_OID: Final[LookUp] = World.with_oid
-_RECORDED: Final = Source(looked_up_by={"oid": _none})
 
 SOURCES: Final[Mapping[str, Source]] = {
     "pg_class": Source(
-        relations.classes, {"oid": _BY_OID, "relname": World.with_name}, guess=20_000
+        relations.classes,
+        {
+            **dict.fromkeys(("oid", "reltype", "relfilenode"), _BY_OID),
+            "relname": World.with_name,
+            "relnamespace": World.in_schema,
+        },
+        often_zero=frozenset({"reltype", "relfilenode"}),
+        guess=20_000,
     ),
     "pg_attribute": Source(relations.attributes, {"attrelid": _BY_OID}, guess=100_000),
-    "pg_attrdef": Source(relations.defaults, {"adrelid": _BY_OID}, guess=20_000),
+    "pg_attrdef": Source(relations.defaults, {"oid": _BY_OID, "adrelid": _BY_OID}, guess=20_000),
     "pg_constraint": Source(
         relations.constraints,
-        {"oid": World.with_constraint, "conrelid": _BY_OID, "conname": World.with_part},
+        {
+            "oid": World.with_constraint,
+            "conrelid": _BY_OID,
+            "confrelid": World.referring_to,
+            "conindid": World.referring_to,
+            "conname": World.with_part,
+            "connamespace": World.in_schema,
+            "contypid": _none,
+        },
+        often_zero=frozenset({"confrelid", "conindid", "contypid"}),
         guess=20_000,
     ),
     "pg_index": Source(
         relations.indexes, {"indexrelid": _BY_OID, "indrelid": _BY_OID}, guess=20_000
     ),
     "pg_sequence": Source(relations.sequences, {"seqrelid": _BY_OID}, guess=1_000),
-    "pg_rewrite": Source(relations.rules, {"ev_class": _BY_OID}, guess=10_000),
-    "pg_description": Source(relations.comments, {"objoid": World.with_any_oid}, guess=20_000),
-    "pg_depend": Source(relations.dependencies, {"objid": World.with_any_oid}, guess=10_000_000),
-    "pg_type": Source(
-        types.types, {"oid": World.with_type, "typname": World.with_type_name}, guess=20_000
+    "pg_rewrite": Source(relations.rules, {"oid": _BY_OID, "ev_class": _BY_OID}, guess=10_000),
+    "pg_description": Source(relations.comments, {"objoid": _BY_OID}, guess=20_000),
+    "pg_depend": Source(
+        relations.dependencies,
+        {"objid": _BY_OID, "refobjid": World.referring_to},
+        guess=10_000_000,
     ),
-    "pg_enum": Source(types.labels, {"enumtypid": World.with_type}, guess=10_000),
+    "pg_type": Source(
+        types.types,
+        {
+            **dict.fromkeys(("oid", "typrelid", "typelem", "typarray"), World.with_type),
+            "typname": World.with_type_name,
+            "typnamespace": World.in_schema,
+        },
+        often_zero=frozenset({"typrelid", "typelem", "typarray"}),
+        guess=20_000,
+    ),
+    "pg_enum": Source(types.labels, {"oid": _BY_OID, "enumtypid": World.with_type}, guess=10_000),
     "pg_namespace": Source(
         server.schemas,
         {"oid": _BY_OID, "nspname": World.with_schema},
-        server.own_schemas,
-        World.schemas,
+        fixed=server.own_schemas,
+        everything=World.schemas,
     ),
     "pg_authid": Source(fixed=server.roles, guess=1),
     "pg_database": Source(fixed=server.databases, guess=1),
     "pg_settings": Source(fixed=server.settings, guess=20),
     "pg_prepared_statements": Source(fixed=sessions.prepared_statements, guess=20),
     "pg_cursors": Source(fixed=sessions.cursors, guess=5),
-    "pg_proc": Source(looked_up_by={"oid": _none, "proname": _none}, guess=3_000),
-    "pg_operator": Source(looked_up_by={"oid": _none, "oprname": _none}, guess=800),
-    "pg_opclass": _RECORDED,
-    "pg_opfamily": _RECORDED,
-    "pg_collation": _RECORDED,
-    "pg_am": Source(looked_up_by={"oid": _none}, guess=7),
-    "pg_language": Source(looked_up_by={"oid": _none}, guess=4),
-    "pg_cast": Source(looked_up_by={"oid": _none, "castsource": _none}, guess=200),
-    "pg_aggregate": Source(looked_up_by={"aggfnoid": _none}, guess=150),
+    "pg_proc": _recorded("oid", "proname", "pronamespace", guess=3_000),
+    "pg_operator": _recorded("oid", "oprname", guess=800),
+    "pg_opclass": _recorded("oid", guess=100),
+    "pg_opfamily": _recorded("oid", guess=100),
+    "pg_collation": _recorded("oid", "collname", guess=100),
+    "pg_am": _recorded("oid", "amname", guess=7),
+    "pg_amop": _recorded("oid", "amopfamily", "amopopr", guess=1_000),
+    "pg_amproc": _recorded("oid", "amprocfamily", guess=700),
+    "pg_conversion": _recorded("oid", "conname", guess=100),
+    "pg_language": _recorded("oid", "lanname", guess=4),
+    "pg_cast": _recorded("oid", "castsource", guess=200),
+    "pg_aggregate": _recorded("aggfnoid", guess=150),
+    "pg_range": _recorded("rngtypid", "rngmultitypid", guess=6),
+    "pg_ts_config": _recorded("oid", "cfgname", guess=30),
+    "pg_ts_config_map": _recorded("mapcfg", guess=550),
+    "pg_ts_dict": _recorded("oid", "dictname", guess=30),
 }
 NO_ROWS: Final = Source(guess=1)
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.expressions import NodeTree, node_tree
-from qserver.query.catalog.search_path import OWN_SCHEMAS, SearchPath
+from qserver.query.catalog.search_path import OWN_SCHEMAS, SearchPath, own_schema
 from qserver.query.settings.values import DEFAULTS, Settings
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -22,6 +22,8 @@ from qserver.values.types import Kind, SqlType
 OWNER: Final = 10
 """The oid of the only role."""
 DATABASE: Final = 5
+EXPRESSION_STEPS: Final = 256
+"""What the text of an expression costs: it is parsed, bound and printed."""
 CLASSES: Final = {
     "pg_class": 1259,
     "pg_type": 1247,
@@ -77,13 +79,15 @@ class Shown(Protocol):
 class World:
     """A catalog as PostgreSQL's tables show it to a session; look-ups cost what they find."""
 
-    __slots__ = ("catalog", "path", "session", "settings", "snapshot")
+    __slots__ = ("catalog", "path", "session", "settings", "snapshot", "steps")
 
     def __init__(self, catalog: Catalog, snapshot: Snapshot, session: Shown | None = None) -> None:
         self.catalog = catalog
         self.snapshot = snapshot
         self.session = session
         """The session that asks; None: it has nothing to show."""
+        self.steps = 0
+        """Steps of work that were done and that no statement has been charged for yet."""
         self.settings = DEFAULTS if session is None else session.settings
         self.path = SearchPath(catalog, self.settings)
 
@@ -105,31 +109,34 @@ class World:
 
     def with_type(self, oid: int) -> Iterator[Definition]:
         """Find the definition that a type belongs to: row types and arrays have the next oids."""
-        for before in (0, 1, 2):
-            found = self.catalog.with_oid(oid - before)
-            if isinstance(found, Table | View | Enumeration) and found.oid == oid - before:
-                yield found
-                return
+        found = self.catalog.with_oid(oid)
+        if isinstance(found, Table | View | Enumeration) and 0 <= oid - found.oid <= 2:
+            yield found
 
     def with_constraint(self, oid: int) -> Iterator[Definition]:
         """Find a table by a constraint; that of a unique key comes after its index."""
-        for before in (0, 1):
-            found = self.catalog.with_oid(oid - before)
-            if isinstance(found, Table):
-                yield found
-                return
+        found = self.catalog.with_oid(oid)
+        if isinstance(found, Table):
+            yield found
 
-    def with_any_oid(self, oid: int) -> Iterator[Definition]:
-        """Find what has, or has a part that has, an oid."""
-        seen: list[Definition] = []
-        for find in (self.with_oid, self.with_type, self.with_constraint):
-            for each in find(oid):
-                if each not in seen:
-                    seen.append(each)
-        if seen:
-            yield from seen
+    with_any_oid = with_oid
+
+    def referring_to(self, oid: int) -> Iterator[Definition]:
+        """Find what depends on what has an oid, and that itself: its parts depend on it."""
+        found = self.catalog.with_oid(oid)
+        if found is None or isinstance(found, Schema):
+            yield from self.in_schema(oid)
         else:
-            yield from self.definitions()
+            yield found
+            for each in self.catalog.with_term("uses", found.key):
+                if each is not found:
+                    yield each
+
+    def in_schema(self, oid: int) -> Iterator[Definition]:
+        found = self.catalog.with_oid(oid)
+        name = found.name if isinstance(found, Schema) else own_schema(oid)
+        if self.schema_oid(name) == oid:
+            yield from self.catalog.with_term("schema", catalog_key(name, ""))
 
     # --- by name ---
 
@@ -145,8 +152,8 @@ class World:
                 yield found
 
     def with_part(self, name: str) -> Iterator[Definition]:
-        """Find tables that may have a constraint of a name: those of its own are not indexed."""
-        return iter(self.catalog.tables.values())
+        """Find tables that have a constraint of a name."""
+        return self.catalog.with_term("constraint", name)
 
     def with_type_name(self, name: str) -> Iterator[Definition]:
         for schema in self.schema_names():
@@ -218,6 +225,7 @@ class World:
 
     def expression(self, table: Table, text: str, wanted: SqlType | None = None) -> NodeTree:
         """Return the text of an expression over a table's columns, as PostgreSQL prints it."""
+        self.steps += EXPRESSION_STEPS
         return node_tree(table, text, wanted, self.path)
 
 
