@@ -172,6 +172,12 @@ MUTABLE_DISPLAYS: Final = (
     ast.SetComp,
 )
 MAKERS_OF_TABLES: Final = frozenset({"list", "dict", "set"})
+WRITES_OF_TABLES: Final = frozenset(
+    {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse"}
+    | {"setdefault", "sort", "update"}
+    | {"difference_update", "intersection_update", "symmetric_difference_update"}
+)
+"""The methods of lists, dictionaries and sets that change them."""
 MAKERS_OF_STATE: Final = frozenset(
     {f"collections.{name}" for name in ("defaultdict", "deque", "Counter", "OrderedDict")}
     | {"bytearray", "itertools.count", "weakref.WeakKeyDictionary", "weakref.WeakValueDictionary"}
@@ -390,12 +396,28 @@ def no_mutable_state_in_modules(module: Module) -> Iterator[str]:
         for name, value in _assigned(statement):
             constant = name.isupper() or (name.startswith("__") and name.endswith("__"))
             maker = module.origin(value.func) if isinstance(value, ast.Call) else None
-            is_table = isinstance(value, MUTABLE_DISPLAYS) or maker in MAKERS_OF_TABLES
-            if maker in MAKERS_OF_STATE or (is_table and not constant):
+            if maker in MAKERS_OF_STATE or (_is_table(module, value) and not constant):
                 yield module.at(statement.lineno, f"{name} is mutable state of a module")
     for node in module.nodes:
         if isinstance(node, ast.Global):
             yield module.at(node.lineno, f"global {', '.join(node.names)}: state of a module")
+
+
+def tables_of_modules_that_change(modules: Iterable[Module]) -> Iterator[str]:
+    """The same for tables, whatever their names: no function writes to one."""
+    modules = [module for module in modules if module.room in BELOW_WEB]
+    tables = {
+        f"{module.name}.{name}"
+        for module in modules
+        for statement in _module_level(module.tree.body)
+        for name, value in _assigned(statement)
+        if _is_table(module, value)
+    }
+    for module in modules:
+        for node in _written_in_functions(module):
+            name = module.origin(node)
+            if tables & {name, f"{module.name}.{name}"}:
+                yield module.at(node.lineno, f"{name} is mutable state of a module")
 
 
 def objects_of_modules_that_change(modules: Iterable[Module]) -> Iterator[str]:
@@ -544,14 +566,41 @@ def _functions(module: Module) -> Iterator[_Function]:
                 yield node
 
 
-def _own_nodes(function: _Function) -> Iterator[ast.AST]:
+def _own_nodes(function: _Function | ast.Lambda) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions inside it."""
-    waiting: list[ast.AST] = [*function.body]
+    body = function.body
+    waiting: list[ast.AST] = [*body] if isinstance(body, list) else [body]
     while waiting:
         node = waiting.pop()
         yield node
         if not isinstance(node, _Function | ast.Lambda):
             waiting += ast.iter_child_nodes(node)
+
+
+def _is_table(module: Module, value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return module.origin(value.func) in MAKERS_OF_TABLES
+    return isinstance(value, MUTABLE_DISPLAYS)
+
+
+def _written_in_functions(module: Module) -> Iterator[ast.expr]:
+    """What the functions of a module write to: `t` of `t[key] = value`, `del t[0]`, `t.clear()`."""
+    for function in module.nodes:
+        if not isinstance(function, _Function | ast.Lambda):
+            continue
+        for node in _own_nodes(function):
+            match node:
+                case ast.Subscript(value=written, ctx=ast.Store() | ast.Del()):
+                    pass
+                case ast.Call(func=ast.Attribute(value=written, attr=name)) if (
+                    name in WRITES_OF_TABLES
+                ):
+                    pass
+                case _:
+                    continue
+            while isinstance(written, ast.Subscript):  # a table in a table
+                written = written.value
+            yield written
 
 
 def _branches(node: ast.AST) -> int:

@@ -260,6 +260,34 @@ def test_mutable_state_of_a_module_is_found(source: str, found: int) -> None:
     assert complaints(rule, "qserver/benchmarks/clients.py", source) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("KEPT = {}\ndef keep(name, value):\n    KEPT[name] = value", 1),
+        ("def keep(name):\n    _KEPT.append(name)\n_KEPT: Final[list[str]] = []", 1),
+        ("KEPT = set()\nclass Row:\n    def keep(self):\n        KEPT.add(self)", 1),
+        ("KEPT = {}\ndef forget(name):\n    del KEPT[name]\n    KEPT.clear()", 2),
+        ("COUNTS = {}\ndef count(name):\n    COUNTS[name][0] += 1", 1),
+        ("KEPT = {}\ndef keeper():\n    return lambda name: KEPT.setdefault(name, 1)", 1),
+        ("from qserver.values.there import THERE\ndef forget():\n    THERE.clear()", 1),
+        ("from qserver.values import there\ndef forget():\n    there.THERE.clear()", 1),
+        ("PAIRS = {}\nPAIRS['a'] = 'b'\nPAIRS.update(c='d')\ndef f():\n    return PAIRS['a']", 0),
+        ("KEPT = {}\ndef fresh():\n    kept = {**KEPT}\n    kept['a'] = 1\n    return kept", 0),
+        ("from functools import lru_cache\n@lru_cache(maxsize=9)\ndef square(n): return n * n", 0),
+        ("from qserver.values.there import EXACT\ndef add(n):\n    return EXACT.add(n, 1)", 0),
+    ],
+)
+def test_a_table_of_a_module_that_is_written_to_is_found(source: str, found: int) -> None:
+    there = Module("qserver/values/there.py", "THERE = {}\nEXACT = Context()")
+    for path, counted in (("qserver/sql/here.py", found), ("qserver/cli/here.py", 0)):
+        complained = house_rules.tables_of_modules_that_change([there, Module(path, source)])
+        assert len(list(complained)) == counted
+
+
+def test_no_table_of_a_module_is_written_to() -> None:
+    assert list(house_rules.tables_of_modules_that_change(modules_of_the_tree())) == []
+
+
 def test_an_object_of_a_module_that_changes_is_found() -> None:
     assert list(house_rules.objects_of_modules_that_change(modules_of_the_tree())) == []
     cache = "class Cache:\n    def __init__(self):\n        self.size = 0\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, final
 
 from qserver.query.catalog.data import SYSTEM_SCHEMAS
@@ -30,18 +31,28 @@ class NodeTree(str):
 
 def node_tree(table: Table, text: str, wanted: SqlType | None, names: NamesPort) -> NodeTree:
     """Return an expression as it is printed with the names of a session."""
-    name = id(table), text, wanted
-    found = _KEPT.get(name)
-    if found is None or found[0] is not table:
-        if len(_KEPT) >= TEXTS_KEPT:
-            _KEPT.clear()
-        expression = StoredExpression(text, table, _TypesOf(table), wanted)
-        found = _KEPT[name] = table, expression
-    return NodeTree(*found[1].printed(names))
+    return NodeTree(*_stored(_Itself(table), text, wanted).printed(names))
 
 
-_KEPT: Final[dict[tuple[int, str, SqlType | None], tuple[Table, StoredExpression]]] = {}
-"""By the identity of a table, which is kept along: to compare tables would take longer."""
+@final
+class _Itself:
+    """A table that is equal to none but itself: to compare definitions would take longer."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Itself and self.table is other.table
+
+    def __hash__(self) -> int:
+        return id(self.table)
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _stored(table: _Itself, text: str, wanted: SqlType | None) -> StoredExpression:
+    return StoredExpression(text, table.table, _TypesOf(table.table), wanted)
 
 
 class _TypesOf:

@@ -7,9 +7,9 @@ fingerprint. Columns are equal by source and position; nullability and names do 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeAlias
 
 from qserver.sql import expressions, plan
 from qserver.sql.binder.expressions.literals import Literals
@@ -20,6 +20,14 @@ CONSTANTS = (Constant, Slot)
 
 SOURCES = ("source", "left_source", "right_source", "recursive_source")
 """The fields of plans that number what they produce."""
+
+FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
+    kind: tuple(each.name for each in fields(kind))
+    for module in (expressions, plan)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and kind.__module__ == module.__name__ and is_dataclass(kind)
+}
+"""The fields of each node. What is not here is a plain value, a type or a function."""
 
 FEW = 8
 """Up to this many candidates are compared one by one; more are indexed by structure."""
@@ -60,7 +68,7 @@ def _agree(one: Any, other: Any, sources: _Sources, waiting: list[tuple[Any, Any
                 return False
             waiting.extend(zip(one, other, strict=True))
             return True
-    names = _compared(type(one))
+    names = FIELDS.get(type(one))
     if names is None:
         return bool(one == other)
     for name in names:
@@ -193,7 +201,7 @@ def _structure(expression: Any, named: bool) -> tuple[Structure, list[Slot]]:
             found.append(len(node))
             waiting.extend(node)
         else:
-            names = _compared(kind)
+            names = FIELDS.get(kind)
             if names is None:
                 found.append((kind, node if _is_plain(node) else None))
             else:
@@ -231,14 +239,3 @@ def _is_worth(slot: Slot, constant: Constant, literals: Literals | None) -> bool
         return False
     value = literals.value(slot.name)
     return bool((value if slot.convert is None else slot.convert(value)) == constant.value)
-
-
-def _compared(kind: type[Any]) -> tuple[str, ...] | None:
-    """Return the fields of a node; None for a plain value, a type or a function."""
-    if kind not in _COMPARED:
-        is_node = kind.__module__ in (expressions.__name__, plan.__name__)
-        _COMPARED[kind] = tuple(each.name for each in fields(kind)) if is_node else None
-    return _COMPARED[kind]
-
-
-_COMPARED: dict[type, tuple[str, ...] | None] = {}
