@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable
 from typing import Final, TextIO, TypeVar
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class StatusLine:
@@ -31,7 +31,7 @@ class Progress(StatusLine):
         self._total = total
         self._done = 0
 
-    async def step(self, label: str, measured: Awaitable[Result]) -> Result:
+    async def step(self, label: str, measured: Awaitable[T]) -> T:
         """Show the label while `measured` runs."""
         filled = self.WIDTH * self._done // self._total
         bar = "█" * filled + "░" * (self.WIDTH - filled)

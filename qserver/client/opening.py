@@ -97,7 +97,7 @@ class Opener(Caller, Generic[StreamT, LiveT, FeedT, TransactionT]):
 
 
 class OpenTransaction(Generic[StreamT]):
-    """What an open transaction of either flavour is; its steps are `Steps`."""
+    """What an open transaction of either flavour is; its steps are `TransactionSteps`."""
 
     def __init__(self, client: Opener[StreamT, Any, Any, Any], options: dict[str, Any]) -> None:
         self._client = client
@@ -109,7 +109,7 @@ class OpenTransaction(Generic[StreamT]):
         return self._client.stream(sql, params, **options, transaction=self.id)
 
 
-class Steps(OpenTransaction[StreamT]):
+class TransactionSteps(OpenTransaction[StreamT]):
     """The steps as coroutines; `self` is whose step it is, as in `Calls`."""
 
     async def query(
@@ -151,9 +151,9 @@ class Steps(OpenTransaction[StreamT]):
             return
         try:
             if kind is None:
-                await Steps.commit(self)
+                await TransactionSteps.commit(self)
         finally:
             if not self._is_over:
                 # The exception of the block, or the commit, matters; it may be a cancellation.
                 with self._client._last_step(), suppress(QserverError):
-                    await Steps.roll_back(self)
+                    await TransactionSteps.roll_back(self)

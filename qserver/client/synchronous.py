@@ -14,7 +14,7 @@ from qserver.client.caller import Body
 from qserver.client.calls import Calls
 from qserver.client.feed import Version
 from qserver.client.live import Change, LiveResult
-from qserver.client.opening import Opener, OpenTransaction, Steps
+from qserver.client.opening import Opener, OpenTransaction, TransactionSteps
 from qserver.client.python_values import Row
 from qserver.client.reading import StreamedResult
 from qserver.client.requests import Kept, Request
@@ -110,18 +110,18 @@ class Transaction(OpenTransaction[Stream]):
     raises `SerializationFailure`: run the whole block again.
     """
 
-    query = _blocking(Steps.query)
-    together = _blocking(Steps.together)
-    record = _blocking(Steps.record)
-    commit = _blocking(Steps.commit)
-    roll_back = _blocking(Steps.roll_back)
+    query = _blocking(TransactionSteps.query)
+    together = _blocking(TransactionSteps.together)
+    record = _blocking(TransactionSteps.record)
+    commit = _blocking(TransactionSteps.commit)
+    roll_back = _blocking(TransactionSteps.roll_back)
 
     def __enter__(self) -> Self:
-        at_once(Steps._begin(self))
+        at_once(TransactionSteps._begin(self))
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        at_once(Steps._end(self, kind))
+        at_once(TransactionSteps._end(self, kind))
 
 
 class Client(Opener[Stream, Live, Feed, Transaction]):

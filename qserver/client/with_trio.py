@@ -14,7 +14,7 @@ from qserver.client.caller import Body
 from qserver.client.calls import Calls
 from qserver.client.feed import Version
 from qserver.client.live import Change, LiveResult
-from qserver.client.opening import Opener, Steps
+from qserver.client.opening import Opener, TransactionSteps
 from qserver.client.python_values import Row
 from qserver.client.reading import Reader, StreamedResult
 from qserver.client.requests import Kept, Request
@@ -136,7 +136,7 @@ class _Pieces(httpx.AsyncByteStream):
         raise StopAsyncIteration
 
 
-class TrioTransaction(Steps[TrioStream]):
+class TrioTransaction(TransactionSteps[TrioStream]):
     """An open transaction: `async with client.begin() as transaction: await transaction.query(…)`.
 
     The end of the block commits it, an exception rolls it back. A commit that meets a conflict

@@ -31,7 +31,7 @@ from qserver.durability.port import UnderWay
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import LogFailed
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class SerialQueue:
@@ -58,7 +58,7 @@ class SerialQueue:
         self._token = trio.lowlevel.current_trio_token()
         threads.open()
 
-    def run(self, call: Callable[[], Result]) -> Awaitable[Result]:
+    def run(self, call: Callable[[], T]) -> Awaitable[T]:
         """Queue the call; return an awaitable of its result, once earlier calls are done."""
         return self.begin(call).wait()
 
@@ -79,7 +79,7 @@ class SerialQueue:
         self._note_activity()
         return True
 
-    def run_between(self, call: Callable[[], Result]) -> Result:
+    def run_between(self, call: Callable[[], T]) -> T:
         """Do a short call in this thread between two others, whatever waits in the queue."""
         with self._working:
             if self._is_closed:

@@ -82,7 +82,7 @@ Commits wait for the move, so it is a megabyte and not SQLite's four.
 PAGE_BYTES: Final = 4096
 """About the bytes of a record, or of a page of ours, for which SQLite writes one page."""
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class SqliteFile:
@@ -242,7 +242,7 @@ class SqliteFile:
                 pass  # it is given up anyway; opening the file again says what is wrong
             self._still.close()
 
-    def _run(self, work: Callable[[sqlite3.Connection], Result], *, syncs: bool = False) -> Result:
+    def _run(self, work: Callable[[sqlite3.Connection], T], *, syncs: bool = False) -> T:
         """Do the work; if it `syncs`, all that was changed is durable when this returns."""
         if self._open is None or self._wal.has_failed:
             self.open()
@@ -259,11 +259,11 @@ class SqliteFile:
 
     def _use(
         self,
-        work: Callable[[sqlite3.Connection], Result],
+        work: Callable[[sqlite3.Connection], T],
         judge: Callable[[sqlite3.Error | OSError], QserverError],
         syncs: bool = False,
         changes: bool = True,
-    ) -> Result:
+    ) -> T:
         connection = self._open
         assert connection is not None
         try:
@@ -283,10 +283,10 @@ class SqliteFile:
                 judge = self._explained
             raise judge(error) from error
 
-    def _change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    def _change(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do the work as one transaction, which is durable when this returns."""
 
-        def change(connection: sqlite3.Connection) -> Result:
+        def change(connection: sqlite3.Connection) -> T:
             connection.execute("BEGIN IMMEDIATE")
             result = work(connection)
             connection.execute("COMMIT")

@@ -33,7 +33,7 @@ class Arrivals:
     def strangers(self) -> Turns:
         return current_line().strangers
 
-    def alone(self) -> Turns | None:
+    def only_owner(self) -> Turns | None:
         line = self._line
         if line is None:
             line = self._line = current_line()

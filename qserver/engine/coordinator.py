@@ -18,9 +18,9 @@ The coordinator owns the catalog and checks what transactions read of it. Defini
 so a transaction that changes any must have seen all as they are.
 
 A round is a generator, see `work`, which the coordinator's task drives. Commits of one batch (see
-`batch`) are a round that begins at the end of the batch, and outside of a batch a submitter whose
-commit is alone begins the round itself. The shards answer synchronously: the same decisions without
-a hand-over. If that round has to wait, because a shard has much to do or the log is full, the task
+`batch`) are a round that begins at the end of the batch, and outside of a batch a submitter begins
+the round of a lone commit itself. The shards answer synchronously: the same decisions without a
+hand-over. If that round has to wait, because a shard has much to do or the log is full, the task
 finishes it, and further commits wait in the mailbox. If a round fails, the task fails, which ends
 its generation only.
 
@@ -175,9 +175,9 @@ class Coordinator:
         return others
 
     def submit(self, commit: Commit) -> None:
-        """Commit with the others of the batch, or synchronously if this commit is alone.
+        """Commit with the others of the batch, or synchronously if nothing else is under way.
 
-        It is alone if no round is running or waiting for the log. Otherwise it waits for the next
+        That is, if no round is running or waiting for the log. Otherwise it waits for the next
         round, which takes all waiting commits. If the last round had several commits, waiting for
         others to share the next one is worthwhile.
         """

@@ -409,10 +409,10 @@ class Line:
             self.last = owner
         self._last_pass = self._pass_number
 
-    def _begin_contention(self, alone: Turns) -> None:
+    def _begin_contention(self, before: Turns) -> None:
         """Find the present of the round, which is that of who was alone, and count passes."""
         self.is_contended = True
-        self.tag = alone.tag = max(self.tag, alone.tag)
+        self.tag = before.tag = max(self.tag, before.tag)
         self._pass_number += 1
         self._pass_seconds = 0.0
         trio.lowlevel.add_instrument(self._passes)

@@ -60,7 +60,7 @@ from qserver.http1.moving import relay as relay
 from qserver.http1.moving import relay_sockets as relay_sockets
 from qserver.http1.moving import released as released
 from qserver.http1.options import ServerOptions as ServerOptions
-from qserver.http1.reactor import Batch as Batch
+from qserver.http1.reactor import BatchPort as BatchPort
 from qserver.http1.reactor import Reactor as Reactor
 from qserver.http1.refusal import Refusal as Refusal
 from qserver.http1.server import serve as serve

@@ -19,7 +19,7 @@ from qserver.http1.heads import Heads
 from qserver.http1.listening import Crowd
 from qserver.http1.moving import Mover
 from qserver.http1.options import ServerOptions
-from qserver.http1.reactor import Batch, NoBatch, Reactor
+from qserver.http1.reactor import BatchPort, NoBatch, Reactor
 from qserver.http1.turns import NoTurns, Turns
 
 SWEEPS_PER_TIMEOUT = 8
@@ -47,7 +47,7 @@ class ServerContext:
         options: ServerOptions,
         counters: Counters,
         report: Callable[[str], None],
-        batch: Batch | None = None,
+        batch: BatchPort | None = None,
         turns: Turns | None = None,
         mover: Mover | None = None,
         crowd: Crowd | None = None,

@@ -45,7 +45,7 @@ Readable = Callable[[], bool]
 """Called when bytes may have arrived. True: wake the task."""
 
 
-class Batch(Protocol):
+class BatchPort(Protocol):
     """Requests that arrived together."""
 
     def open(self) -> None:
@@ -71,7 +71,7 @@ def _keep(ready: dict[int, int], arrived: Iterable[tuple[int, int]]) -> None:
 
 
 class Reactor:
-    def __init__(self, batch: Batch, turns: Turns | None = None) -> None:
+    def __init__(self, batch: BatchPort, turns: Turns | None = None) -> None:
         self._batch = batch
         self._turns = turns or NoTurns()
         self._ready: dict[int, int] = {}
@@ -128,13 +128,13 @@ class Reactor:
         A stranger among them counts as of the owner before it, until it is called again.
         """
         turns, owners, call = self._turns, self._owners, self._call
-        alone, owner_of_call = turns.alone(), turns.owner
+        only_owner, owner_of_call = turns.only_owner(), turns.owner
         turns.set_owner(None)
         self._batch.open()
         for descriptor, events in arrived:
             call(descriptor, events)
             owners[descriptor] = owner = owner_of_call()
-            if owner is not alone and turns.meets(owner):
+            if owner is not only_owner and turns.meets(owner):
                 _keep(self._ready, arrived)
         self._batch.end()
 

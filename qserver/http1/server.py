@@ -43,7 +43,7 @@ from qserver.http1.listening import (
 )
 from qserver.http1.moving import Moved, Mover
 from qserver.http1.options import ServerOptions
-from qserver.http1.reactor import Batch
+from qserver.http1.reactor import BatchPort
 from qserver.http1.refusal import Refusal
 from qserver.http1.tls import TlsTransport, tls_context
 from qserver.http1.transport import PlainTransport, Transport
@@ -59,7 +59,7 @@ async def serve(
     stop: trio.Event,
     report: Callable[[str], None],
     counters: Counters | None = None,
-    batch: Batch | None = None,
+    batch: BatchPort | None = None,
     turns: Turns | None = None,
     listeners: list[socket.socket] | None = None,
     mover: Mover | None = None,

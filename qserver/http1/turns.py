@@ -23,7 +23,7 @@ class Turns(Protocol):
     def owner(self) -> Any:
         """Called after each of them: whose it was, as far as is known."""
 
-    def alone(self) -> object:
+    def only_owner(self) -> object:
         """Called before connections are called while at most one owner is there: who that is.
 
         What they do then is not charged.
@@ -60,7 +60,7 @@ class NoTurns:
     def owner(self) -> Any:
         return None
 
-    def alone(self) -> object:
+    def only_owner(self) -> object:
         return None
 
     def meets(self, owner: Any) -> bool:

@@ -20,7 +20,7 @@ from qserver.pgwire.copy_statement import ALL, CopyFormat
 from qserver.values.text_output import shown_function
 from qserver.values.types import SqlType
 
-Row = tuple[str | None, ...]
+CopiedRow = tuple[str | None, ...]
 
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ESCAPED: Final = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.?))", re.DOTALL)
@@ -113,7 +113,7 @@ class Lines:
             self._not_null = _positions(form.force_not_null, columns)
             self._null = _positions(form.force_null, columns)
 
-    def feed(self, piece: bytes, *, last: bool = False) -> Iterator[Row]:
+    def feed(self, piece: bytes, *, last: bool = False) -> Iterator[CopiedRow]:
         """Yield the rows that are whole by now."""
         data = self._rest + piece
         if last:
@@ -175,7 +175,7 @@ class Lines:
             what = "CSV quoted field" if self._form.name == "csv" else "line"
             raise BadCopyFileFormat(f"unterminated {what}")
 
-    def _row(self, record: str) -> Row:
+    def _row(self, record: str) -> CopiedRow:
         fields = self._fields(record)
         expected = len(self._columns)
         if len(fields) < expected:

@@ -25,7 +25,7 @@ import trio
 
 from qserver.errors import DatabaseMoved, QserverError, TooManyRequests
 from qserver.http1 import (
-    Batch,
+    BatchPort,
     NoTurns,
     PlainTransport,
     Reactor,
@@ -75,7 +75,7 @@ class Listener:
         options: ServerOptions,
         encryption: ssl.SSLContext | None,
         *,
-        batch: Batch | None = None,
+        batch: BatchPort | None = None,
         turns: Turns | None = None,
         mover: Mover | None = None,
         report: Callable[[str], None],

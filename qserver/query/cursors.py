@@ -16,7 +16,7 @@ from qserver.query.cursor import Cursor, Heading, StatementSteps
 from qserver.query.portals import PORTALS_MAX, Portal
 from qserver.query.session import Session
 from qserver.query.statement_port import Opening, StatementPort
-from qserver.sql import ast, only_reads
+from qserver.sql import ast, runs_on_snapshot
 
 
 def outside_of_block() -> NoActiveTransaction:
@@ -46,7 +46,7 @@ def declare(run: StatementPort, asked: Opening) -> Cursor:
     node = asked.node
     if run.controls is None:
         raise outside_of_block()
-    if not only_reads(node.query):
+    if not runs_on_snapshot(node.query):
         raise FeatureNotSupported(
             "DECLARE CURSOR must not contain data-modifying statements in WITH"
         )

@@ -38,9 +38,9 @@ from qserver.sql import (
     StepBudget,
     ast,
     describe,
-    only_reads,
     parse,
     prepare,
+    runs_on_snapshot,
     statement_inside,
 )
 from qserver.storage.catalog import Catalog
@@ -203,7 +203,7 @@ class Planner:
         statement, rules = parsed.statement, self.rules
         catalog, snapshot, given = asked.catalog, asked.snapshot, asked.given
         options = rules, budget, asked.scope
-        if asked.to_read and not only_reads(statement):
+        if asked.to_read and not runs_on_snapshot(statement):
             return Prepared(parsed)
         if isinstance(statement, ast.PLANNED):
             literals = Literals(asked.parameterized.literals)

@@ -29,7 +29,7 @@ from qserver.values.types import SqlType
 PORTALS_MAX: Final = 100
 """Portals of a session; the next is refused with 54000."""
 
-Steps = Generator[Step, Any, Any]
+Stepping = Generator[Step, Any, Any]
 
 
 class Fetcher(Protocol):
@@ -120,7 +120,7 @@ class Portal:
 
     # --- rows in their order, for the wire ---
 
-    def pull(self, most: int) -> Steps:
+    def pull(self, most: int) -> Stepping:
         """Return the next rows, a page or so many at most (0: any number); empty: none yet."""
         behind = self.position - self._first
         rows = self._rows[behind:] if behind else self._rows
@@ -136,7 +136,7 @@ class Portal:
 
     # --- FETCH and MOVE ---
 
-    def fetch(self, request: Fetcher, direction: str, count: int | None) -> Steps:
+    def fetch(self, request: Fetcher, direction: str, count: int | None) -> Stepping:
         """Move as FETCH does; return the rows that it gives. `count`: None for all."""
         if self._failed:
             raise NotInPrerequisiteState(f'portal "{self.name}" cannot be run')
@@ -160,7 +160,7 @@ class Portal:
             return self._backward(-count)
         return (yield from self._forward(count))
 
-    def _forward(self, count: int | None) -> Steps:
+    def _forward(self, count: int | None) -> Stepping:
         before = self.position
         last = None if count is None else before + count
         there = yield from self._read(last)
@@ -175,7 +175,7 @@ class Portal:
         self.position = high - count if high - count >= 1 else 0
         return rows
 
-    def _go_to(self, target: int) -> Steps:
+    def _go_to(self, target: int) -> Stepping:
         if target < 0:
             self._check_scroll()
             yield from self._read(None)
@@ -186,7 +186,7 @@ class Portal:
         self.position = target if there else self._count + 1
         return self._here()
 
-    def _go_by(self, distance: int) -> Steps:
+    def _go_by(self, distance: int) -> Stepping:
         is_behind_last = self.stream.ended and self.position > self._count
         if distance < 0 or (distance == 0 and self.position and not is_behind_last):
             self._check_scroll()
@@ -217,7 +217,7 @@ class Portal:
 
     # --- the stream ---
 
-    def _stepped(self) -> Steps:
+    def _stepped(self) -> Stepping:
         try:
             return (yield from self.stream.stepping())
         except BaseException:
@@ -225,7 +225,7 @@ class Portal:
             self.close()
             raise
 
-    def _read(self, last: int | None) -> Steps:
+    def _read(self, last: int | None) -> Stepping:
         """Have rows up to a number in memory, or all; return whether there are so many."""
         steps = 0
         while not self.stream.ended and (last is None or self._count < last):
@@ -253,7 +253,7 @@ class Portal:
         if self._pool is not None:
             self._pool.give_back(size)
 
-    def stand_aside(self, request: Fetcher | None = None) -> Steps:
+    def stand_aside(self, request: Fetcher | None = None) -> Stepping:
         """Have all rows in memory: what they are from may change, or end."""
         if not self.stream.ended:
             if request is not None:

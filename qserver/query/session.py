@@ -31,10 +31,14 @@ from qserver.storage.transaction import Transaction
 from qserver.values.temporary import TEMPORARY
 from qserver.values.zones import SESSION_ZONE
 
-State: TypeAlias = tuple[Settings, Modes, tuple[Any, ...], frozenset[Portal], frozenset[str], Taken]
+SessionState: TypeAlias = tuple[
+    Settings, Modes, tuple[Any, ...], frozenset[Portal], frozenset[str], Taken
+]
 """Settings, modes of constraints, changes that are to be checked, portals, channels, locks."""
 
-Moment: TypeAlias = tuple[State, tuple[tuple[str, State], ...], tuple[tuple[Portal, int], ...]]
+Moment: TypeAlias = tuple[
+    SessionState, tuple[tuple[str, SessionState], ...], tuple[tuple[Portal, int], ...]
+]
 
 
 class NeedsSession(Exception):  # for the caller of the body, not for users
@@ -74,7 +78,7 @@ class Session:
         self.portals: dict[str, Portal] = {}
         self.settings: Settings = settings_from(given) if given else DEFAULTS
         self._before = self.settings
-        self._savepoints: list[tuple[str, State]] = []
+        self._savepoints: list[tuple[str, SessionState]] = []
         self.deferred = DeferredKeys()
         """The foreign keys that the transaction checks at its end."""
         self.number = 0
@@ -238,14 +242,14 @@ class Session:
         if self.locks is not None:
             self.locks.settle()
 
-    def _state(self) -> State:
+    def _state(self) -> SessionState:
         portals = frozenset(self.portals.values())
         names = NOTHING if self.listening is None else self.listening.names
         taken = () if self.locks is None else self.locks.taken
         changes = tuple(self.deferred.changes)
         return self.settings, self.deferred.modes, changes, portals, names, taken
 
-    def _return_to(self, state: State) -> None:
+    def _return_to(self, state: SessionState) -> None:
         settings, self.deferred.modes, changes, portals, names, taken = state
         self.deferred.changes = list(changes)
         if self.portals:
@@ -282,7 +286,7 @@ class Session:
             self.locks.taken = (*of_transaction, *kept)
         self.set_savepoint(name)
 
-    def _drop_savepoints(self, name: str) -> State:
+    def _drop_savepoints(self, name: str) -> SessionState:
         """Drop the newest savepoint of that name and those after it; return its state."""
         while True:
             last, state = self._savepoints.pop()

@@ -70,8 +70,8 @@ from qserver.sql.plan import OutputColumn as OutputColumn
 from qserver.sql.plan import Scan as Scan
 from qserver.sql.positions import locate as locate
 from qserver.sql.prepare import CompiledPlan as CompiledPlan
-from qserver.sql.prepare import only_reads as only_reads
 from qserver.sql.prepare import prepare as prepare
+from qserver.sql.prepare import runs_on_snapshot as runs_on_snapshot
 from qserver.sql.prepare import statement_inside as statement_inside
 from qserver.sql.printing import StoredExpression as StoredExpression
 from qserver.sql.shown_texts import NamesPort as NamesPort

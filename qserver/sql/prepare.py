@@ -87,10 +87,10 @@ class CompiledPlan:
     """The tables whose rows it looks for, by their ids: the plan depends on their sizes."""
 
 
-def only_reads(statement: ast.Statement) -> bool:
+def runs_on_snapshot(statement: ast.Statement) -> bool:
     """Return whether the statement can run on a snapshot, without a transaction."""
     return isinstance(statement, ast.Query) and all(
-        only_reads(table.statement) for table in statement.common_tables
+        runs_on_snapshot(table.statement) for table in statement.common_tables
     )
 
 
@@ -128,7 +128,7 @@ def prepare(
             hint="Split it into several, or use fewer terms, joins or set operations.",
         ) from None
     nodes = list(everything(plan))
-    writes = not only_reads(statement) or any(map(_leaves_something, nodes))
+    writes = not runs_on_snapshot(statement) or any(map(_leaves_something, nodes))
     return CompiledPlan(
         compiled,
         plan,

@@ -66,9 +66,9 @@ class StoredExpression:
         bound = self._bound
         if bound is not None:
             # PostgreSQL does not print the cast to the type of the place, but counts as if it did.
-            is_alone = self._wanted in (None, bound.type)
+            is_bare = self._wanted in (None, bound.type)
             try:
-                return plain.text(bound), (pretty.alone if is_alone else pretty.text)(bound)
+                return plain.text(bound), (pretty.bare if is_bare else pretty.text)(bound)
             except (Unprintable, RecursionError):
                 self._bound = None
         text = shown_expression(self._text, names)
@@ -81,7 +81,7 @@ class _Printer:
         self.names = names
         self.pretty = pretty
 
-    def alone(self, node: Expression) -> str:
+    def bare(self, node: Expression) -> str:
         """Print an expression that stands alone: without parentheses around it."""
         return _without_parentheses(self.text(node)) if self.pretty else self.text(node)
 
@@ -106,11 +106,11 @@ class _Printer:
                 word = f"IS {'NOT ' if node.negated else ''}{'TRUE' if node.truth else 'FALSE'}"
                 return f"({self._operand(node.operand)} {word})"
             case expressions.Coalesce():
-                return f"COALESCE({', '.join(map(self.alone, node.operands))})"
+                return f"COALESCE({', '.join(map(self.bare, node.operands))})"
             case expressions.InList():
                 return self._in_list(node)
             case expressions.Array():
-                items = ", ".join(map(self.alone, node.items))
+                items = ", ".join(map(self.bare, node.items))
                 return f"ARRAY[{items}]" + ("" if items else f"::{self.names.type_text(node.type)}")
             case expressions.Case():
                 return self._case(node)
@@ -142,7 +142,7 @@ class _Printer:
             return function.name.upper()
         if not function.name.isidentifier() or function.name in ("row", "moment"):
             raise Unprintable
-        arguments = [self.alone(each) for each in node.arguments]
+        arguments = [self.bare(each) for each in node.arguments]
         first = node.arguments[0] if node.arguments else None
         if function.name in SEQUENCES and isinstance(first, expressions.Constant):
             name = self.names.relation_text(tuple(identifiers(str(first.value))))
@@ -167,7 +167,7 @@ class _Printer:
         )
         if any(isinstance(each, expressions.Elements) for each in node.items):
             raise Unprintable
-        items = [self.alone(each) for each in node.items]
+        items = [self.bare(each) for each in node.items]
         if of_varchar:
             items = [item.removesuffix("::text") + "::character varying" for item in items]
         array = f"ARRAY[{', '.join(items)}]"
@@ -177,10 +177,8 @@ class _Printer:
 
     def _case(self, node: expressions.Case) -> str:
         lines = ["CASE"]
-        lines += [
-            f"    WHEN {self.alone(when)} THEN {self.alone(then)}" for when, then in node.whens
-        ]
-        otherwise = self.alone(node.otherwise)
+        lines += [f"    WHEN {self.bare(when)} THEN {self.bare(then)}" for when, then in node.whens]
+        otherwise = self.bare(node.otherwise)
         return "\n".join([*lines, f"    ELSE {otherwise}", "END"])
 
     def _constant(self, node: expressions.Constant) -> str:

@@ -21,7 +21,7 @@ from qserver.http1.connection import Connection
 from qserver.http1.context import ServerContext
 from qserver.http1.counters import Counters
 from qserver.http1.options import ServerOptions
-from qserver.http1.reactor import Batch
+from qserver.http1.reactor import BatchPort
 from qserver.http1.transport import PlainTransport
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
@@ -150,7 +150,7 @@ async def serving(logs: Logs) -> AsyncIterator[HotPath]:
 
 
 @asynccontextmanager
-async def _connected(application: Application, batch: Batch) -> AsyncIterator[socket.socket]:
+async def _connected(application: Application, batch: BatchPort) -> AsyncIterator[socket.socket]:
     """A client of our server, as the server has it while one organization is there."""
     ours, theirs = socket.socketpair()
     for each in (ours, theirs):

@@ -17,7 +17,7 @@ from qserver.errors import InvalidRequest, LogFailed, first_of
 from qserver.replication.nats.nodes import nodes_of as nats_nodes
 from qserver.replication.port import LogNodes
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 _OF_NODES: Final = {"QSERVER_LINK", "QSERVER_CLUSTER_KEY", "QSERVER_PROCESSES"}
 
 
@@ -36,12 +36,10 @@ class LogAddress(msgspec.Struct, frozen=True):
     token: str
     copies: int
 
-    def run(
-        self, work: Callable[[LogNodes], Awaitable[Result]], seconds_to_connect: float = inf
-    ) -> Result:
+    def run(self, work: Callable[[LogNodes], Awaitable[T]], seconds_to_connect: float = inf) -> T:
         """Return what the work with the nodes returns."""
 
-        async def main() -> Result:
+        async def main() -> T:
             with trio.fail_after(seconds_to_connect) as connecting:
                 async with nodes_of(self.url, self.token, self.copies) as nodes:
                     connecting.deadline = inf

@@ -1,7 +1,7 @@
 """`qserver cluster up`, `status`, `move` and `drain`: nodes that share the databases of a log.
 
 folder      what `up` keeps of a cluster on this machine: secrets, ports, where the log is
-plan        which processes it has, and at which ports
+layout      which processes it has, and at which ports
 process     one of these processes
 starting    starts them, says how far it is, and stops them in order
 up          the command

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from qserver.cli.folders.log_nodes import LogAddress, Result, log_address
+from qserver.cli.folders.log_nodes import LogAddress, T, log_address
 from qserver.cli.nodes.folder import FOLDER_DEFAULT, TOKEN_FILE, ClusterFolder
 from qserver.errors import InvalidRequest
 from qserver.replication.port import LogNodes
@@ -21,9 +21,7 @@ from qserver.replication.port import LogNodes
 CONNECT_SECONDS_MAX: Final = 10.0
 
 
-def run_on_log(
-    options: argparse.Namespace, work: Callable[[LogNodes], Awaitable[Result]]
-) -> Result:
+def run_on_log(options: argparse.Namespace, work: Callable[[LogNodes], Awaitable[T]]) -> T:
     """Return what the work with the log's nodes returns."""
     return address_of(options).run(work, CONNECT_SECONDS_MAX)
 

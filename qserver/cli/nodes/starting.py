@@ -23,7 +23,7 @@ Say = Callable[[str], None]
 IsReady = Callable[[], Awaitable[bool]]
 
 
-class Steps:
+class StepLines:
     """Lines for people: what is started, and a mark when it is ready."""
 
     def __init__(self, say: Say, encoding: str | None) -> None:
@@ -44,7 +44,7 @@ class Steps:
 class Crew:
     """All processes of a cluster. `run` returns the exit code of the command."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepLines) -> None:
         self._steps = steps
         self._groups: list[Sequence[ClusterProcess]] = []
         """In the order in which they were started."""
@@ -161,12 +161,12 @@ class Crew:
                 await self._killing.wait()
 
 
-def steps_on_stdout() -> Steps:
+def steps_on_stdout() -> StepLines:
     def say(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    return Steps(say, sys.stdout.encoding)
+    return StepLines(say, sys.stdout.encoding)
 
 
 async def answers(host: str, port: int, request: bytes, expected: bytes) -> bool:

@@ -27,7 +27,7 @@ from qserver.cli.nodes.folder import (
     ClusterFacts,
     ClusterFolder,
 )
-from qserver.cli.nodes.plan import HOST, NodePlan, Plan, plan_at
+from qserver.cli.nodes.layout import HOST, Layout, NodePlace, layout_at
 from qserver.cli.nodes.process import ClusterProcess
 from qserver.cli.nodes.starting import Crew, answers, steps_on_stdout
 from qserver.config import load
@@ -58,9 +58,9 @@ def run_up(options: argparse.Namespace) -> int:
     folder.check_kind()
     with lock_folder(folder.path, datetime.now(UTC).isoformat(timespec="seconds")):
         count = _log_nodes(folder, options.log_nodes)
-        plan = plan_at(options.port, options.nodes, count)
-        folder.keep(ClusterFacts(plan.log_url, count))
-        cluster = _Cluster(folder, plan, program, os.environ)
+        layout = layout_at(options.port, options.nodes, count)
+        folder.keep(ClusterFacts(layout.log_url, count))
+        cluster = _Cluster(folder, layout, program, os.environ)
         try:
             return trio.run(cluster.run)
         except ExceptionGroup as group:
@@ -81,17 +81,17 @@ def _log_nodes(folder: ClusterFolder, wanted: int | None) -> int:
 
 class _Cluster:
     def __init__(
-        self, folder: ClusterFolder, plan: Plan, program: str, environ: Mapping[str, str]
+        self, folder: ClusterFolder, layout: Layout, program: str, environ: Mapping[str, str]
     ) -> None:
         self._folder = folder
-        self._plan = plan
+        self._layout = layout
         self._program = program
         self._token, _ = folder.secret(TOKEN_FILE)
         self._cluster_key, _ = folder.secret(CLUSTER_KEY_FILE)
         given = environ.get("QSERVER_API_KEY") or None
         self._api_key, self._is_new = folder.secret(API_KEY_FILE, "svc_k_", given)
         self._environ = {each: text for each, text in environ.items() if each not in _NOT_THEIRS}
-        load(self._settings(plan.nodes[0]))  # raises here, and not in each process
+        load(self._settings(layout.nodes[0]))  # raises here, and not in each process
         self._steps = steps_on_stdout()
         self._crew = Crew(self._steps)
 
@@ -100,22 +100,22 @@ class _Cluster:
 
     async def _start(self) -> None:
         began, path = trio.current_time(), self._folder.path
-        self._steps.begin(f"Starting {_counted(len(self._plan.log), 'log node')} in {path}")
-        log_nodes = [self._log_node(name) for name in self._plan.log]
+        self._steps.begin(f"Starting {_counted(len(self._layout.log), 'log node')} in {path}")
+        log_nodes = [self._log_node(name) for name in self._layout.log]
         await self._crew.start(
             [
                 (process, str(server), partial(answers, server.host, server.port, b"", b"INFO "))
-                for process, server in zip(log_nodes, self._plan.log.values(), strict=True)
+                for process, server in zip(log_nodes, self._layout.log.values(), strict=True)
             ],
             began,
         )
-        async with nodes_of(self._plan.log_url, self._token, len(self._plan.log)):
+        async with nodes_of(self._layout.log_url, self._token, len(self._layout.log)):
             self._steps.done("log", "ready for streams", began)
-        self._steps.begin(f"Starting {_counted(len(self._plan.nodes), 'node')}")
+        self._steps.begin(f"Starting {_counted(len(self._layout.nodes), 'node')}")
         await self._crew.start(
             [
                 (self._node(each), each.url, partial(answers, HOST, each.port, READY, _OK))
-                for each in self._plan.nodes
+                for each in self._layout.nodes
             ],
             began,
         )
@@ -128,23 +128,23 @@ class _Cluster:
         file = path / f"{name}.conf"
         node = LogNode(
             name=name,
-            peers=self._plan.log,
+            peers=self._layout.log,
             token=self._token,
             data=str(path / name),
-            data_bytes_max=share_of_disk(path) // len(self._plan.log),
+            data_bytes_max=share_of_disk(path) // len(self._layout.log),
         )
         write_private(file, configuration(node))
         command = [self._program, "-c", str(file)]
         return ClusterProcess(name, command, self._environ, self._folder.path / f"{name}.log")
 
-    def _node(self, node: NodePlan) -> ClusterProcess:
+    def _node(self, node: NodePlace) -> ClusterProcess:
         # Not from a folder `qserver` that happens to be here.
         command = [sys.executable, "-P", "-m", "qserver", "serve"]
         output = self._folder.path / f"{node.name}.log"
         return ClusterProcess(node.name, command, self._settings(node), output)
 
-    def _settings(self, node: NodePlan) -> dict[str, str]:
-        memory = max(half_of_memory() // len(self._plan.nodes), limits.CACHE_BYTES_MIN)
+    def _settings(self, node: NodePlace) -> dict[str, str]:
+        memory = max(half_of_memory() // len(self._layout.nodes), limits.CACHE_BYTES_MIN)
         return {
             "QSERVER_MEMORY": str(memory),
             **self._environ,
@@ -152,9 +152,9 @@ class _Cluster:
             "QSERVER_PORT": str(node.port),
             "QSERVER_DATA_DIR": str(self._folder.path / node.name),
             "QSERVER_API_KEY": self._api_key,
-            "QSERVER_LOG": self._plan.log_url,
+            "QSERVER_LOG": self._layout.log_url,
             "QSERVER_LOG_TOKEN": self._token,
-            "QSERVER_LOG_COPIES": str(len(self._plan.log)),
+            "QSERVER_LOG_COPIES": str(len(self._layout.log)),
             "QSERVER_NODE": node.name,
             "QSERVER_LINK": f"{HOST}:{node.link}",
             "QSERVER_CLUSTER_KEY": self._cluster_key,
@@ -163,14 +163,14 @@ class _Cluster:
     # --- text ---
 
     def _welcome(self, seconds: float) -> str:
-        path, url = self._folder.path, self._plan.nodes[0].url
+        path, url = self._folder.path, self._layout.nodes[0].url
         data = "" if path == Path(FOLDER_DEFAULT) else f" --data {path}"
         kept = f"kept in {path / API_KEY_FILE}"
         return "\n".join(
             [
                 "",
                 f"Ready after {seconds:.1f} s. Every node answers for all databases:",
-                *(f"  {node.name}   {node.url}" for node in self._plan.nodes),
+                *(f"  {node.name}   {node.url}" for node in self._layout.nodes),
                 "",
                 f"Your API key, {kept}: {self._api_key}"
                 if self._is_new

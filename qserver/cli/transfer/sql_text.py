@@ -21,7 +21,7 @@ from qserver.cli.splitting import Splitter, Statement
 from qserver.cli.transfer.writing import SQL_FIRST, SQL_LAST
 from qserver.errors import InvalidRequest, SqlSyntaxError
 from qserver.pgwire.copy_statement import CopyStatement, read_copy
-from qserver.pgwire.copy_text import Lines, Row
+from qserver.pgwire.copy_text import CopiedRow, Lines
 
 PIECE_BYTES: Final = 256 * 1024
 _TAIL_LENGTH: Final = 200
@@ -58,7 +58,7 @@ class Copy(Step):
     copy: CopyStatement
     pieces: Iterator[str]
 
-    def rows(self, columns: tuple[str, ...]) -> Iterator[Row]:
+    def rows(self, columns: tuple[str, ...]) -> Iterator[CopiedRow]:
         lines = Lines(self.copy.format, columns, self.copy.table[-1])
         for piece in self.pieces:
             yield from lines.feed(piece.encode())

@@ -15,7 +15,7 @@ from qserver.errors import ProgramLimitExceeded
 from qserver.functions.regex.syntax import too_long
 from qserver.limits import REGEX_MATCHES_MAX
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 SECONDS_MOST: Final = 0.09
 """The limit for all searches of a call, beyond the allowance of each."""
@@ -26,7 +26,7 @@ SECONDS_OF_SEARCH: Final = 0.000_05
 _LOOK_EVERY: Final = 32
 
 
-def few(matches: Iterator[Found]) -> Iterator[Found]:
+def few(matches: Iterator[T]) -> Iterator[T]:
     """Limit the number and the time of matches that a call consumes without a yield."""
     began = thread_time()
     for count, match in enumerate(matches):
@@ -41,17 +41,17 @@ def few(matches: Iterator[Found]) -> Iterator[Found]:
         yield match
 
 
-class Stopwatch(Iterator[Found]):
+class Stopwatch(Iterator[T]):
     """The matches of a text, until finding them takes too long."""
 
     __slots__ = ("_left", "_length", "_matches")
 
-    def __init__(self, matches: Iterator[Found], length: int) -> None:
+    def __init__(self, matches: Iterator[T], length: int) -> None:
         self._matches = matches
         self._length = length
         self._left = SECONDS_MOST
 
-    def __next__(self) -> Found:
+    def __next__(self) -> T:
         if self._left < 0:
             raise too_long(self._length)
         began = thread_time()

@@ -15,7 +15,7 @@ from qserver.cli.folders.log_nodes import LogAddress
 from qserver.cli.nodes import up
 from qserver.cli.nodes.address import address_of
 from qserver.cli.nodes.folder import FACTS_FILE, TOKEN_FILE, ClusterFacts, ClusterFolder
-from qserver.cli.nodes.plan import plan_at
+from qserver.cli.nodes.layout import layout_at
 from qserver.durability.folder import lock_folder
 from qserver.errors import InvalidRequest
 
@@ -86,7 +86,7 @@ def test_a_cluster_keeps_its_number_of_log_nodes(
 
 
 def test_a_port_in_use_is_named_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
-    free = plan_at(0, 2, 1)
+    free = layout_at(0, 2, 1)
     for port in free.ports():
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", port))
@@ -97,8 +97,8 @@ def test_a_port_in_use_is_named_before_anything_starts(capsys: pytest.CaptureFix
         assert f"port {port} is in use" in said
 
 
-def test_ports_of_a_plan_are_all_different() -> None:
-    ports = list(plan_at(0, 16, 5).ports())
+def test_ports_of_a_layout_are_all_different() -> None:
+    ports = list(layout_at(0, 16, 5).ports())
     assert len(set(ports)) == len(ports) == 2 * (16 + 5)
 
 

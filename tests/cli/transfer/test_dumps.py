@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qserver.cli import main
 from qserver.cli.transfer.sql_text import Copy, Cut, Step, sql_steps
 from qserver.client import Client
-from qserver.pgwire.copy_text import Row
+from qserver.pgwire.copy_text import CopiedRow
 from tests.cli.databases import MakeClient
 
 HEAD = r"""--
@@ -175,10 +175,10 @@ def pieces(text: bytes, sizes: list[int]) -> Iterator[bytes]:
         at += size
 
 
-def read_all(given_pieces: list[bytes]) -> tuple[list[Step], list[Row], str | None]:
+def read_all(given_pieces: list[bytes]) -> tuple[list[Step], list[CopiedRow], str | None]:
     parts = iter(given_pieces)
     steps: list[Step] = []
-    rows: list[Row] = []
+    rows: list[CopiedRow] = []
     try:
         for step in sql_steps(lambda _: next(parts, b"")):
             steps.append(Step(step.statement, step.last_line))

@@ -19,7 +19,7 @@ from qserver.sql.binder.expressions.operands import Operand, RowValue, located
 from qserver.sql.expressions import Apply, Expression
 from qserver.values.types import SqlType
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 def operator(
@@ -75,10 +75,10 @@ def not_in_schema(
 
 def resolved_by(
     binding: Binding,
-    resolve: Callable[[Sequence[SqlType]], Found],
+    resolve: Callable[[Sequence[SqlType]], T],
     operands: Sequence[Operand],
     position: int,
-) -> Found:
+) -> T:
     """Resolve by the operands' types, or by their values' types if no operand has one."""
     suggested = suggested_types(binding, operands)
     if suggested is not None:

@@ -30,7 +30,7 @@ ANY: Final = (20_000, 30_000)
 TRIES: Final = 200
 
 
-class NodePlan(msgspec.Struct, frozen=True):
+class NodePlace(msgspec.Struct, frozen=True):
     name: str
     port: int
     link: int
@@ -40,8 +40,8 @@ class NodePlan(msgspec.Struct, frozen=True):
         return f"http://{HOST}:{self.port}"
 
 
-class Plan(msgspec.Struct, frozen=True):
-    nodes: tuple[NodePlan, ...]
+class Layout(msgspec.Struct, frozen=True):
+    nodes: tuple[NodePlace, ...]
     log: dict[str, Server]
     """Log nodes by name."""
 
@@ -60,10 +60,10 @@ class Plan(msgspec.Struct, frozen=True):
         return next((port for port in self.ports() if not _is_free(port)), None)
 
 
-def plan_at(port: int, nodes: int, log_nodes: int) -> Plan:
-    """The plan whose first port that is; 0: at any that are free. Raises if one is taken."""
+def layout_at(port: int, nodes: int, log_nodes: int) -> Layout:
+    """The layout whose first port that is; 0: at any that are free. Raises if one is taken."""
     if port:
-        made = _plan(port, nodes, log_nodes)
+        made = _layout(port, nodes, log_nodes)
         taken = made.taken()
         if taken is not None:
             raise InvalidRequest(
@@ -75,15 +75,15 @@ def plan_at(port: int, nodes: int, log_nodes: int) -> Plan:
         return made
     chance = SystemRandom()
     for _ in range(TRIES):
-        made = _plan(chance.randrange(*ANY), nodes, log_nodes)
+        made = _layout(chance.randrange(*ANY), nodes, log_nodes)
         if made.taken() is None:
             return made
     raise InvalidRequest("there are no free ports", hint="Name some with --port.")
 
 
-def _plan(port: int, nodes: int, log_nodes: int) -> Plan:
-    return Plan(
-        tuple(NodePlan(f"q{at + 1}", port + at, port + LINK_PORTS + at) for at in range(nodes)),
+def _layout(port: int, nodes: int, log_nodes: int) -> Layout:
+    return Layout(
+        tuple(NodePlace(f"q{at + 1}", port + at, port + LINK_PORTS + at) for at in range(nodes)),
         {f"n{at + 1}": Server(HOST, port + LOG_PORTS + at, False) for at in range(log_nodes)},
     )
 
