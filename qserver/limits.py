@@ -146,6 +146,10 @@ BULK_SECONDS_MAX = 600.0
 SAVEPOINTS_MAX = 1000
 """Savepoints of an open transaction at once; 54000 past it."""
 
+NAMED_STATEMENTS_MAX, PORTALS_MAX, SETTINGS_LENGTH_MAX = 1000, 100, 64 * 1024
+"""Prepared statements of a session; its portals, of which cursors are some; and characters of the
+names and values that it has set. What would be more is refused with 54000."""
+
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
 """UTF-8 bytes of a statement's text."""
 
@@ -156,6 +160,17 @@ parsed in about two seconds."""
 SYNTAX_DEPTH_MAX = 400
 """Nodes from the root of a statement's tree to a leaf: what follows it down does so by recursion.
 Long lists, and chains of AND or OR, are not deep."""
+
+EXPRESSION_DEPTH_MAX = 250
+"""Expressions that stand inside each other; chains (a + b + c …) count once. 54001 past it."""
+
+COPIED_NODES_MAX = 20_000
+"""Nodes of expressions that a statement means more than once and says once: BETWEEN compares its
+operand twice, CASE x WHEN with each value. Columns and literals do not count. Copies inside of
+copies grow with each level; 54001 past it."""
+
+GROUPING_SETS_MAX, CUBE_ELEMENTS_MAX = 4096, 12
+"""Grouping sets of a query (54001 past it), and elements of one CUBE (54011), as in PostgreSQL."""
 
 COMMENT_DEPTH_MAX = 8
 """Levels of comments within comments: the regular expression that finds them spells out each."""
@@ -245,6 +260,14 @@ TEXT_RESULT_LENGTH_MAX = 1 << 26
 REGEX_MATCHES_MAX = 30_000
 """Matches of a regular expression that one call counts, replaces or splits at. As rows of
 `regexp_matches` or `regexp_split_to_table` there may be more."""
+
+REGEX_LENGTH_MAX, REGEX_DEPTH_MAX, REGEX_REPEAT_MAX = 20_000, 200, 255
+"""Characters of a regular expression, groups inside each other, and the largest m of {m}, which is
+PostgreSQL's; 2201B past them."""
+
+REGEX_ATOMS_MAX, REGEX_SOURCE_LENGTH_MAX = 5000, 100_000
+"""Characters and sets of a regular expression once its repetitions are written out, and its length
+in Python's syntax, which compiles in a tenth of a second; 2201B past them."""
 
 YEAR_MIN, YEAR_MAX = 1, 9999
 """Years of a DATE or TIMESTAMP: those of Python's `datetime`. PostgreSQL goes further."""
@@ -357,35 +380,25 @@ STALL_SECONDS_MAX = 30.0
 
 CONNECTIONS_REFUSED_MAX = 64
 """Connections past `CONNECTIONS_MAX` that are answered with an error; further ones are closed."""
-
 CONNECTIONS_BACKLOG_MAX = 1024
 """Connections that the kernel holds until they are accepted."""
-
 BODY_SECONDS_MAX, BODY_PROGRESS_BYTES_MIN = 20.0, 1024
 """In this time so many bytes of a body must arrive, unless fewer are missing."""
-
 SEND_SECONDS_MAX = 60.0
 """A client that takes no byte of its answer for so long is cut off."""
-
 SHUTDOWN_SECONDS_MAX = 4.0
 """For the application's own shutdown after the last answer."""
-
 LINGER_SECONDS_MAX = 2.0
 """How long the rest of a refused request is read and thrown away, so that its answer arrives."""
-
 REQUEST_LINE_BYTES_MAX = 8 * 1024
 """Method, target and version of a request; past it 414."""
-
 HEADERS_BYTES_MAX, HEADERS_COUNT_MAX = 16 * 1024, 100
 """Bytes of all headers of a request, and their number; past it 431. Trailers after a chunked body
 may have as much."""
-
 BODY_UNREAD_BYTES_MAX = 64 * 1024
 """The rest of a body that is read and dropped after the answer, to keep the connection."""
-
 CHUNK_LINE_BYTES_MAX = 256
 """The size of a chunk with its extensions."""
-
 RECEIVE_BYTES = 64 * 1024
 """Asked of a socket at once; also what may wait of pipelined requests behind a running one."""
 
@@ -426,111 +439,77 @@ STORAGE_TEST_BYTES = 1024 * 1024
 
 RATE_WINDOW_SECONDS = 60
 """Requests are counted over any stretch of this length."""
-
 REQUESTS_PER_WINDOW_FREE, REQUESTS_PER_WINDOW_PRO = 200, 6000
 """Requests of an organization of the tier `free`, and of the tier `pro`, in such a stretch."""
-
 BENCH_COST_REQUESTS = 100
 """A benchmark counts as so many requests: for seconds it takes what it can get."""
-
 SELF_TEST_COST_REQUESTS = 10
 """A probe of a capability, or a test of the storage, counts as so many requests."""
-
 SIGNUP_WINDOW_SECONDS = 3600
 """Signups are counted over any stretch of this length."""
-
 SIGNUPS_OF_ADDRESS_MAX = 30
 """Attempts to sign up from one address in such a stretch; of IPv6, from one network of 64 bits."""
-
 SIGNUPS_MAX = 300
 """Attempts to sign up from anywhere in such a stretch."""
-
 SESSION_SECONDS = 86_400
 """How long a session lives, and by how much a refresh prolongs it."""
-
 SESSION_LIFE_SECONDS_MAX = 30 * 86_400
 """How long a session lives at most, however often it is refreshed."""
-
 SESSIONS_OF_KEY_MAX, SESSIONS_OF_STATEMENT_KEY_MAX = 1000, 10_000
 """Sessions of one key that live at once; and of a key that can only run its statements, where each
 browser has a session of its own."""
-
 BOUND_BYTES_MAX = 4096
 """Bytes of JSON of the parameters that a session binds."""
-
 SESSION_KEPT_SECONDS = 86_400
 """How long a dead session is remembered, so that its token can be told why it fails."""
-
 KEYS_OF_ORGANIZATION_MAX = 1000
 """Active keys of an organization."""
-
 KEY_KEPT_SECONDS = 30 * 86_400
 """How long a dead key stays in the list of keys."""
-
 KEY_LIFE_SECONDS_MAX = 10 * 365 * 86_400
 """The furthest expiry of a key that has one."""
-
 KEY_GRACE_SECONDS_MAX = 7 * 86_400
 """How long a key that was rotated may go on beside its successor."""
-
 KEY_NAME_LENGTH_MAX = 100
 """Characters of a key's name."""
-
 STATEMENTS_OF_KEY_MAX, STATEMENTS_OF_KEY_BYTES_MAX = 100, 64 * 1024
 """Statements of a key that can run nothing else; and bytes of their texts, all together."""
-
 STATEMENT_NAME_LENGTH_MAX = 63
 """Characters of the name of such a statement."""
-
 SECRET_LENGTH_MIN, SECRET_LENGTH_MAX = 16, 256
 """Characters after the prefix of a key that an operator brings; a longer token is not looked up."""
-
 NAME_LENGTH_MAX = 63
 """Characters in the name of an organization or a database."""
-
 ORGANIZATIONS_MAX = 10_000
 """Organizations of one server."""
-
 DATABASES_OF_ORGANIZATION_MAX = 1000
 """Databases of an organization, whatever its tier; the next is refused with 53100."""
-
 DATABASES_FREE, DATABASES_PRO = 25, 250
 """Databases of an organization of the tier `free`, and of the tier `pro`."""
-
 STORED_BYTES_FREE = 1024 * 1024 * 1024
 """Bytes that the files of all databases of an organization of the tier `free` take. Past it, what
 would store more is refused with 53100; reads, DELETE, TRUNCATE and DROP go on."""
-
 STORED_BYTES_PRO = 100 * 1024 * 1024 * 1024
 """The same for the tier `pro`."""
-
 BRANCH_SECONDS = 3600
 """How long a branch lives that a transaction has left, unless somebody keeps it."""
-
 SPACE_POLL_SECONDS = 1.0
 """How often files are measured: an organization goes past its bound for that long."""
-
 DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
 """With less left on the disk nobody may store more; on a small disk, with less than a sixteenth."""
 DISK_RESERVE_BYTES = 64 * 1024 * 1024
 """Held in a file until nothing else is left, for what removes rows; of a small disk, a 16th."""
-
 LIST_LENGTH_DEFAULT, LIST_LENGTH_MAX = 100, 1000
 """Records on one page of a list: where nothing else is said, and at most."""
-
 GRANTS_KEPT_MAX = 10_000
 """Tokens, and names of databases, whose meaning is remembered until a control record changes."""
-
 SWEEP_SECONDS = 300.0
 """How often what is dead for long is removed, and what was cut short is tried again."""
-
 CONTROL_SECONDS_MAX = 10.0
 """How long a request waits for the control database, should it be recovering."""
-
 PROCESSES_MAX, CALL_SECONDS_MAX, PARTS_SECONDS_MAX, BARRIER_SECONDS_MAX = 64, 60.0, 10.0, 5.0
 """Processes of one machine; and how long one waits for another that does something for it, for one
 that fetches the parts of an answer, and for all to have a change of the control database."""
-
 DATABASE_CLOSE_SECONDS_MAX = 3.0
 """How long requests under way have to end when their database is closed."""
 
@@ -557,10 +536,16 @@ LINK_RETRY_SECONDS, LINK_DRAIN_SECONDS, REPLICA_WAIT_SECONDS_MAX = 0.05, 1.0, 1.
 """The pause after a link to a process was lost; how long one that ends waits for another; and a
 read for its replica, before the owner answers it."""
 
+PROCESS_ENDS_MAX, PROCESS_ENDS_SECONDS = 5, 60.0
+"""So many processes that end within so much time are no accidents: all end."""
+
 # --- the command line ----------------------------------------------------------------------------
 
 SCRIPT_DEPTH_MAX = 8
 """Files of statements that include each other."""
+
+CLUSTER_NODES_MAX = 16
+"""Nodes that `qserver cluster up` starts on one machine."""
 
 # --- how they relate -----------------------------------------------------------------------------
 
@@ -572,6 +557,8 @@ assert LIVE_QUERIES_MAX + FEED_READERS_MAX <= CONNECTIONS_OF_ORGANIZATION_MAX < 
 assert ROUND_TRANSACTIONS_MAX <= COMMITS_WAITING_MAX, "one round never waits for more than can wait"
 assert 0 < ANSWERS_SWEPT_SECONDS < ANSWER_STORED_SECONDS and ANSWERS_SWEPT_AT_ONCE >= 1
 assert ANSWER_STORED_BYTES_MAX <= ANSWER_BYTES_WHOLE, "a kept answer is sent whole"
+assert EXPRESSION_DEPTH_MAX <= SYNTAX_DEPTH_MAX and 2**CUBE_ELEMENTS_MAX <= GROUPING_SETS_MAX
+assert REGEX_LENGTH_MAX <= REGEX_SOURCE_LENGTH_MAX and REGEX_DEPTH_MAX <= SYNTAX_DEPTH_MAX
 assert RETRIES_DEFAULT >= 1 and RETRY_PAUSE_SECONDS_MAX > 0 and ROUNDS_UNSYNCED_MAX >= 2
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 < CHECKPOINT_STEP_BYTES
 assert ROW_ID_BLOCK >= SEQUENCE_BLOCK and PLANS_KEPT_MAX >= PLANS_OF_FINGERPRINT_MAX >= 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-NODES_MAX: Final = 16
+from qserver.limits import CLUSTER_NODES_MAX
+
 PORT_MAX: Final = 60_000
 """Above the first port others are needed, the last of them is 2,216 higher."""
 
@@ -93,8 +94,10 @@ def _up(parser: argparse.ArgumentParser) -> None:
 
 
 def _node_count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= NODES_MAX):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes from 1 to {NODES_MAX}")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= CLUSTER_NODES_MAX):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of nodes from 1 to {CLUSTER_NODES_MAX}"
+        )
     return int(text)
 
 

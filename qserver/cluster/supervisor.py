@@ -34,9 +34,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-ENDS_MAX: Final = 5
-ENDS_SECONDS: Final = 60.0
-"""So many ends within so much time are no accidents."""
+from qserver.limits import PROCESS_ENDS_MAX, PROCESS_ENDS_SECONDS
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -60,7 +58,7 @@ class Supervisor:
         self._report = report
         self._processes: dict[int, int] = {}
         """Process ids to numbers."""
-        self._ends: deque[float] = deque(maxlen=ENDS_MAX)
+        self._ends: deque[float] = deque(maxlen=PROCESS_ENDS_MAX)
         self._is_stopping = False
         self._code = 0
         self._alive, self._alive_end = os.pipe()
@@ -131,8 +129,10 @@ class Supervisor:
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         now = time.monotonic()
         self._ends.append(now)
-        if len(self._ends) == ENDS_MAX and now - self._ends[0] < ENDS_SECONDS:
-            self._report(f"process {number} ended {how}, the last of {ENDS_MAX} ends: giving up")
+        if len(self._ends) == PROCESS_ENDS_MAX and now - self._ends[0] < PROCESS_ENDS_SECONDS:
+            self._report(
+                f"process {number} ended {how}, the last of {PROCESS_ENDS_MAX} ends: giving up"
+            )
             self._code = 1
             self._stop()
             return

@@ -14,6 +14,7 @@ import trio
 
 from qserver.engine.work import Step
 from qserver.errors import InvalidCursorName, InvalidStatementName, ProgramLimitExceeded
+from qserver.limits import PORTALS_MAX
 from qserver.pgwire.messages import BindReader
 from qserver.pgwire.prepared import Portal, Prepared
 from qserver.pgwire.rows import RowWriter, row_writer
@@ -27,7 +28,6 @@ from qserver.query.named_statement import NamedStatement
 from qserver.query.named_statements import check_new, statement_named, tag_of_plan
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared as Planned
-from qserver.query.portals import PORTALS_MAX
 from qserver.query.results import Statement
 from qserver.query.session import Session
 from qserver.sql import ast, parse

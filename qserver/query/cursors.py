@@ -12,8 +12,9 @@ from qserver.errors import (
     NoActiveTransaction,
     ProgramLimitExceeded,
 )
+from qserver.limits import PORTALS_MAX
 from qserver.query.cursor import Cursor, Heading, StatementSteps
-from qserver.query.portals import PORTALS_MAX, Portal
+from qserver.query.portals import Portal
 from qserver.query.session import Session
 from qserver.query.statement_port import Opening, StatementPort
 from qserver.sql import ast, runs_on_snapshot

@@ -26,6 +26,7 @@ from qserver.errors import (
     SqlSyntaxError,
 )
 from qserver.lexing.fingerprint import Parameterized
+from qserver.limits import NAMED_STATEMENTS_MAX
 from qserver.query.cursor import END, Cursor, StatementSteps, rows_at_once
 from qserver.query.named_statement import NamedStatement
 from qserver.query.plan_cache import CachedPlan
@@ -36,9 +37,6 @@ from qserver.query.temporary import drop_all
 from qserver.sql import Literals, NotShort, PartlyDeclared, Rows, ast, bind_type
 from qserver.values.casts import assignment_function, cast_function
 from qserver.values.types import TEXT, SqlType
-
-STATEMENTS_MAX: Final = 1000
-"""Prepared statements of a session; the next is refused with 54000."""
 
 _WORDS: Final = {"Insert": "INSERT", "Update": "UPDATE", "Delete": "DELETE", "Merge": "MERGE"}
 
@@ -51,9 +49,9 @@ def tag_of_plan(plan: CachedPlan) -> str:
 def check_new(session: Session, name: str) -> None:
     if name in session.statements:
         raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
-    if len(session.statements) >= STATEMENTS_MAX:
+    if len(session.statements) >= NAMED_STATEMENTS_MAX:
         raise ProgramLimitExceeded(
-            f"a session has at most {STATEMENTS_MAX} prepared statements",
+            f"a session has at most {NAMED_STATEMENTS_MAX} prepared statements",
             hint="Close those that are not needed.",
         )
 

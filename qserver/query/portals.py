@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from qserver.engine.work import Step
 from qserver.errors import NotInPrerequisiteState
@@ -25,9 +25,6 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.sql import Rows
 from qserver.values.sizes import size_of_rows
 from qserver.values.types import SqlType
-
-PORTALS_MAX: Final = 100
-"""Portals of a session; the next is refused with 54000."""
 
 Stepping = Generator[Step, Any, Any]
 

@@ -28,7 +28,7 @@ from decimal import Decimal
 from enum import IntEnum
 from functools import lru_cache
 from math import isfinite
-from typing import Any, Final
+from typing import Any
 
 from qserver.errors import (
     CannotCoerce,
@@ -37,6 +37,7 @@ from qserver.errors import (
     InvalidTextRepresentation,
     NumericValueOutOfRange,
 )
+from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.values.admission import admitter
 from qserver.values.arrays import array_reader, mapped
 from qserver.values.binary_text import bytes_from_text, uuid_from_text
@@ -86,8 +87,6 @@ from qserver.values.zones import (
 )
 
 Cast = Callable[[Any], Any]
-
-NAME_BYTES_MAX: Final = 63
 
 
 class Context(IntEnum):
@@ -193,9 +192,9 @@ def reader(target: SqlType) -> Cast:
 
 def name_of_text(text: str) -> str:
     """A name has up to 63 bytes; what is behind them is cut off, as in PostgreSQL."""
-    if len(text) * 4 <= NAME_BYTES_MAX:
+    if len(text) * 4 <= IDENTIFIER_BYTES_MAX:
         return text
-    return text.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
+    return text.encode()[:IDENTIFIER_BYTES_MAX].decode(errors="ignore")
 
 
 def _internal_char(text: str) -> str:

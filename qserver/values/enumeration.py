@@ -10,12 +10,11 @@ theirs, and no stored value changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, final
+from typing import Any, final
 
 from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
+from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.values.identifiers import PUBLIC, Named, qualified
-
-LABEL_BYTES_MAX: Final = 63
 
 
 @final
@@ -136,8 +135,8 @@ def enumeration_of(name: str, texts: tuple[str, ...], schema: str = PUBLIC) -> E
 
 def check_label(text: str) -> None:
     """Raise if a label is longer than 63 bytes."""
-    if len(text.encode()) > LABEL_BYTES_MAX:
+    if len(text.encode()) > IDENTIFIER_BYTES_MAX:
         raise InvalidParameterValue(
             f'invalid enum label "{text}"',
-            detail=f"Labels must be {LABEL_BYTES_MAX} bytes or less.",
+            detail=f"Labels must be {IDENTIFIER_BYTES_MAX} bytes or less.",
         )

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from qserver.cluster.supervisor import ENDS_MAX, supervise
+from qserver.cluster.supervisor import supervise
+from qserver.limits import PROCESS_ENDS_MAX
 from tests.children import fork, wait
 from tests.patience import PATIENCE_SECONDS, eventually
 
@@ -71,7 +72,7 @@ def test_ends_are_seen_though_whoever_began_it_ignored_ends(tmp_path: Path) -> N
     with supervisor:
         assert supervisor.wait() == 1
     said = supervisor.output.read_text()
-    assert said.count("with exit code 3: it begins again") == ENDS_MAX - 1, said
+    assert said.count("with exit code 3: it begins again") == PROCESS_ENDS_MAX - 1, said
 
 
 def test_a_process_that_is_interrupted_says_nothing(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from qserver import dbapi
-from qserver.dbapi import Connection, many_rows
+from qserver import dbapi, limits
+from qserver.dbapi import Connection, cursor, many_rows
 from qserver.dbapi.many_rows import requests_of, values_row_of
 from tests.dbapi.served import client_of, connected
 from tests.web.contract.servers import Server
@@ -90,6 +90,14 @@ def test_a_row_with_other_parameters_is_refused(given: Any) -> None:
         list(requests_of("INSERT INTO t VALUES (?, ?)", [(1, 2), given]))
     with pytest.raises(dbapi.ProgrammingError, match="row 1"):
         list(requests_of("INSERT INTO t VALUES (:a, :b)", [given]))
+
+
+def test_what_is_sent_together_is_what_a_server_takes() -> None:
+    """A client may be of another release than its server, so it has its own bounds."""
+    assert many_rows.PARAMETERS_MAX <= limits.PARAMETERS_MAX
+    assert many_rows.STATEMENTS_MAX <= limits.TRANSACTION_STATEMENTS_MAX
+    assert many_rows.REQUEST_BYTES_MAX < limits.REQUEST_BODY_BYTES_MAX
+    assert cursor.ROWS_OF_ANSWER_MAX <= limits.ANSWER_ROWS_MAX
 
 
 @pytest.mark.parametrize("autocommit", [False, True])

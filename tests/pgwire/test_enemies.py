@@ -10,9 +10,8 @@ import trio
 import trio.testing
 
 from qserver.engine.turns import current_line
+from qserver.limits import NAMED_STATEMENTS_MAX, PORTALS_MAX
 from qserver.pgwire import limits
-from qserver.query.named_statements import STATEMENTS_MAX
-from qserver.query.portals import PORTALS_MAX
 from tests.pgwire.serving import in_thread, serving
 from tests.pgwire.wire import (
     HELLO,
@@ -162,9 +161,9 @@ async def test_a_newer_minor_version_is_negotiated() -> None:
 
 async def test_many_prepared_statements_are_refused() -> None:
     async with serving() as served, await Wire.enter(served.port) as wire:
-        flood = b"".join(parse("select 1", f"s{at}") for at in range(STATEMENTS_MAX + 5))
+        flood = b"".join(parse("select 1", f"s{at}") for at in range(NAMED_STATEMENTS_MAX + 5))
         got = await wire.ask(flood + SYNC)
-        assert code(got) == "54000" and kinds(got).count("1") == STATEMENTS_MAX
+        assert code(got) == "54000" and kinds(got).count("1") == NAMED_STATEMENTS_MAX
         flood = b"".join(bind(name="s1", portal=f"p{at}") for at in range(PORTALS_MAX + 5))
         got = await wire.ask(flood + SYNC)
         assert code(got) == "54000" and kinds(got).count("2") == PORTALS_MAX

@@ -37,7 +37,7 @@ BUGS: Final = ("Traceback", "met a bug", "internal error")
 
 def endless() -> None:
     """However often processes die, the supervisor goes on."""
-    supervisor.ENDS_MAX = 1_000_000  # type: ignore[misc]
+    supervisor.PROCESS_ENDS_MAX = 1_000_000  # type: ignore[attr-defined]
 
 
 async def until(holds: Callable[[], object], otherwise: str) -> None:

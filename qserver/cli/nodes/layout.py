@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from qserver.errors import InvalidRequest
+from qserver.limits import CLUSTER_NODES_MAX
 from qserver.replication.nats.configuration import ROUTE_PORTS
 from qserver.replication.nats.connection import PORT_MAX, Server
 
@@ -23,8 +24,7 @@ HOST: Final = "127.0.0.1"
 LINK_PORTS: Final = 100
 LOG_PORTS: Final = 200
 """How far the first port of links, and of log nodes, is from the first one for clients."""
-NODES_MAX: Final = 16
-PORT_LAST: Final = PORT_MAX - LOG_PORTS - ROUTE_PORTS - NODES_MAX
+PORT_LAST: Final = PORT_MAX - LOG_PORTS - ROUTE_PORTS - CLUSTER_NODES_MAX
 ANY: Final = (20_000, 30_000)
 """Where any free ports are looked for: below those that systems give to clients."""
 TRIES: Final = 200

@@ -26,7 +26,6 @@ from qserver.functions.regex.syntax import (
     too_long,
 )
 
-ATOMS_MOST: Final = 5000
 STEPS_MOST: Final = 20_000
 """The limit of cached steps; beyond it the cache is cleared."""
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 import regex as stoppable
 
 from qserver.errors import InvalidEscapeSequence, InvalidUseOfEscapeCharacter
-from qserver.functions.regex.automaton import ATOMS_MOST, Automaton
+from qserver.functions.regex.automaton import Automaton
 from qserver.functions.regex.groups import Attempt, Dissection
 from qserver.functions.regex.linear import STEPS_MOST, Linear, Match, NotLinear, atom_count
 from qserver.functions.regex.source import (
@@ -48,10 +48,8 @@ from qserver.functions.regex.syntax import (
 from qserver.functions.regex.time_limit import Stopwatch
 from qserver.functions.registry import Function
 from qserver.functions.text.like import negation_of
+from qserver.limits import REGEX_ATOMS_MAX, REGEX_SOURCE_LENGTH_MAX
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType
-
-SOURCE_LENGTH_MOST: Final = 100_000
-"""The length limit of an expression in Python's syntax: it compiles in a tenth of a second."""
 
 PATTERNS_KEPT: Final = 256
 """The number of cached patterns; each may hold some megabytes of states."""
@@ -69,12 +67,12 @@ _TRIES_MOST: Final = 1_200_000
 class Regex:
     def __init__(self, pattern: str, options: RegexOptions) -> None:
         parsed = parse(pattern, options)
-        check_size(parsed.tree, ATOMS_MOST)
+        check_size(parsed.tree, REGEX_ATOMS_MAX)
         self.groups = parsed.groups
         self._tree = parsed.tree
         self._flags = re.IGNORECASE if parsed.options.ignore_case else 0
         source = python_source(parsed.tree)
-        if len(source) > SOURCE_LENGTH_MOST:
+        if len(source) > REGEX_SOURCE_LENGTH_MAX:
             raise bad("regular expression is too complex")
         self._python = _compiled(re.compile, source, self._flags)
         self._length_most = _length_most(parsed.tree)

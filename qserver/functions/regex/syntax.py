@@ -27,11 +27,8 @@ from qserver.functions.regex.classes import (
     range_source,
     set_source,
 )
+from qserver.limits import REGEX_DEPTH_MAX, REGEX_LENGTH_MAX, REGEX_REPEAT_MAX
 from qserver.values.digits import clipped_integer
-
-REPEAT_MOST: Final = 255
-DEPTH_MOST: Final = 200
-PATTERN_LENGTH_MOST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +157,7 @@ def too_long(length: int) -> ProgramLimitExceeded:
 
 def parse(pattern: str, options: RegexOptions) -> Pattern:
     """Parse a pattern, including the options at its beginning."""
-    if len(pattern) > PATTERN_LENGTH_MOST:
+    if len(pattern) > REGEX_LENGTH_MAX:
         raise bad("regular expression is too complex")
     if pattern.startswith("***="):
         pattern, options = pattern[4:], parse_options("q", options)
@@ -200,7 +197,7 @@ class _Parser:
         self.is_looking = False
 
     def choice(self, depth: int) -> Node:
-        if depth > DEPTH_MOST:
+        if depth > REGEX_DEPTH_MAX:
             raise bad("regular expression is too complex")
         options = [self.sequence(depth)]
         while self.peek() == "|":
@@ -321,7 +318,7 @@ class _Parser:
             raise bad("braces {} not balanced" if not closing else "invalid repetition count(s)")
         least = clipped_integer(match[1])
         most = (clipped_integer(match[3]) if match[3] else None) if match[2] else least
-        if least > REPEAT_MOST or (most is not None and not least <= most <= REPEAT_MOST):
+        if least > REGEX_REPEAT_MAX or (most is not None and not least <= most <= REGEX_REPEAT_MAX):
             raise bad("invalid repetition count(s)")
         return least, most
 

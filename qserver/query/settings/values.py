@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.errors import FeatureNotSupported, InvalidParameterValue, ProgramLimitExceeded
+from qserver.limits import SETTINGS_LENGTH_MAX
 from qserver.query.settings.declared import Setting, listed
 from qserver.query.settings.effects import (
     changed_value,
@@ -30,9 +31,6 @@ from qserver.query.settings.effects import (
 )
 from qserver.query.settings.reading import shown_value
 from qserver.values.identifiers import PUBLIC, quote_identifier
-
-CHARACTERS_MAX: Final = 64 * 1024
-"""Characters of the names and values that a session has set; 54000 past it."""
 
 _LISTS: Final = frozenset({"search_path", "temp_tablespaces"})
 _ISOLATION: Final = "transaction_isolation"
@@ -158,9 +156,9 @@ class Settings(msgspec.Struct, frozen=True):
             return new
 
         now = changed(self.now)
-        if sum(len(name) + len(text) for name, text in now.items()) > CHARACTERS_MAX:
+        if sum(len(name) + len(text) for name, text in now.items()) > SETTINGS_LENGTH_MAX:
             raise ProgramLimitExceeded(
-                f"the settings of a session have at most {CHARACTERS_MAX} characters"
+                f"the settings of a session have at most {SETTINGS_LENGTH_MAX} characters"
             )
         return Settings(self.base, now, self.after if local else changed(self.after))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from qserver.errors import ProgramLimitExceeded, StatementTooComplex, UndefinedParameter
 from qserver.functions.objects import names_objects
-from qserver.limits import SOURCES_MAX
+from qserver.limits import COPIED_NODES_MAX, EXPRESSION_DEPTH_MAX, SOURCES_MAX
 from qserver.sql.binder.expressions.operands import Operand, Unknown
 from qserver.sql.expressions import Column, Slot
 from qserver.sql.ports import CatalogPort
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from qserver.sql.binder.expressions.prepared import Prepared
     from qserver.sql.binder.names.scope import Scope
     from qserver.sql.plan import Change, CommonTable
-
-DEPTH_MAX = 250
-"""The limit on nested expressions. Chains (a + b + c …) count once."""
-
-COPIED_NODES_MAX = 20_000
-"""Nodes of expressions that a statement means more than once and says once: BETWEEN compares its
-operand twice, CASE x WHEN with each value. Columns and literals do not count. Copies inside of
-copies grow with each level."""
 
 ExpressionBinder = Callable[["Scope", Any], Operand]
 
@@ -174,7 +166,7 @@ class Binding:
 
     def enter(self) -> None:
         self.depth += 1
-        if self.depth > DEPTH_MAX:
+        if self.depth > EXPRESSION_DEPTH_MAX:
             raise too_deep()
         self.budget.spend()
 
@@ -244,5 +236,5 @@ def _name(label: str) -> int | str:
 def too_deep() -> StatementTooComplex:
     return StatementTooComplex(
         "stack depth limit exceeded",
-        hint=f"Expressions may stand inside each other {DEPTH_MAX} deep.",
+        hint=f"Expressions may stand inside each other {EXPRESSION_DEPTH_MAX} deep.",
     )

@@ -15,6 +15,7 @@ from qserver.errors import (
     UndefinedObject,
 )
 from qserver.functions.objects import names_objects
+from qserver.limits import ARRAY_DIMENSIONS_MAX
 from qserver.sql import ast
 from qserver.sql.binder.expressions.calling import function, operator
 from qserver.sql.binder.expressions.coercion import (
@@ -64,7 +65,6 @@ LITERAL_TYPES = {
     "numeric": NUMERIC,
     "boolean": BOOLEAN,
 }
-DIMENSIONS_MAX = 6
 COLLATIONS = frozenset({"C", "POSIX", "default", "ucs_basic", "c", "posix"})
 
 
@@ -316,10 +316,10 @@ def subscripts(node: ast.Subscript) -> tuple[ast.Expression, list[ast.Subscript]
         chain.append(first)
         first = first.operand
     chain.reverse()
-    if len(chain) > DIMENSIONS_MAX:
+    if len(chain) > ARRAY_DIMENSIONS_MAX:
         raise ProgramLimitExceeded(
             f"number of array dimensions ({len(chain)}) exceeds the maximum allowed "
-            f"({DIMENSIONS_MAX})",
+            f"({ARRAY_DIMENSIONS_MAX})",
             position=leftmost(first) + 1,
         )
     return first, chain

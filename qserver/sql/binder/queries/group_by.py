@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from qserver.errors import GroupingError, StatementTooComplex, TooManyColumns, WindowingError
+from qserver.limits import CUBE_ELEMENTS_MAX, GROUPING_SETS_MAX
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.expressions.operands import located
@@ -24,10 +25,8 @@ from qserver.sql.binder.queries.outputs import Output, find_output, typed
 from qserver.sql.expressions import Column, Expression
 from qserver.sql.walk import everything
 
-SETS_MAX = 4096
 STEPS_OF_SET = 4
 """The later cost of a grouping set, which is visited, copied and printed."""
-CUBE_ELEMENTS_MAX = 12
 
 GroupingSet = tuple[int, ...]
 
@@ -51,9 +50,9 @@ class GroupBy:
         self._has_sets = any(isinstance(item, ast.GroupingSets) for item in items)
         for item in items:
             choices = self._sets(item)
-            if len(sets) * len(choices) > SETS_MAX:
+            if len(sets) * len(choices) > GROUPING_SETS_MAX:
                 raise StatementTooComplex(
-                    f"too many grouping sets present (maximum {SETS_MAX})",
+                    f"too many grouping sets present (maximum {GROUPING_SETS_MAX})",
                     position=item.position + 1,
                 )
             sets = [_united(one, other) for one in sets for other in choices]
