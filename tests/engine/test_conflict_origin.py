@@ -31,7 +31,7 @@ async def change(sql: SqlDatabase, text: str, name: str, version_of: dict[str, i
     version_of[name] = done.version
 
 
-async def opened(sql: SqlDatabase, *texts: str) -> OpenTransaction:
+async def opened_transaction(sql: SqlDatabase, *texts: str) -> OpenTransaction:
     transaction = await sql.open()
     await sql.inside(transaction, [Statement(text) for text in texts], OPTIONS)
     return transaction
@@ -72,7 +72,7 @@ async def together(sql: SqlDatabase, texts: dict[str, str], version_of: dict[str
 async def test_one_among_many_that_commit_together_is_named(read: str, changed: str) -> None:
     async with opened_sql() as sql:
         await filled(sql)
-        transaction = await opened(sql, read, "UPDATE a SET v = 5 WHERE id = 40")
+        transaction = await opened_transaction(sql, read, "UPDATE a SET v = 5 WHERE id = 40")
         begun, version_of = transaction.version, dict[str, int]()
         others = {f"other {i}": f"UPDATE a SET v = 2 WHERE id = {i}" for i in (1, 2, 3, 20, 21)}
         await together(sql, {**others, "the one": changed}, version_of)
@@ -86,7 +86,7 @@ async def test_one_among_many_that_commit_together_is_named(read: str, changed: 
 async def test_of_several_that_wrote_the_key_the_last_is_named() -> None:
     async with opened_sql() as sql:
         await filled(sql)
-        transaction = await opened(sql, READ, "DELETE FROM a WHERE id = 1")
+        transaction = await opened_transaction(sql, READ, "DELETE FROM a WHERE id = 1")
         version_of: dict[str, int] = {}
         for number in range(3):
             add = f"UPDATE a SET v = v + {10**number} WHERE id = 7"
@@ -102,7 +102,7 @@ async def test_of_several_that_wrote_the_key_the_last_is_named() -> None:
 async def test_the_version_is_found_behind_many_that_changed_other_rows() -> None:
     async with opened_sql() as sql:
         await filled(sql)
-        transaction = await opened(sql, READ, "DELETE FROM a WHERE id = 1")
+        transaction = await opened_transaction(sql, READ, "DELETE FROM a WHERE id = 1")
         version_of: dict[str, int] = {}
         await change(sql, "UPDATE a SET v = 1 WHERE id = 7", "the one", version_of)
         for number in range(2 * conflict_origin.VERSIONS_READ_AT_ONCE):
@@ -117,7 +117,7 @@ async def test_too_far_back_the_last_change_of_the_table_is_named_and_nobody(
     monkeypatch.setattr(conflict_origin, "VERSIONS_SEARCHED_MAX", 5)
     async with opened_sql() as sql:
         await filled(sql)
-        transaction = await opened(sql, READ, "DELETE FROM a WHERE id = 1")
+        transaction = await opened_transaction(sql, READ, "DELETE FROM a WHERE id = 1")
         version_of: dict[str, int] = {}
         await change(sql, "UPDATE a SET v = 1 WHERE id = 7", "the one", version_of)
         for number in range(5):
@@ -151,7 +151,7 @@ async def test_at_random_who_is_named_wrote_the_key_and_nobody_wrote_it_later() 
         await filled(sql, 12)
         for number in range(40):
             key = chance.randint(1, 12)
-            transaction = await opened(
+            transaction = await opened_transaction(
                 sql, f"SELECT v FROM a WHERE id = {key}", f"UPDATE a SET w = w + 1 WHERE id = {key}"
             )
             version_of: dict[str, int] = {}

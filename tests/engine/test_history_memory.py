@@ -59,14 +59,14 @@ class CountedScratch(MemoryScratch):
         await super().save_pages(pages)
 
 
-def opened(log: Log, memory: int) -> AbstractAsyncContextManager[Database]:
+def opened_in(log: Log, memory: int) -> AbstractAsyncContextManager[Database]:
     return fakes.opened(log, Laboratory(), 2, policy=RARELY, cache=PageCache(memory))
 
 
 async def written(log: Log, width: int, checkpoint_at: int | None = None) -> dict[int, Rows]:
     """Write versions of which each changes a third of the rows; return them all."""
     chance = Random(width)
-    async with opened(log, ROOMY) as database:
+    async with opened_in(log, ROOMY) as database:
         sql = SqlDatabase(database, Laboratory())
         await sql.execute("create table t (id int primary key, n int, words text)")
         await sql.execute(
@@ -106,7 +106,7 @@ async def test_each_version_reads_in_a_memory_smaller_than_itself(
     log = ScratchLog()
     versions = await written(log, width, checkpoint_at)
     for order in (sorted(versions), Random(1).sample(sorted(versions), len(versions))):
-        async with opened(log, memory) as database:  # after a restart: nothing is in memory
+        async with opened_in(log, memory) as database:  # after a restart: nothing is in memory
             for version in [*order, order[0]]:
                 assert rows_of(await database.snapshot_at(version)) == versions[version]
                 check_bound(database)
@@ -116,7 +116,7 @@ async def test_each_version_reads_in_a_memory_smaller_than_itself(
 async def test_versions_that_were_saved_compare_and_restore_as_they_were() -> None:
     log, chance = ScratchLog(), Random(5)
     versions = await written(log, 200)
-    async with opened(log, NARROW) as database:
+    async with opened_in(log, NARROW) as database:
         for _ in range(12):
             first, last = chance.sample(sorted(versions), 2)
             old = await database.snapshot_at(first)
@@ -130,7 +130,7 @@ async def test_versions_that_were_saved_compare_and_restore_as_they_were() -> No
             check_bound(database)
             del old, new
         assert log.scratched > 0
-    async with opened(log, SOME) as database:  # which has room for the rows that come back
+    async with opened_in(log, SOME) as database:  # which has room for the rows that come back
         made, _ = await database.restore_version(min(versions))
         assert rows_of(await database.snapshot_at(made)) == versions[min(versions)]
 
@@ -138,7 +138,7 @@ async def test_versions_that_were_saved_compare_and_restore_as_they_were() -> No
 async def test_a_reader_catches_up_with_a_version_larger_than_its_share() -> None:
     log = ScratchLog()
     versions = await written(log, 2_000)
-    async with opened(log, SOME) as database:
+    async with opened_in(log, SOME) as database:
         last = 1
         async for fed in database.catch_up.after(1):
             assert fed.version == last + 1
@@ -151,9 +151,9 @@ async def test_without_room_on_the_disk_a_version_that_fits_in_memory_is_read() 
     log = ScratchLog()
     versions = await written(log, 10)
     log.is_full = True
-    async with opened(log, ROOMY) as database:
+    async with opened_in(log, ROOMY) as database:
         assert rows_of(await database.snapshot_at(9)) == versions[9]
-    async with opened(log, NARROW) as database:
+    async with opened_in(log, NARROW) as database:
         with pytest.raises(OutOfMemory, match="no room on the disk"):
             await database.snapshot_at(max(versions) - 1)
         log.is_full = False
@@ -164,7 +164,7 @@ async def test_without_room_on_the_disk_a_version_that_fits_in_memory_is_read() 
 async def test_reading_history_does_not_count_as_something_to_be_saved() -> None:
     log = MemoryLog()
     versions = await written(log, 10, checkpoint_at=3)
-    async with opened(log, ROOMY) as database:
+    async with opened_in(log, ROOMY) as database:
         await database.checkpoint()
         for version in versions:
             await database.snapshot_at(version)
@@ -187,7 +187,7 @@ async def test_scratch_files_end_with_their_versions(tmp_path: Path) -> None:
     folder.mkdir()
     async with await open_log(folder / "log") as log:
         versions = await written(log, 500)
-        async with opened(log, NARROW) as database:
+        async with opened_in(log, NARROW) as database:
             held = await database.snapshot_at(max(versions) - 1)
             for version in list(versions)[::5]:
                 assert rows_of(await database.snapshot_at(version)) == versions[version]

@@ -21,7 +21,7 @@ from tests.engine import fakes
 
 
 @asynccontextmanager
-async def opened(log: MemoryLog, clock: list[float]) -> AsyncIterator[SqlDatabase]:
+async def opened_sql_at(log: MemoryLog, clock: list[float]) -> AsyncIterator[SqlDatabase]:
     def report(text: str, error: Exception) -> None:
         raise AssertionError(text) from error
 
@@ -41,7 +41,7 @@ async def snapshot_of(sql: SqlDatabase) -> Snapshot:
 
 async def test_a_table_changes_with_its_rows_and_its_definition_and_no_other() -> None:
     clock = [1000.0]
-    async with opened(MemoryLog(), clock) as sql:
+    async with opened_sql_at(MemoryLog(), clock) as sql:
 
         async def changed_by(text: str) -> set[str]:
             clock[0] += 1
@@ -78,7 +78,7 @@ async def test_a_table_changes_with_its_rows_and_its_definition_and_no_other() -
 @pytest.mark.parametrize("checkpointed", [False, True])
 async def test_the_changes_are_the_same_after_a_restart(checkpointed: bool) -> None:
     log, clock = MemoryLog(), [1000.0]
-    async with opened(log, clock) as sql:
+    async with opened_sql_at(log, clock) as sql:
         for text in (
             "create table a (id int primary key)",
             "create table b (id int primary key)",
@@ -95,7 +95,7 @@ async def test_the_changes_are_the_same_after_a_restart(checkpointed: bool) -> N
             await sql.execute("insert into c values (1)")
         before = await snapshot_of(sql)
     clock[0] += 100
-    async with opened(log, clock) as sql:
+    async with opened_sql_at(log, clock) as sql:
         after = await snapshot_of(sql)
     assert changes(after) == changes(before)
     assert after.catalog.moments == before.catalog.moments
@@ -105,7 +105,7 @@ async def test_the_changes_are_the_same_after_a_restart(checkpointed: bool) -> N
 
 async def test_of_an_older_checkpoint_everything_counts_as_changed_by_its_version() -> None:
     log, clock = MemoryLog(), [1000.0]
-    async with opened(log, clock) as sql:
+    async with opened_sql_at(log, clock) as sql:
         await sql.execute("create table a (id int primary key)")
         await sql.execute("insert into a values (1)")
         await sql.execute("create table b (id int primary key)")
@@ -118,7 +118,7 @@ async def test_of_an_older_checkpoint_everything_counts_as_changed_by_its_versio
     older = sealed(msgspec.msgpack.encode(fields))
     assert decode_checkpoint(version, older).version == version
     await log.save_checkpoint(version, older)
-    async with opened(log, clock) as sql:
+    async with opened_sql_at(log, clock) as sql:
         snapshot = await snapshot_of(sql)
         assert changes(snapshot) == dict.fromkeys("ab", (version, 1000.0))
         assert snapshot.catalog.last_change == (version, 1000.0)
@@ -126,7 +126,7 @@ async def test_of_an_older_checkpoint_everything_counts_as_changed_by_its_versio
 
 async def test_a_change_since_a_version_that_is_older_than_history_cannot_be_told() -> None:
     clock = [1000.0]
-    async with opened(MemoryLog(), clock) as sql:
+    async with opened_sql_at(MemoryLog(), clock) as sql:
         sql.database.keep_history(60.0)
         await sql.execute("create table a (id int primary key, x int)")
         await sql.execute("create table b (id int primary key)")

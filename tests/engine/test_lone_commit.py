@@ -33,7 +33,7 @@ class Steps(trio.abc.Instrument):
 
 
 @asynccontextmanager
-async def opened(reports: list[str] | None = None) -> AsyncIterator[Database]:
+async def opened_ordinarily(reports: list[str] | None = None) -> AsyncIterator[Database]:
     def report(text: str, error: Exception) -> None:
         if reports is not None:
             reports.append(repr(error))
@@ -51,7 +51,7 @@ def rounds(database: Database) -> int:
 
 
 async def test_a_lone_commit_wakes_no_task_but_the_log_writers_and_its_own() -> None:
-    async with opened() as database:
+    async with opened_ordinarily() as database:
         steps = Steps()
         trio.lowlevel.add_instrument(steps)
         await database.transact(counters.increment(1))
@@ -61,7 +61,7 @@ async def test_a_lone_commit_wakes_no_task_but_the_log_writers_and_its_own() -> 
 
 
 async def test_commits_that_come_together_share_a_round() -> None:
-    async with opened() as database:
+    async with opened_ordinarily() as database:
         before = rounds(database)
         async with trio.open_nursery() as nursery:
             for number in range(4):
@@ -72,7 +72,7 @@ async def test_commits_that_come_together_share_a_round() -> None:
 
 async def test_who_is_answered_may_submit_the_next_commit_from_there() -> None:
     """Work that writes nothing is answered before its round has ended."""
-    async with opened() as database:
+    async with opened_ordinarily() as database:
         generation = database._generation
         assert generation is not None
         answers: list[Any] = []
@@ -97,7 +97,7 @@ async def test_a_round_that_fails_ends_its_generation_and_not_who_submitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reports: list[str] = []
-    async with opened(reports) as database:
+    async with opened_ordinarily(reports) as database:
 
         def broken(self: Shard, message: object, *, is_long: bool) -> None:
             raise ZeroDivisionError("a bug")
@@ -116,7 +116,7 @@ async def test_a_large_round_is_begun_where_it_is_submitted_and_ended_by_the_tas
 ) -> None:
     monkeypatch.setattr("qserver.storage.find_conflict.CHANGES_AT_ONCE", 2)
     assert writes.CHANGES_AT_ONCE > 2
-    async with opened() as database:
+    async with opened_ordinarily() as database:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.transact, counters.increment(0, 1, 2, 3))
             nursery.start_soon(database.transact, counters.increment(3))

@@ -26,7 +26,9 @@ ROWS = 2000
 POLICY = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)
 
 
-def opened(log: MemoryLog, cache: PageCache | None = None) -> AbstractAsyncContextManager[Database]:
+def opened_on(
+    log: MemoryLog, cache: PageCache | None = None
+) -> AbstractAsyncContextManager[Database]:
     # The laboratory keeps all messages, and the pages that they hold.
     world = OrdinaryWorld(lambda: 1000.0, Random(0), lambda text, error: None)
     return fakes.opened(log, world, 2, policy=POLICY, cache=cache)
@@ -34,7 +36,7 @@ def opened(log: MemoryLog, cache: PageCache | None = None) -> AbstractAsyncConte
 
 async def a_log() -> MemoryLog:
     log = MemoryLog()
-    async with opened(log) as database:
+    async with opened_on(log) as database:
         await database.transact(counters.create(ROWS))
         await database.checkpoint()
     return log
@@ -51,7 +53,7 @@ def pages_of(log: MemoryLog) -> int:
 
 async def test_opening_reads_no_page_and_a_point_read_only_its_path() -> None:
     cache = PageCache()
-    async with opened(await a_log(), cache) as database:
+    async with opened_on(await a_log(), cache) as database:
         snapshot = await database.wait_durable_snapshot()
         table = snapshot.catalog.tables["counters"]
         assert snapshot.count(table.id) == ROWS
@@ -65,7 +67,7 @@ async def test_opening_reads_no_page_and_a_point_read_only_its_path() -> None:
 @pytest.mark.long
 async def test_a_cache_that_holds_next_to_nothing_gives_the_same_rows() -> None:
     cache = PageCache(most=20_000)
-    async with opened(await a_log(), cache) as database:
+    async with opened_on(await a_log(), cache) as database:
         for number in range(0, ROWS, 7):
             await database.transact(counters.increment(number, (number + 999) % ROWS))
             if number % 70 == 0:
@@ -80,7 +82,7 @@ async def test_a_cache_that_holds_next_to_nothing_gives_the_same_rows() -> None:
 
 async def test_a_reader_of_an_old_snapshot_keeps_its_pages_and_nobody_else_does() -> None:
     log, cache = await a_log(), PageCache(most=0)
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         before = await database.wait_durable_snapshot()
         pages = pages_of(log)
         for _ in range(3):
@@ -98,14 +100,14 @@ async def test_a_reader_of_an_old_snapshot_keeps_its_pages_and_nobody_else_does(
 async def test_pages_that_a_reader_still_needed_are_forgotten_after_a_restart() -> None:
     log, cache = await a_log(), PageCache(most=0)
     pages = pages_of(log)
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         before = await database.wait_durable_snapshot()
         await database.transact(counters.increment(*range(0, ROWS, 40)))
         await database.checkpoint()
         assert total(before) == 0
     assert pages_of(log) > pages
     del before
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         await database.checkpoint()
         assert pages_of(log) == pages
         assert total(await database.wait_durable_snapshot()) == len(range(0, ROWS, 40))
@@ -122,7 +124,7 @@ class FailingLog(MemoryLog):
 
 async def test_a_page_that_cannot_be_read_fails_the_statement_and_nothing_else() -> None:
     log, cache = FailingLog(), PageCache(most=0)
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         await database.transact(counters.create(ROWS))
         await database.checkpoint()
         cache.make_room()
@@ -139,7 +141,7 @@ async def test_a_page_that_cannot_be_read_fails_the_statement_and_nothing_else()
 
 async def test_a_page_that_cannot_be_read_fails_the_commit_of_a_transaction_that_has_run() -> None:
     log, cache = FailingLog(), PageCache(most=0)
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         await database.transact(counters.create(ROWS))
         await database.checkpoint()
         for fails in (True, False):
@@ -160,7 +162,7 @@ async def test_a_damaged_page_is_never_taken_for_a_good_one() -> None:
     log, cache = await a_log(), PageCache(most=0)
     first = min(log._pages)
     log._pages[first] = log._pages[first][:-1] + b"?"
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         with pytest.raises(DataCorrupted, match=f"page {first}"):
             await database.transact(counters.increment(0))
         with pytest.raises(DataCorrupted, match=f"page {first}"):
@@ -185,7 +187,7 @@ async def test_writers_wait_for_room_and_are_refused_while_nothing_can_be_saved(
     autojump_clock: MockClock,
 ) -> None:
     log, cache = UnsaveableLog(), PageCache(most=200_000)
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         await database.transact(counters.create(ROWS))
         assert cache.is_full
         with pytest.raises(OutOfMemory, match="cannot be saved") as caught:
@@ -200,7 +202,7 @@ async def test_writers_wait_for_room_and_are_refused_while_nothing_can_be_saved(
 
 async def test_many_unsaved_pages_bring_a_checkpoint_forward() -> None:
     log, cache = MemoryLog(), PageCache(most=400_000)
-    async with opened(log, cache) as database:
+    async with opened_on(log, cache) as database:
         await database.transact(counters.create(ROWS))
         await database.transact(counters.increment(1))
         assert not cache.is_full

@@ -22,7 +22,7 @@ from tests.sql.databases import opened_sql
 
 
 @asynccontextmanager
-async def opened(rows: int = 3) -> AsyncIterator[SqlDatabase]:
+async def with_rows(rows: int = 3) -> AsyncIterator[SqlDatabase]:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INT PRIMARY KEY, a TEXT)")
         await database.execute(
@@ -42,7 +42,7 @@ def conflict_of(error: SerializationFailure) -> Conflict:
 
 
 async def test_thousands_open_hold_nothing_back_and_cost_little() -> None:
-    async with opened() as database:
+    async with with_rows() as database:
         many = [await database.open() for _ in range(2000)]
         for at, transaction in enumerate(many):
             assert transaction.bytes < 1000
@@ -56,7 +56,7 @@ async def test_thousands_open_hold_nothing_back_and_cost_little() -> None:
 
 async def test_one_that_grows_too_large_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OPEN_TRANSACTION_BYTES_MAX", 100_000)
-    async with opened() as database:
+    async with with_rows() as database:
         pool = database._environment.pool
         assert pool is not None
         transaction = await database.open()
@@ -73,7 +73,7 @@ async def test_one_that_grows_too_large_is_over(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_reading_counts_as_memory_and_a_rollback_gives_back_what_was_written() -> None:
-    async with opened(rows=5000) as database:
+    async with with_rows(rows=5000) as database:
         transaction = await database.open()
         await do(database, transaction, "SAVEPOINT a")
         start = transaction.bytes
@@ -87,7 +87,7 @@ async def test_reading_counts_as_memory_and_a_rollback_gives_back_what_was_writt
 
 async def test_there_are_only_so_many_savepoints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qserver.query.savepoints.SAVEPOINTS_MAX", 3)
-    async with opened() as database:
+    async with with_rows() as database:
         transaction = await database.open()
         for _ in range(3):
             await do(database, transaction, "SAVEPOINT a")
@@ -99,7 +99,7 @@ async def test_there_are_only_so_many_savepoints(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_values_of_sequences_are_drawn_once_however_often_a_step_runs() -> None:
-    async with opened() as database:
+    async with with_rows() as database:
         await database.execute("CREATE TABLE s (id SERIAL PRIMARY KEY, n INT)")
         one, other = await database.open(), await database.open()
         insert = "INSERT INTO s (n) SELECT n FROM generate_series(1, 300) n RETURNING id"
@@ -114,7 +114,7 @@ async def test_values_of_sequences_are_drawn_once_however_often_a_step_runs() ->
 
 
 async def test_a_conflict_names_the_statement_that_read_first() -> None:
-    async with opened() as database:
+    async with with_rows() as database:
         transaction = await database.open()
         await do(database, transaction, "SELECT 1", "SELECT a FROM t WHERE id = 2")
         await do(database, transaction, "SAVEPOINT s")
@@ -130,7 +130,7 @@ async def test_a_conflict_names_the_statement_that_read_first() -> None:
 
 
 async def test_a_redefinition_meanwhile_is_a_conflict() -> None:
-    async with opened() as database:
+    async with with_rows() as database:
         transaction = await database.open()
         await do(database, transaction, "UPDATE t SET a = 'mine' WHERE id = 3")
         await database.execute("ALTER TABLE t ADD COLUMN b INT")

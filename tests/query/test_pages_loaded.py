@@ -24,7 +24,9 @@ LOADS_AT_ONCE = 4 * LEAVES_OF_RUN // UNREAD_COSTS + 3
 
 
 @asynccontextmanager
-async def opened(log: MemoryLog, cache: PageCache) -> AsyncIterator[tuple[Database, SqlDatabase]]:
+async def opened_on(
+    log: MemoryLog, cache: PageCache
+) -> AsyncIterator[tuple[Database, SqlDatabase]]:
     world = OrdinaryWorld(lambda: 1000.0, Random(0), lambda text, error: None)
     async with fakes.opened(log, world, shards=1, cache=cache) as database:
         yield database, SqlDatabase(database, world)
@@ -47,7 +49,7 @@ class LoadsOfSteps(trio.abc.Instrument):
 
 async def filled() -> MemoryLog:
     log = MemoryLog()
-    async with opened(log, PageCache()) as (database, sql):
+    async with opened_on(log, PageCache()) as (database, sql):
         await sql.execute("CREATE TABLE t (id INT PRIMARY KEY, other INT)")
         await sql.execute(
             f"INSERT INTO t SELECT i, i * 7919 % {ROWS} FROM generate_series(0, {ROWS - 1}) AS s(i)"
@@ -61,7 +63,7 @@ async def plan_of(sql: SqlDatabase, statement: str) -> list[str]:
 
 
 async def test_explain_analyze_tells_the_pages_that_were_loaded() -> None:
-    async with opened(await filled(), PageCache()) as (_, sql):
+    async with opened_on(await filled(), PageCache()) as (_, sql):
         assert "Pages loaded: 3" in await plan_of(sql, "SELECT other FROM t WHERE id = 4711")
         again = await plan_of(sql, "SELECT other FROM t WHERE id = 4711")
         assert again[-1] == "Actual rows: 1"
@@ -80,7 +82,7 @@ async def test_explain_analyze_tells_the_pages_that_were_loaded() -> None:
 )
 async def test_others_run_after_a_bounded_number_of_loads(statement: str) -> None:
     cache = PageCache()
-    async with opened(await filled(), cache) as (_, sql):
+    async with opened_on(await filled(), cache) as (_, sql):
         loads = await loads_of(sql, cache, statement)
         assert 0 < max(loads) <= LOADS_AT_ONCE
         assert cache.loads == sum(loads)
@@ -116,7 +118,7 @@ def let_leaves_go(database: Database) -> None:
 async def test_rows_that_vectors_have_found_are_read_in_steps(condition: str, most: int) -> None:
     cache = PageCache()
     statement = f"SELECT count(DISTINCT -other) FROM t WHERE {condition}"
-    async with opened(await filled(), cache) as (database, sql):
+    async with opened_on(await filled(), cache) as (database, sql):
         await sql.execute(statement)
         found = (await sql.execute(statement)).rows
         let_leaves_go(database)
@@ -127,7 +129,7 @@ async def test_rows_that_vectors_have_found_are_read_in_steps(condition: str, mo
 
 async def test_look_ups_that_load_a_page_each_let_others_run() -> None:
     cache = PageCache()
-    async with opened(await filled(), cache) as (_, sql):
+    async with opened_on(await filled(), cache) as (_, sql):
         cache.most = 0
         turns = 0
 

@@ -31,7 +31,7 @@ from tests.steps import taken
 
 
 @asynccontextmanager
-async def opened(rows: int = 3) -> AsyncIterator[SqlDatabase]:
+async def with_rows(rows: int = 3) -> AsyncIterator[SqlDatabase]:
     async with opened_sql() as sql:
         await sql.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
         await sql.execute(f"INSERT INTO t SELECT n, n FROM generate_series(1, {rows}) n")
@@ -53,7 +53,7 @@ async def rows(sql: SqlDatabase) -> list[Any]:
 
 
 async def test_what_was_rolled_back_is_not_applied_and_the_rest_is() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         results = await send(
             sql,
             "INSERT INTO t VALUES (4, 4)",
@@ -75,7 +75,7 @@ async def test_ranges_among_many_writes_follow_a_rollback() -> None:
     """As many rows, others among them, with the same last key."""
     ranges = "SELECT count(*) FROM t WHERE id BETWEEN 100 AND 200"
     fill = "INSERT INTO t SELECT n, n FROM generate_series({}) n"
-    async with opened() as sql:
+    async with with_rows() as sql:
         results = await send(
             sql,
             fill.format("50, 90"),
@@ -93,14 +93,14 @@ async def test_ranges_among_many_writes_follow_a_rollback() -> None:
 
 
 async def test_if_all_is_rolled_back_no_version_is_made() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         before = (await sql.execute("SELECT 1")).version
         await send(sql, "SAVEPOINT a", "DELETE FROM t", "CREATE TABLE x (a INT)", "ROLLBACK TO a")
         assert (await sql.execute("SELECT 1")).version == before
 
 
 async def test_an_error_applies_nothing_and_names_its_statement() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         with pytest.raises(DivisionByZero) as failed:
             await send(sql, "DELETE FROM t WHERE id = 1", "SAVEPOINT a", "SELECT 1 / 0")
         assert failed.value.statement == 2
@@ -115,7 +115,7 @@ async def test_an_error_applies_nothing_and_names_its_statement() -> None:
 
 
 async def test_sequences_that_came_back_begin_anew() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         make = "CREATE SEQUENCE s"
         results = await send(
             sql,
@@ -132,7 +132,7 @@ async def test_sequences_that_came_back_begin_anew() -> None:
 
 
 async def test_values_of_sequences_are_drawn_once_however_often_the_list_runs() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         await sql.execute("CREATE TABLE u (id SERIAL PRIMARY KEY, a INT)")
         insert = "INSERT INTO u (a) SELECT 1 FROM generate_series(1, 300)"
         texts = ("SAVEPOINT a", insert, "ROLLBACK TO a", insert, "SAVEPOINT b", insert)
@@ -147,7 +147,7 @@ async def test_values_of_sequences_are_drawn_once_however_often_the_list_runs() 
 
 
 async def test_dry_runs_and_guards_see_the_whole_list() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         texts = ["UPDATE t SET a = 9 WHERE id = 1", "SAVEPOINT a", "DELETE FROM t WHERE id = 2"]
         tried = await sql.transaction(
             [Statement(each) for each in [*texts, "SAVEPOINT b", "DELETE FROM t", "ROLLBACK TO b"]],
@@ -170,7 +170,7 @@ async def test_dry_runs_and_guards_see_the_whole_list() -> None:
 
 
 async def test_what_was_read_before_a_rollback_still_counts() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         texts = (
             "SAVEPOINT a",
             "UPDATE t SET a = a + 1 WHERE id = 1",
@@ -190,7 +190,7 @@ async def test_what_was_read_before_a_rollback_still_counts() -> None:
 
 
 async def test_a_list_in_an_open_transaction_is_one_step_and_its_savepoints_stay() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         open_ = await sql.open()
         await do(sql, open_, "INSERT INTO t VALUES (4, 4)", "SAVEPOINT a", "DELETE FROM t")
         assert open_.rows_changed == 5
@@ -206,7 +206,7 @@ async def test_a_list_in_an_open_transaction_is_one_step_and_its_savepoints_stay
 
 
 async def test_a_list_that_fails_leaves_nothing_of_it_not_even_its_savepoints() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         open_ = await sql.open()
         await do(sql, open_, "INSERT INTO t VALUES (4, 4)", "SAVEPOINT a")
         size = open_.bytes
@@ -227,7 +227,7 @@ async def test_a_list_that_fails_leaves_nothing_of_it_not_even_its_savepoints() 
 
 
 async def test_an_older_savepoint_is_a_step_of_its_own() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         open_ = await sql.open()
         await do(sql, open_, "SAVEPOINT a")
         for text in ("ROLLBACK TO a", "RELEASE a"):
@@ -243,13 +243,13 @@ async def test_an_older_savepoint_is_a_step_of_its_own() -> None:
 
 async def test_savepoints_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qserver.query.savepoints.SAVEPOINTS_MAX", 5)
-    async with opened() as sql:
+    async with with_rows() as sql:
         with pytest.raises(ProgramLimitExceeded):
             await send(sql, *(["SAVEPOINT a"] * 9))
 
 
 async def test_a_conflict_names_the_statement_of_the_list() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         open_ = await sql.open()
         read = "SELECT a FROM t WHERE id = 2"
         await do(sql, open_, "SAVEPOINT a", "SELECT 1", read, "ROLLBACK TO a")
@@ -264,7 +264,7 @@ async def test_a_conflict_names_the_statement_of_the_list() -> None:
 @pytest.mark.parametrize("drop", ["DROP TABLE u", "DROP SEQUENCE s", "ALTER SEQUENCE s RESTART"])
 async def test_a_sequence_that_is_there_again_can_be_drawn_from(drop: str) -> None:
     """Its state was read to redefine it; what the transaction draws must not conflict with that."""
-    async with opened() as sql:
+    async with with_rows() as sql:
         await sql.execute("CREATE TABLE u (id SERIAL PRIMARY KEY)")
         await sql.execute("CREATE SEQUENCE s")
         draw = "SELECT nextval('s'), nextval('u_id_seq')"
@@ -278,7 +278,7 @@ async def test_a_sequence_that_is_there_again_can_be_drawn_from(drop: str) -> No
 
 
 async def test_a_drop_before_the_savepoint_still_depends_on_the_position() -> None:
-    async with opened() as sql:
+    async with with_rows() as sql:
         await sql.execute("CREATE SEQUENCE s")
         open_ = await sql.open()
         await do(sql, open_, "DROP SEQUENCE s", "SAVEPOINT a", "SELECT 1", "ROLLBACK TO a")
