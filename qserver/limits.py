@@ -1,4 +1,4 @@
-"""Every limit in one place, with the relations between them.
+"""The limits that users and operators meet in one place, with the relations between them.
 
 A limit beside the code that it binds is found only by hitting it. Units come last in a name. A
 limit that an operator may change has its default here and its setting in `config`.

@@ -21,8 +21,8 @@ OPENING = """\
 
 `make docs` writes this page from `qserver/limits.py`, which also asserts how limits relate to each
 other. [operations.md](operations.md#settings) lists those that an operator may change,
-[http.md](http.md#limits) those that a client meets first. A few bounds stay in the module that they
-belong to.
+[http.md](http.md#limits) those that a client meets first. Bounds that only one algorithm knows stay
+in its module, those of PostgreSQL's protocol in `qserver/pgwire/limits.py`.
 """
 
 
