@@ -39,8 +39,7 @@ def unsealed_in_pieces(data: bytes, what: str) -> Steps[memoryview]:
         checksum = crc32(body[start : start + PIECE_BYTES], checksum)
         if len(body) > PIECE_BYTES:
             yield
-    if checksum != int.from_bytes(data[:4], "big"):
-        raise _damaged(what)
+    _compare(checksum, data, what)
     return body
 
 
@@ -51,12 +50,12 @@ def unsealed(data: bytes, what: str, place: int = 0) -> bytes:
 
 
 def check_seal(data: bytes, what: str, place: int = 0) -> None:
-    if crc32(memoryview(data)[4:], place & 0xFFFFFFFF) != int.from_bytes(data[:4], "big"):
-        raise _damaged(what)
+    _compare(crc32(memoryview(data)[4:], place & 0xFFFFFFFF), data, what)
 
 
-def _damaged(what: str) -> DataCorrupted:
-    return DataCorrupted(
-        f"{what} does not match its checksum",
-        hint="Restore a backup, and keep the damaged data until you have.",
-    )
+def _compare(checksum: int, data: bytes, what: str) -> None:
+    if checksum != int.from_bytes(data[:4], "big"):
+        raise DataCorrupted(
+            f"{what} does not match its checksum",
+            hint="Restore a backup, and keep the damaged data until you have.",
+        )
