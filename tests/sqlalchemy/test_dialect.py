@@ -17,7 +17,9 @@ from alembic.operations import Operations
 from sqlalchemy.dialects import postgresql as pg
 
 from tests.dbapi.served import KEY, client_of, served
-from tests.web.contract.servers import Server
+from tests.web.contract.servers import Server, free_port
+
+WIRE_PORT = free_port()
 
 ROW: dict[str, Any] = {
     "id": 1,
@@ -65,7 +67,8 @@ def things(metadata: sa.MetaData) -> sa.Table:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("dialect")) as running:
+    folder = tmp_path_factory.mktemp("dialect")
+    with served(folder, QSERVER_PG_PORT=str(WIRE_PORT)) as running:
         yield running
 
 
@@ -77,6 +80,18 @@ def engine(server: Server) -> Iterator[sa.Engine]:
         yield engine
         engine.dispose()
         client.delete_database("dialect")
+
+
+@pytest.fixture(params=["http", "wire"])
+def either_engine(request: pytest.FixtureRequest, engine: sa.Engine) -> Iterator[sa.Engine]:
+    """Over HTTP, and over the wire with PostgreSQL's own dialect."""
+    if request.param == "http":
+        yield engine
+        return
+    url = f"postgresql+psycopg://me:{KEY}@127.0.0.1:{WIRE_PORT}/dialect"
+    over_wire = sa.create_engine(url)
+    yield over_wire
+    over_wire.dispose()
 
 
 def test_values_come_back_as_they_were(engine: sa.Engine) -> None:
@@ -177,7 +192,7 @@ def test_the_url_says_whether_it_is_tls() -> None:
 
 
 @pytest.mark.long
-def test_alembic_finds_no_difference_after_an_upgrade(engine: sa.Engine) -> None:
+def test_alembic_finds_no_difference_after_an_upgrade(either_engine: sa.Engine) -> None:
     metadata = sa.MetaData()
     table = things(metadata)
     sa.Table(
@@ -190,7 +205,7 @@ def test_alembic_finds_no_difference_after_an_upgrade(engine: sa.Engine) -> None
         sa.Index("parts_thing", "thing", unique=True, postgresql_where=sa.text("thing > 0")),
     )
     options = {"compare_type": True, "compare_server_default": True}
-    with engine.connect() as connection:
+    with either_engine.connect() as connection:
         context = MigrationContext.configure(connection, opts=options)
         assert len(compare_metadata(context, metadata)) > 2
         operations = Operations(context)
@@ -202,7 +217,7 @@ def test_alembic_finds_no_difference_after_an_upgrade(engine: sa.Engine) -> None
             operations.alter_column("things", "size", new_column_name="width", type_=sa.Integer())
             operations.drop_column("things", "width")
         connection.commit()
-    with engine.connect() as connection:
+    with either_engine.connect() as connection:
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
 
