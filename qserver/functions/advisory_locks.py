@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from qserver.functions.registry import Function
+from qserver.values.notices import Notice
 from qserver.values.types import BIGINT, BOOLEAN, INTEGER, VOID, SqlType
 
 if TYPE_CHECKING:
@@ -31,7 +32,16 @@ def _locking(*, shared: bool, of_transaction: bool, waits: bool) -> Callable[...
 
 
 def _unlocking(*, shared: bool) -> Callable[..., bool]:
-    return lambda context, *numbers: context.unlock(_key(numbers), shared=shared)
+    lock = "ShareLock" if shared else "ExclusiveLock"
+    not_owned = Notice("WARNING", "01000", f"you don't own a lock of type {lock}")
+
+    def call(context: Context, *numbers: int) -> bool:
+        found = context.unlock(_key(numbers), shared=shared)
+        if not found:
+            context.give_notice(not_owned)
+        return found
+
+    return call
 
 
 def _unlock_all(context: Context) -> str:

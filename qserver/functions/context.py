@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
+    from qserver.values.notices import Notice
+
 WRITTEN_ROW_BYTES = 256
 """What a row that was written takes beside its values, until its transaction has ended."""
 BYTES_UNNOTICED_MAX = 16 * 1024
@@ -149,6 +151,9 @@ class Context:
 
     def unlock_all(self) -> None:
         """Give up all advisory locks of the session."""
+
+    def give_notice(self, notice: Notice) -> None:
+        """Tell the client something beside the answer."""
 
     session_number = 0
     """By which others know the session; 0 if there is none."""

@@ -33,7 +33,8 @@ def admitted(
         if declares and not in_block and executing.declares_outside(text):
             raise outside_of_block()
         if declares or in_block:
-            yield from open_block(state, read_only=state.settings.read_only, implicit=True)
+            read_only = state.settings.session.settings.read_only
+            yield from open_block(state, read_only=read_only, implicit=True)
     if block.transaction is not None and block.transaction.failed:
         raise in_failed()
     if kind.sort is Sort.COPY:
@@ -45,6 +46,5 @@ def admitted(
 
 def end(state: State, tag: str, rows: int, affected: int) -> None:
     """Tell the client that a statement has run."""
-    if tag == "DISCARD ALL":
-        state.settings.discard()
+    state.tell_notices()
     state.out += complete(finished(tag, rows, affected))

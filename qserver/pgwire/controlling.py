@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from qserver.errors import FeatureNotSupported, QserverError
-from qserver.pgwire.problems import notice
+from qserver.errors import FeatureNotSupported
 from qserver.pgwire.running import start
 from qserver.pgwire.state import State
 from qserver.pgwire.transactions import check_modes, reads_only, savepoint_outside
 from qserver.pgwire.waits import Waits
 from qserver.query.open_transaction import in_failed
 from qserver.query.results import Statement
+from qserver.query.session_statements import modes_of_begin
 from qserver.query.transaction_control import command_of
 from qserver.sql import ast
 
@@ -25,8 +25,6 @@ def control(state: State, node: ast.TransactionControl, text: str) -> Waits[str]
             return "BEGIN" if node.kind == "begin" else "START TRANSACTION"
         case "commit" | "end":
             return (yield from _commit(state, node))
-        case "set transaction":
-            return _set(state, node)
     command, name = command_of(node)
     if command == "rollback" and name is None:
         return _roll_back(state)
@@ -42,7 +40,9 @@ def control(state: State, node: ast.TransactionControl, text: str) -> Waits[str]
 
 def _begin(state: State, node: ast.TransactionControl) -> Waits[None]:
     block = state.block
-    read_only = reads_only(node.words, state.settings.read_only)
+    session = state.settings.session
+    read_only = reads_only(node.words, session.settings.read_only)
+    modes = modes_of_begin(node)
     if block.transaction is None:
         yield from open_block(state, read_only=read_only, implicit=False)
     elif block.transaction.failed:
@@ -50,8 +50,9 @@ def _begin(state: State, node: ast.TransactionControl) -> Waits[None]:
     elif block.is_implicit:
         block.make_explicit()
     else:
-        text = "there is already a transaction in progress"
-        state.out += notice("WARNING", "25001", text)
+        state.warn("25001", "there is already a transaction in progress")
+    for name, value in modes:
+        session.set(name, [value])
 
 
 def open_block(state: State, *, read_only: bool, implicit: bool, bulk: bool = False) -> Waits[None]:
@@ -77,7 +78,7 @@ def _commit(state: State, node: ast.TransactionControl) -> Waits[str]:
     if node.words[-2:] == ("and", "chain"):
         raise FeatureNotSupported("COMMIT AND CHAIN is not supported", position=node.position + 1)
     if not state.block.is_explicit:
-        state.out += notice("WARNING", "25P01", NO_TRANSACTION)
+        state.warn("25P01", NO_TRANSACTION)
     if state.block.transaction is None:
         return "COMMIT"
     return (yield from state.block.commit(state.options()))
@@ -85,27 +86,6 @@ def _commit(state: State, node: ast.TransactionControl) -> Waits[str]:
 
 def _roll_back(state: State) -> str:
     if not state.block.is_explicit:
-        state.out += notice("WARNING", "25P01", NO_TRANSACTION)
+        state.warn("25P01", NO_TRANSACTION)
     state.block.roll_back()
     return "ROLLBACK"
-
-
-def _set(state: State, node: ast.TransactionControl) -> str:
-    """SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION."""
-    transaction = state.block.transaction
-    if node.words[:1] == ("session",):
-        state.settings.read_only = reads_only(node.words, state.settings.read_only)
-    elif transaction is None:
-        text = "SET TRANSACTION can only be used in transaction blocks"
-        state.out += notice("WARNING", "25P01", text)
-    elif transaction.failed:
-        raise in_failed()
-    elif reads_only(node.words, transaction.read_only):
-        transaction.read_only = True
-    elif transaction.read_only:
-        raise cannot_write()
-    return "SET"
-
-
-def cannot_write() -> QserverError:
-    return FeatureNotSupported("transaction read-write mode must be set before any query")

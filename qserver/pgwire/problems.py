@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from qserver.errors import QserverError
 from qserver.pgwire.messages import fields
+from qserver.values.notices import Notice
 
 Severity = Literal["ERROR", "FATAL", "WARNING", "NOTICE"]
 
@@ -43,8 +44,17 @@ def problem(error: QserverError, severity: Severity = "ERROR", where: str | None
     return fields(kind, _fields(error, severity, where))
 
 
-def notice(severity: Severity, code: str, text: str) -> bytes:
-    return fields(b"N", (("S", severity), ("V", severity), ("C", code), ("M", text)))
+def notice(what: Notice) -> bytes:
+    return fields(b"N", _fields_of_notice(what))
+
+
+def _fields_of_notice(what: Notice) -> Iterator[tuple[str, str]]:
+    yield "S", what.severity
+    yield "V", what.severity
+    yield "C", what.code
+    yield "M", _clean(what.text)
+    if what.detail is not None:
+        yield "D", _clean(what.detail)
 
 
 def _fields(

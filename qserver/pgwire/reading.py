@@ -44,6 +44,8 @@ def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, 
     assert statement is not None and snapshot is not None, "it has a plan"
     rows, page, has_ended = 0, None, True
     cursor, context = None, RequestContext(request, snapshot)
+    state.request, session = request, state.settings.session
+    before = session.settings
     token = SESSION_ZONE.set(request.zone)
     try:
         cursor = open_reading(statement, snapshot, request, context)
@@ -57,14 +59,20 @@ def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, 
             rows = len(page)
             page = cursor.gather(None, None, None, False) if len(out) <= OUTPUT_BYTES_MAX else None
         if page is END:
+            if session.settings is not before:
+                session.end_local()
+            state.tell_notices()
             return rows, None
         has_ended = False
-        stream = reading_stream(statement, snapshot, request, cursor)
+        stream = reading_stream(statement, snapshot, request, cursor, before)
         stream.go_on_after(rows, page)
     except NeedsSequenceValues as needs:
         has_ended = False
-        stream = reading_stream(statement, snapshot, request, cursor)
+        stream = reading_stream(statement, snapshot, request, cursor, before)
         stream.go_on_after(rows, None, needs)
+    except Exception:
+        session.settings = before
+        raise
     finally:
         SESSION_ZONE.reset(token)
         if has_ended:
@@ -72,7 +80,6 @@ def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, 
             if request.drawn:
                 request.give_back_unused()
             begun.opened.release()
-    state.request = request
     return rows, Running(Statement(statement.sql), stream, request, begun.opened)
 
 

@@ -192,6 +192,7 @@ class Session:
         if isinstance(known, QueryCanceled) and state.was_canceled:
             known = QueryCanceled("canceling statement due to user request")
         state.host.count(known, 0.0)
+        state.tell_notices()
         state.out += problem(known, where=getattr(error, "where", None))
         self._extended.waiting = None
         if block.transaction is None or block.is_implicit:

@@ -3,7 +3,6 @@
 statement_timeout                      bounds each statement, within the organization's limits
 idle_in_transaction_session_timeout    ends a session that forgets its transaction
 idle_session_timeout                   ends one that does nothing
-default_transaction_read_only          transactions only read
 application_name                       shown
 others                                 as SET takes them, see `query.settings`
 """
@@ -33,7 +32,6 @@ _MAY_CHANGE: Final = (
 )  # fmt: skip
 """Of what a client is told, what SET can change."""
 _NO_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
-_YES: Final = frozenset({"on", "true", "yes", "1", "t", "y"})
 
 
 class SessionSettings:
@@ -43,7 +41,6 @@ class SessionSettings:
         """What the session asks for; None: as its organization has it."""
         self.transaction_idle_seconds: float = TRANSACTION_IDLE_SECONDS
         self.idle_seconds: float | None = None
-        self.read_only = self._read_only_at_first = False
         self.session = Session()
         """What SET changes; it begins with all of these."""
         self._told = self.session.settings
@@ -75,12 +72,6 @@ class SessionSettings:
                 self.transaction_idle_seconds = min(asked or most, most)
             case "idle_session_timeout":
                 self.idle_seconds = _milliseconds(name, value) / 1000 or None
-            case "default_transaction_read_only":
-                self.read_only = self._read_only_at_first = value.strip().lower() in _YES
-
-    def discard(self) -> None:
-        """Go back to how transactions were at the startup: DISCARD ALL."""
-        self.read_only = self._read_only_at_first
 
     def reports(self, user: str) -> Iterator[tuple[str, str]]:
         """Yield what a client is told when it has entered."""

@@ -84,7 +84,7 @@ def _start(state: State, statement: Statement, tag: str, begun: Begun | None = N
     running = yield from start(state, statement, begun)
     try:
         stream, rows = running.stream, 0
-        if stream.columns or tag == SELECT or stream.tag == SELECT:
+        if stream.columns or (stream.tag or tag) == SELECT:
             writer = row_writer(stream.columns, stream.types)
             state.out += writer.description
             rows = yield from running.send(state, writer, 0)

@@ -27,6 +27,7 @@ from qserver.limits import RETRIES_DEFAULT
 from qserver.pgwire.host import Host
 from qserver.pgwire.limits import OUTPUT_BYTES_MAX
 from qserver.pgwire.messages import Frame, Frames, notification
+from qserver.pgwire.problems import notice
 from qserver.pgwire.settings import SessionSettings
 from qserver.pgwire.transactions import Block
 from qserver.pgwire.waits import INPUT, OUTPUT, Fatal, Waits
@@ -34,6 +35,7 @@ from qserver.query.permissions import Allowed
 from qserver.query.request import Request
 from qserver.query.results import RunOptions
 from qserver.storage.snapshot import Snapshot
+from qserver.values.notices import Notice
 
 INPUT_HELD_MIN: Final = 64 * 1024
 """Shorter messages are not counted as memory."""
@@ -298,6 +300,25 @@ class State:
         while len(out) < OUTPUT_BYTES_MAX and (heard := listener.take()) is not None:
             out += notification(heard.sender, heard.channel, heard.payload)
         return len(out) > before
+
+    # --- notices ---
+
+    def warn(self, code: str, text: str) -> None:
+        self.tell_notice(Notice("WARNING", code, text))
+
+    def tell_notices(self) -> None:
+        """Tell what the statement has to say beside its answer."""
+        request = self.request
+        if request is not None and request.notices is not None:
+            for each in request.notices:
+                self.tell_notice(each)
+            request.notices = None
+
+    def tell_notice(self, what: Notice) -> None:
+        """Write a notice, unless the client does not want to see such."""
+        least = self.settings.session.settings.value("client_min_messages")
+        if what.is_wanted(least):
+            self.out += notice(what)
 
     # --- how statements run ---
 

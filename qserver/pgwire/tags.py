@@ -66,14 +66,14 @@ def kind_of_words(words: tuple[str, ...]) -> Kind:
     if first in ("begin", "start") or known is None:
         if first == "savepoint" or first == "release":
             return Kind(Sort.CONTROL, first.upper())
-        if rest[:1] == ["transaction"] and first in ("prepare", "set"):
-            return Kind(Sort.CONTROL, "")
-        if words[:3] == ("set", "session", "characteristics"):
+        if words[:2] == ("prepare", "transaction"):
             return Kind(Sort.CONTROL, "")
     if known is not None:
         return known
     if first in ("close", "deallocate", "discard"):
         return Kind(Sort.SQL, _tag_of_closing(first, words[-1]))
+    if words[:2] == ("set", "constraints"):
+        return Kind(Sort.SQL, "SET CONSTRAINTS")
     if first in ("create", "alter", "drop"):
         named = [each for each in rest if each not in _PASSED_OVER]
         return Kind(Sort.SQL, " ".join([first, *named[:1]]).upper())
@@ -96,6 +96,8 @@ def finished(tag: str, rows: int, affected: int) -> str:
     """Return the whole tag of a statement that has given so many rows, or changed so many."""
     if tag == "SELECT":
         return f"SELECT {rows}"
+    if tag == "SELECT INTO":
+        return f"SELECT {affected}"
     if tag == "INSERT":
         return f"INSERT 0 {affected}"
     return f"{tag} {affected}" if tag in ("UPDATE", "DELETE", "MERGE", "COPY") else tag

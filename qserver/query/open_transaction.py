@@ -87,8 +87,8 @@ class OpenTransaction:
         self._lends_session = session is not None
         """Whether the session is another's, and goes on."""
         self.session.begin()
-        if read_only:
-            self.session.set("transaction_read_only", ["on"])
+        if read_only is not self.session.settings.read_only:
+            self.session.set("transaction_read_only", ["on" if read_only else "off"])
         self.bytes_most = OPEN_TRANSACTION_BYTES_MAX if bytes_most is None else bytes_most
         self.version = snapshot.version
         self.read_only = read_only

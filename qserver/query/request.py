@@ -44,6 +44,7 @@ from qserver.query.storage_quota import StorageQuota
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.identifiers import PUBLIC, catalog_key
+from qserver.values.notices import NOTICES_MAX, Notice
 
 if TYPE_CHECKING:
     from random import Random
@@ -110,6 +111,8 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """Whether its last run has begun a statement that may change or define something."""
     is_step: bool = False
     """Whether it is a step of an open transaction, whose commit checks what has waited for it."""
+    notices: list[Notice] | None = None
+    """What its last run has to tell beside its answer."""
     _stop: Callable[[], None] | None = None
     """Ends a wait that has begun, before its deadline."""
     _seed: int | None = None
@@ -294,6 +297,13 @@ class RequestContext(Context):
             raise NeedsSession
         session.set(name, None if value is None else [value], is_local)
         return session.settings.shown(name)
+
+    def give_notice(self, notice: Notice) -> None:
+        notices = self._request.notices
+        if notices is None:
+            notices = self._request.notices = []
+        if len(notices) < NOTICES_MAX:
+            notices.append(notice)
 
     def notify(self, channel: str, payload: str) -> None:
         transaction = self._transaction

@@ -21,6 +21,7 @@ from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Result
 from qserver.query.sequence_values import NeedsSequenceValues
+from qserver.query.settings.values import Settings
 from qserver.sql import Rows
 from qserver.storage.snapshot import Snapshot
 from qserver.values.zones import InSessionZone
@@ -98,10 +99,15 @@ class RowStream:
                     page = self._cursor.step()
         except NeedsSequenceValues as met:
             needs = met
+        except Exception:
+            self._undo()
+            raise
         if needs is not None:
             yield partial(self._request.supply, needs)
             needs = None  # it leads to this frame
             self._cursor.context.release()
+            self._request.notices = None
+            self._undo()
             with InSessionZone(self._zone):
                 self._cursor = self._new_cursor()  # the same rows come again, and are skipped
             self._skip = self._given
@@ -121,6 +127,9 @@ class RowStream:
     ) -> None:
         """Go on where its first cursor is, which has given so many rows: with a page, or a wait."""
         self._given, self._first, self._needs = given + len(page or ()), page or None, needs
+
+    def _undo(self) -> None:
+        """Take back what the statement has done to its session: it fails, or begins again."""
 
     async def begin(self) -> None:
         """Compute the first page, and raise its error here."""
@@ -163,6 +172,41 @@ class RowStream:
         await trio.lowlevel.checkpoint()
 
 
+class ReadingStream(RowStream):
+    """The rows of a reading statement that is a transaction of its own.
+
+    What it sets for the transaction, as `set_config(…, true)` does, ends with its last row; an
+    error takes back everything that it has set.
+    """
+
+    def __init__(
+        self,
+        statement: PreparedStatement,
+        snapshot: Snapshot,
+        request: Request,
+        begun: Cursor | None,
+        before: Settings | None,
+    ) -> None:
+        self._session = request.session
+        if before is None and self._session is not None:
+            before = self._session.settings
+        self._before = before
+
+        def new_cursor() -> Cursor:
+            return open_reading(statement, snapshot, request, RequestContext(request, snapshot))
+
+        super().__init__(new_cursor, request, snapshot.version, begun=begun)
+
+    def _undo(self) -> None:
+        if self._session is not None and self._before is not None:
+            self._session.settings = self._before
+
+    def _end(self) -> None:
+        super()._end()
+        if self._session is not None:
+            self._session.end_local()
+
+
 def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
     """Return a stream of known rows."""
     steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
@@ -173,12 +217,14 @@ def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream
 
 
 def reading_stream(
-    statement: PreparedStatement, snapshot: Snapshot, request: Request, begun: Cursor | None = None
+    statement: PreparedStatement,
+    snapshot: Snapshot,
+    request: Request,
+    begun: Cursor | None = None,
+    before: Settings | None = None,
 ) -> RowStream:
-    """Return a stream of the rows of a reading statement, as they are found."""
-    return RowStream(
-        lambda: open_reading(statement, snapshot, request, RequestContext(request, snapshot)),
-        request,
-        snapshot.version,
-        begun=begun,
-    )
+    """Return a stream of the rows of a reading statement, as they are found.
+
+    `begun`: its cursor, if it has begun, and `before`: the settings of its session until then.
+    """
+    return ReadingStream(statement, snapshot, request, begun, before)

@@ -24,7 +24,14 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.named_statement import NamedStatement
 from qserver.query.portals import Fetcher, Portal
 from qserver.query.session_locks import SessionLocks, Taken
-from qserver.query.settings.values import DEFAULTS, Scope, Settings, scope_of, settings_from
+from qserver.query.settings.values import (
+    DEFAULT_MODES,
+    DEFAULTS,
+    Scope,
+    Settings,
+    scope_of,
+    settings_from,
+)
 from qserver.query.temporary import TemporarySchema
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -93,8 +100,15 @@ class Session:
     # --- settings ---
 
     def set(self, name: str, values: Iterable[str] | None, is_local: bool = False) -> None:
-        """SET a setting, or RESET it if there are no values, from now on."""
-        self._change(self.settings.set(name, values, is_local))
+        """SET a setting, or RESET it if there are no values, from now on.
+
+        What later transactions begin with changes nothing of the one that runs.
+        """
+        settings = self.settings
+        for each, default in DEFAULT_MODES.items():
+            if name.lower() == default:
+                settings = settings.set(each, [settings.value(each)])
+        self._change(settings.set(name, values, is_local))
 
     def reset_all(self) -> None:
         self._change(self.settings.reset_all())
@@ -199,7 +213,7 @@ class Session:
 
     def commit(self) -> None:
         """End the transaction; `hold` has run if there are cursors WITH HOLD."""
-        self.settings = self.settings.committed()
+        self.end_local()
         if self.temporary is not None:
             self.temporary.commit()
         if self.portals:
@@ -211,6 +225,10 @@ class Session:
         if self.locks is not None:
             self.locks.end_transaction()
         self.begin()
+
+    def end_local(self) -> None:
+        """End what was set for the transaction."""
+        self.settings = self.settings.committed()
 
     def begin_commit(self) -> None:
         """Prepare for the commit of the transaction, which is sent now."""

@@ -65,6 +65,15 @@ def set_transaction(session: Session, node: ast.TransactionControl, opened_read_
         session.set(prefix + name, [value])
 
 
+def modes_of_begin(node: ast.TransactionControl) -> list[tuple[str, str]]:
+    """Return the settings that the modes of BEGIN, or START TRANSACTION, stand for."""
+    words = list(node.words)
+    if words[:1] in (["work"], ["transaction"]):
+        del words[0]
+    modes = _modes(node, words)
+    return [(f"transaction_{name}", value) for name, value in modes if name != "read_only"]
+
+
 def _modes(node: ast.TransactionControl, words: list[str]) -> list[tuple[str, str]]:
     """Return the settings that the modes of a transaction stand for, without their prefix."""
     modes: list[tuple[str, str]] = []

@@ -70,6 +70,7 @@ from qserver.sql import (
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.identifiers import PUBLIC
+from qserver.values.notices import Notice
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.temporary import TEMPORARY, OnCommit, is_temporary
@@ -110,6 +111,7 @@ class StatementRun:
     ) -> None:
         self.controls = controls
         self.request = request
+        request.notices = None
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
@@ -220,9 +222,15 @@ class StatementRun:
         self.changes = True
         work = DdlPort(self.transaction, self, parsed.literals)
         steps = self.making_way(True, perform(work, parsed.statement))
-        return Cursor(self._noted(text, steps), self.context)
+        cursor = Cursor(rows_at_once([]), self.context)
+        if isinstance(parsed.statement, ast.CreateTable) and parsed.statement.query is not None:
+            cursor.tag = "CREATE TABLE AS"
+        cursor.steps = self._noted(text, steps, cursor, parsed.statement)
+        return cursor
 
-    def _noted(self, text: str, steps: StatementSteps) -> StatementSteps:
+    def _noted(
+        self, text: str, steps: StatementSteps, cursor: Cursor, statement: Any
+    ) -> StatementSteps:
         """Run the steps of a definition, and record its text if it changed anything."""
         transaction = self.transaction
         before = transaction.catalog_changes
@@ -233,6 +241,8 @@ class StatementRun:
             for name, definition in now.definitions.items()
             if name not in before.definitions or before.definitions[name] is not definition
         ]
+        if names and cursor.tag and statement.with_data:
+            cursor.tag = "SELECT INTO"
         names = [name for name in names if not is_temporary(name)]
         for name in names:
             require_lasting(now.definitions[name])
@@ -312,6 +322,7 @@ class StatementRun:
         return Cursor(self._set_constraints(self.own_session().deferred, node), self.context)
 
     def _set_constraints(self, deferred: DeferredKeys, node: ast.SetConstraints) -> StatementSteps:
+        self.warn_outside_block("SET CONSTRAINTS")
         if node.names is None:
             deferred.set_all(node.deferred)
         for name in node.names or ():
@@ -470,6 +481,14 @@ class StatementRun:
     def count_written(self, entries: int, width: int, long_bytes: int) -> None:
         self.context.write_rows(entries, width, long_bytes)
 
+    def give_notice(self, notice: Notice) -> None:
+        self.context.give_notice(notice)
+
+    def warn_outside_block(self, what: str) -> None:
+        if not self.is_in_block:
+            text = f"{what} can only be used in transaction blocks"
+            self.give_notice(Notice("WARNING", "25P01", text))
+
     def next_row_id(self, schema: str) -> int:
         context = self.context
         return context.next_temporary_row_id() if schema == TEMPORARY else context.next_row_id()
@@ -535,11 +554,15 @@ class StatementRun:
 
     def set_variable(self, node: ast.SetVariable, literals: Sequence[Any]) -> Cursor:
         set_variable(self.own_session(), node)
+        if node.local:
+            self.warn_outside_block("SET LOCAL")
         return Cursor(rows_at_once([]), self.context)
 
     def control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
         if node.kind == "set transaction":
             set_transaction(self.own_session(), node, self.opened_read_only)
+            if node.words[:1] != ("session",):
+                self.warn_outside_block("SET TRANSACTION")
             return Cursor(rows_at_once([]), self.context)
         if self.controls is None:
             if command_of(node)[1] is not None:

@@ -158,3 +158,61 @@ async def test_execute_alone_is_repeated_by_the_server() -> None:
         update = parse("update t set n = n + 1") + bind() + execute() + SYNC
         assert tags(await wire.ask(update)) == ["UPDATE 0"]
         assert served.service.plane.open_transactions.statistics().opened == 0
+
+
+async def test_the_characteristics_of_a_session_are_its_defaults() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE)
+        for how in (
+            "set session characteristics as transaction read only, isolation level read committed",
+            "set default_transaction_read_only = on; set default_transaction_isolation ="
+            " 'read committed'",
+        ):
+            await wire.run(how)
+            for insert in ("insert into t values (1, 1)", "select 1; insert into t values (1, 1)"):
+                assert code(await wire.run(insert)) == "25006"
+            insert_later = parse("insert into t values (1, 1)") + bind() + execute()
+            assert code(await wire.ask(insert_later + SYNC)) == "25006"
+            for name, value in (("read_only", b"on"), ("isolation", b"read committed")):
+                for prefix in ("default_transaction_", "transaction_"):
+                    assert rows(await wire.run(f"show {prefix}{name}")) == [(value,)]
+            await wire.run("begin read write, isolation level serializable")
+            got = await wire.run("show transaction_read_only; show transaction_isolation")
+            assert rows(got) == [(b"off",), (b"serializable",)]
+            await wire.run("insert into t values (1, 1)")
+            await wire.run("rollback")
+            await wire.run("discard all")
+            assert tags(await wire.run("begin; insert into t values (2, 2); rollback"))
+
+
+async def test_a_new_default_is_not_that_of_the_transaction_that_sets_it() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE)
+        await wire.run("begin; set default_transaction_read_only = on")
+        assert tags(await wire.run("insert into t values (1, 1)")) == ["INSERT 0 1"]
+        assert rows(await wire.run("show transaction_read_only")) == [(b"off",)]
+        assert tags(await wire.run("commit")) == ["COMMIT"]
+        assert code(await wire.run("insert into t values (2, 2)")) == "25006"
+
+
+async def test_what_is_set_for_a_transaction_ends_with_a_statement_that_is_one() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE + "; insert into t values (1, 1), (2, 2)")
+        setting = "select set_config('a.b', 'x', true)"
+        for asked in (
+            wire.run(setting),
+            wire.ask(parse(setting) + bind() + execute() + SYNC),
+            wire.ask(parse(setting) + bind() + execute("", 1) + SYNC),
+            wire.run("set local a.b = 'x'"),
+            wire.run("insert into t select 3, length(set_config('a.b', 'x', true))"),
+        ):
+            await asked
+            assert rows(await wire.run("select current_setting('a.b', true)")) == [(None,)]
+        await wire.run("select set_config('a.b', 'x', false)")
+        failing = "select set_config('a.b', 'y', false), 1 / (id - 2) from t"
+        assert code(await wire.run(failing)) == "22012"
+        assert rows(await wire.run("show a.b")) == [(b"x",)]
+        await wire.run("begin; select set_config('a.b', 'y', true)")
+        assert rows(await wire.run("show a.b")) == [(b"y",)]
+        await wire.run("commit")
+        assert rows(await wire.run("show a.b")) == [(b"x",)]

@@ -33,7 +33,6 @@ from qserver.query.settings.reading import shown_value
 from qserver.values.identifiers import PUBLIC, quote_identifier
 
 _LISTS: Final = frozenset({"search_path", "temp_tablespaces"})
-_ISOLATION: Final = "transaction_isolation"
 _USER: Final = "$user"
 
 
@@ -77,7 +76,14 @@ class Settings(msgspec.Struct, frozen=True):
         """Return the value of a declared setting as it is kept: without a unit."""
         setting = named(name)
         assert setting is not None
-        return self.now.get(setting.name.lower(), setting.default)
+        return self._value(setting)
+
+    def _value(self, setting: Setting) -> str:
+        key = setting.name.lower()
+        value = self.now.get(key)
+        if value is None and key in DEFAULT_MODES:
+            value = self.now.get(DEFAULT_MODES[key])
+        return setting.default if value is None else value
 
     def shown(self, name: str, missing_ok: bool = False) -> str | None:
         """Return what SHOW prints; None for an unknown one, if that may be missing."""
@@ -88,7 +94,7 @@ class Settings(msgspec.Struct, frozen=True):
                 return None
             raise
         if setting is not None:
-            return shown_value(setting, self.now.get(setting.name.lower(), setting.default))
+            return shown_value(setting, self._value(setting))
         value = self.now.get(name.lower())
         if value is None and not missing_ok:
             raise unknown(name)
@@ -97,7 +103,7 @@ class Settings(msgspec.Struct, frozen=True):
     def listed(self) -> Iterator[tuple[Setting, str]]:
         """Yield each setting that pg_settings has, with its value as it is kept."""
         for setting in listed():
-            yield setting, self.now.get(setting.name.lower(), setting.default)
+            yield setting, self._value(setting)
 
     def source(self, setting: Setting) -> str:
         """Return where the value comes from, as pg_settings says it."""
@@ -118,6 +124,8 @@ class Settings(msgspec.Struct, frozen=True):
     @property
     def read_only(self) -> bool:
         """Whether the transaction may only read."""
+        if not self.now:  # as for most statements
+            return False
         default = self.now.get("default_transaction_read_only", "off")
         return self.now.get("transaction_read_only", default) == "on"
 
@@ -135,7 +143,7 @@ class Settings(msgspec.Struct, frozen=True):
         value = text if setting is None else changed_value(setting, text)
         if key == "seed":
             raise FeatureNotSupported('"seed" cannot be set', hint="Call setseed().")
-        return self._with(key, value, local or key in _OF_TRANSACTION)
+        return self._with(key, value, local or key in DEFAULT_MODES)
 
     def reset_all(self) -> Settings:
         return Settings(self.base, self.base, self.base)
@@ -166,8 +174,11 @@ class Settings(msgspec.Struct, frozen=True):
         return f"settings {dict(self.now)!r}"
 
 
-_OF_TRANSACTION: Final = frozenset({_ISOLATION, "transaction_read_only", "transaction_deferrable"})
-"""These end with the transaction, however they were set."""
+DEFAULT_MODES: Final = {
+    f"transaction_{each}": f"default_transaction_{each}"
+    for each in ("isolation", "read_only", "deferrable")
+}
+"""These end with the transaction, however they were set; it begins with their defaults."""
 
 
 def settings_from(given: Mapping[str, Any]) -> Settings:

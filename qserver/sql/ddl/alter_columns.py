@@ -54,6 +54,7 @@ def add_column(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps
     assert node is not None
     if node.name in table.positions:
         if action.if_exists:
+            work.skip(_exists(table, node.name).message, _exists(table, node.name).code)
             return 0
         raise _exists(table, node.name)
     defined = define_column(work, table.schema, table.name, node)
@@ -83,6 +84,7 @@ def add_column(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps
 def drop_column(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     if action.name not in table.positions:
         if action.if_exists:
+            work.skip(_missing(table, action.name).message)
             return 0
         raise _missing(table, action.name)
     yield from drop_column_of(work, table, action.name, action.cascade)
@@ -364,6 +366,7 @@ def drop_identity(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSt
     at = _position(table, action.name)
     if table.columns[at].identity is None:
         if action.if_exists:
+            work.skip(_no_identity(table, action.name).message)
             return 0
         raise _no_identity(table, action.name)
     changed = replace_column(table, at, identity=None, sequence=None)
@@ -378,11 +381,11 @@ def drop_expression(work: DdlPort, table: Table, action: ast.AlterAction) -> Ddl
     """Turn a generated column into an ordinary one, which keeps its values."""
     at = _position(table, action.name)
     if table.columns[at].generated is None:
+        text = f'column "{action.name}" of relation "{table.name}" is not a stored generated column'
         if action.if_exists:
+            work.skip(text)
             return 0
-        raise NotInPrerequisiteState(
-            f'column "{action.name}" of relation "{table.name}" is not a stored generated column'
-        )
+        raise NotInPrerequisiteState(text)
     work.transaction.define(table.key, replace_column(table, at, generated=None))
     return 0
     yield

@@ -108,6 +108,7 @@ def drop_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> Ddl
     name = action.name
     if name not in constraint_names(table):
         if action.if_exists:
+            work.skip(_missing(table, name).message)
             return 0
         raise _missing(table, name)
     checks = tuple(each for each in table.checks if each.name != name)

@@ -69,7 +69,7 @@ def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     definition = work.find(key)
     if definition is None or isinstance(definition, Enumeration | Schema):
         if node.if_exists:
-            return 0
+            return _skipped(work, node)
         raise _missing(node)
     _require_kind(definition, node.what)
     for action in node.actions:
@@ -161,6 +161,11 @@ _ACTIONS: Final[Mapping[str, Action]] = {
 }
 WITHOUT_EFFECT: Final = frozenset({"nothing", "owner"})
 """Actions on PostgreSQL's storage or users."""
+
+
+def _skipped(work: DdlPort, node: ast.AlterTable) -> int:
+    work.skip(f'relation "{node.name[-1]}" does not exist')
+    return 0
 
 
 def _missing(node: ast.AlterTable) -> UndefinedTable:
@@ -262,7 +267,7 @@ def _alter_index(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     table = work.transaction.catalog.index_owner(work.key(node.name))
     if table is None:
         if node.if_exists:
-            return 0
+            return _skipped(work, node)
         raise _missing(node) if node.what == "index" else missing(node.what, node.name)
     for action in node.actions:
         if action.kind in WITHOUT_EFFECT:

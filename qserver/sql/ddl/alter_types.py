@@ -46,9 +46,11 @@ def _label(work: DdlPort, node: object) -> str:
 def _add_value(work: DdlPort, old: Enumeration, action: ast.AlterAction) -> None:
     text = _label(work, action.expression)
     if text in old.labels:
+        error = DuplicateObject(f'enum label "{text}" already exists')
         if action.if_exists:
+            work.skip(error.message, error.code)
             return
-        raise DuplicateObject(f'enum label "{text}" already exists')
+        raise error
     neighbour = None if action.new_label is None else _label(work, action.new_label)
     before = neighbour if action.neighbour == "before" else None
     after = neighbour if action.neighbour == "after" else None

@@ -40,7 +40,7 @@ from qserver.sql.ddl.names import (
     new_place,
     require_free,
 )
-from qserver.sql.ddl.port import DdlPort, DdlSteps
+from qserver.sql.ddl.port import TAKEN, DdlPort, DdlSteps
 from qserver.sql.ddl.references import add_references
 from qserver.sql.ddl.rewrite import count_written, row_id_column
 from qserver.sql.ddl.table_like import Likeness, likeness, with_likeness
@@ -55,6 +55,7 @@ def create_table(work: DdlPort, node: ast.CreateTable) -> DdlSteps:
     schema, name = new_place(work, node.name, temporary=node.temporary)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
+        work.skip(f'relation "{name}" already exists', TAKEN)
         return 0
     require_free(work, key)
     if node.query is not None:

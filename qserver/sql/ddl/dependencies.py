@@ -78,6 +78,7 @@ def require_no_dependents(
             hint=USE_CASCADE,
             table=table,
         )
+    work.cascaded.update(dict.fromkeys(each.text for each in found))
     for dependent in found:
         dependent.remove(work)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from qserver.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
@@ -66,17 +68,19 @@ def _drop_definitions(work: DdlPort, node: ast.Drop) -> DdlSteps:
         if isinstance(definition, Sequence):
             _require_not_identity(work, definition)
         if isinstance(definition, Enumeration) and node.cascade:
-            yield from _drop_columns_of(work, definition)
+            yield from _drop_columns_of(work, definition, going)
         drop_definition(work, last, going, node.cascade)
         yield  # it visits all definitions
     return 0
 
 
-def _drop_columns_of(work: DdlPort, enumeration: Enumeration) -> DdlSteps:
+def _drop_columns_of(work: DdlPort, enumeration: Enumeration, going: Collection[str]) -> DdlSteps:
     for table in work.transaction.catalog.definitions():
         if isinstance(table, Table):
             for column in table.columns:
                 if is_of(column.type, enumeration):
+                    if table.key not in going:
+                        work.cascaded[f"column {column.name} of {described(table)}"] = None
                     yield from drop_column_of(work, work.table_now(table.key), column.name)
     return 0
 
@@ -94,12 +98,21 @@ def _find(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> Definition | 
             if len(name) > 1 and not work.statements.names.has_schema(name[-2]):
                 raise UndefinedSchema(f'schema "{name[-2]}" does not exist')
             raise missing(node.kind, name)
+        _skip(work, node.kind, name)
         return None
     if kind_of(definition) != node.kind:
         if node.kind == "type":
             raise missing("type", name)
         raise wrong_kind(node.kind, definition)
     return definition
+
+
+def _skip(work: DdlPort, kind: str, name: tuple[str, ...]) -> None:
+    if len(name) > 1 and not work.statements.names.has_schema(name[-2]):
+        work.skip(f'schema "{name[-2]}" does not exist')
+    else:
+        shown = ".".join(name) if kind == "type" else name[-1]
+        work.skip(f'{kind} "{shown}" does not exist')
 
 
 def _require_not_identity(work: DdlPort, sequence: Sequence) -> None:
@@ -123,6 +136,7 @@ def _drop_index(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> DdlStep
             raise wrong_kind("index", definition)
         if not node.if_exists:
             raise missing("index", name)
+        _skip(work, "index", name)
         return 0
     if last == table.primary_key_name or table.index(last).constraint:
         raise DependentObjectsStillExist(
@@ -150,6 +164,7 @@ def _drop_schemas(work: DdlPort, node: ast.Drop) -> DdlSteps:
         if not isinstance(schema, Schema):
             if not node.if_exists:
                 raise UndefinedSchema(f'schema "{name[-1]}" does not exist')
+            _skip(work, "schema", name)
             continue
         inside = [
             each
@@ -164,10 +179,12 @@ def _drop_schemas(work: DdlPort, node: ast.Drop) -> DdlSteps:
                 detail="\n".join(f"{described(each)} depends on {what}" for each in loose),
                 hint=USE_CASCADE,
             )
+        work.cascaded.update(dict.fromkeys(described(each) for each in loose))
+        going = [each.key for each in inside]
         for each in inside:
             if isinstance(each, Enumeration):
-                yield from _drop_columns_of(work, each)
-            drop_definition(work, each.key, cascade=True)
+                yield from _drop_columns_of(work, each, going)
+            drop_definition(work, each.key, going, cascade=True)
         work.transaction.define(schema.key, None)
         yield
     return 0
@@ -206,5 +223,6 @@ def _add_referencing(work: DdlPort, tables: dict[str, Table], cascade: bool) -> 
                         hint=f'Truncate table "{other.name}" at the same time,'
                         " or use TRUNCATE ... CASCADE.",
                     )
+                work.tell(f'truncate cascades to table "{other.name}"')
                 tables[other.key] = other
                 waiting.append(other)

@@ -31,7 +31,7 @@ from qserver.sql.ddl.names import (
     is_taken,
     require_free,
 )
-from qserver.sql.ddl.port import DdlPort, DdlSteps
+from qserver.sql.ddl.port import TAKEN, DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import (
     build_index,
     name_of,
@@ -67,6 +67,7 @@ def create_index(work: DdlPort, node: ast.CreateIndex) -> DdlSteps:
         )
     if node.name is not None and is_taken(work, catalog_key(table.schema, node.name)):
         if node.if_not_exists:
+            work.skip(f'relation "{node.name}" already exists', TAKEN)
             return 0
         require_free(work, catalog_key(table.schema, node.name))
         raise DuplicateTable(f'relation "{node.name}" already exists', table=node.name)

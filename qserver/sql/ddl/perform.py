@@ -36,7 +36,16 @@ def perform(work: DdlPort, statement: ast.Statement) -> DdlSteps:
     made = yield from DEFINITIONS[type(statement)](work, statement)
     if type(statement) not in _WITHOUT_REFERENCES:
         refresh_references(work)
+    _tell_cascaded(work)
     return made
+
+
+def _tell_cascaded(work: DdlPort) -> None:
+    lines = [f"drop cascades to {each}" for each in work.cascaded]
+    if len(lines) == 1:
+        work.tell(lines[0])
+    elif lines:
+        work.tell(f"drop cascades to {len(lines)} other objects", detail="\n".join(lines))
 
 
 _WITHOUT_REFERENCES: Final = frozenset(

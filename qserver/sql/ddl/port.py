@@ -8,8 +8,8 @@ user would write and runs it like any other statement.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
 
 from qserver.errors import FeatureNotSupported
 from qserver.sql import ast
@@ -22,6 +22,7 @@ from qserver.sql.stored_texts import stored_expression
 from qserver.values.constraints import ForeignKey
 from qserver.values.identifiers import catalog_key
 from qserver.values.keys import Key, Row
+from qserver.values.notices import Notice
 from qserver.values.relations import Definition
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
@@ -34,6 +35,11 @@ DdlSteps: TypeAlias = Generator[Any, Any, int]
 It yields None, or the awaited plan of a statement that takes long to plan; the caller sends the
 plan.
 """
+
+
+MISSING: Final = "00000"
+TAKEN: Final = "42P07"
+"""The codes of notices about what is not there, and about what is."""
 
 
 class Definitions(Protocol):
@@ -140,6 +146,9 @@ class Statements(Protocol):
     def end_sequence(self, sequence: SqlSequence) -> None:
         """Remove the state of a sequence that gets a new one."""
 
+    def give_notice(self, notice: Notice) -> None:
+        """Tell the client something beside the answer."""
+
     def drop_sequence(self, sequence: SqlSequence) -> None:
         """Remove the state of a sequence that is dropped; where it was stays known."""
 
@@ -158,6 +167,15 @@ class DdlPort:
     transaction: DefinitionWriter
     statements: Statements
     literals: Sequence[Any]
+    cascaded: dict[str, None] = field(default_factory=dict)
+    """Descriptions of what CASCADE has dropped."""
+
+    def skip(self, text: str, code: str = MISSING) -> None:
+        """Tell the client that there is nothing to do, because of IF EXISTS or IF NOT EXISTS."""
+        self.tell(f"{text}, skipping", code)
+
+    def tell(self, text: str, code: str = "00000", detail: str | None = None) -> None:
+        self.statements.give_notice(Notice("NOTICE", code, text, detail))
 
     def find(self, name: str) -> Definition | None:
         """Return the definition under a name; the statement then depends on it."""

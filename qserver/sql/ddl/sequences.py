@@ -18,7 +18,7 @@ from qserver.errors import (
 )
 from qserver.sql import ast
 from qserver.sql.ddl.names import find_table, is_taken, new_place, require_free
-from qserver.sql.ddl.port import DdlPort, DdlSteps
+from qserver.sql.ddl.port import TAKEN, DdlPort, DdlSteps
 from qserver.values.admission import admitter
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Sequence
@@ -41,6 +41,7 @@ def create_sequence(work: DdlPort, node: ast.CreateSequence) -> DdlSteps:
     schema, name = new_place(work, node.name, temporary=node.temporary)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
+        work.skip(f'relation "{name}" already exists', TAKEN)
         return 0
     sql_type = BIGINT if node.type is None else sequence_type(work, node.type)
     made = make_sequence(work, schema, name, sql_type, node.options)

@@ -53,8 +53,10 @@ def create_enum(work: DdlPort, node: ast.CreateEnum) -> DdlSteps:
 def create_schema(work: DdlPort, node: ast.CreateSchema) -> DdlSteps:
     schema = Schema(node.name)
     if node.name == PUBLIC or work.find(schema.key) is not None:
+        error = DuplicateSchema(f'schema "{node.name}" already exists')
         if not node.if_not_exists:
-            raise DuplicateSchema(f'schema "{node.name}" already exists')
+            raise error
+        work.skip(error.message, error.code)
         return 0
     if node.name.startswith("pg_"):
         raise ReservedName(

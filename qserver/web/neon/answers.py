@@ -93,7 +93,7 @@ def result_parts(
     result: Result, tag: str, form: Form, slices: Sequence[Sequence[Any]]
 ) -> Iterator[bytes]:
     """The object of one result, in parts, each made when it is wanted."""
-    whole = finished(tag, len(result.rows), result.affected_rows)
+    whole = finished(result.tag or tag, len(result.rows), result.affected_rows)
     command, count = whole.partition(" ")[0], whole.rpartition(" ")[2]
     rows_count = count.encode() if command in _COUNTED and count.isdigit() else b"null"
     yield b'{"command":%b,"rowCount":%b,"rowAsArray":%b,"fields":%b,"rows":[' % (
