@@ -29,7 +29,14 @@ _FILLERS = frozenset(
 )
 _KINDS = frozenset({"view", "index", "sequence", "type", "schema"})
 _ACTIONS = frozenset({"add", "drop", "alter", "rename", "set", "validate", "owner"})
-_ACTIONS |= {"cluster", "replica"}
+_ACTIONS |= {"cluster", "replica", "reset"}
+_SWITCHES = frozenset({"enable", "disable", "force", "no"})
+_SWITCHED = (
+    ("row", "level", "security"),
+    ("force", "row", "level", "security"),
+    *(words for what in ("trigger", "rule") for words in ((what,), ("always", what))),
+    *(("replica", what) for what in ("trigger", "rule")),
+)
 _TUNING = frozenset({"storage", "statistics", "compression"})
 _CHANGES = frozenset({"set", "drop", "type", "add"})
 _SEQUENCE_OPTIONS: Final = {
@@ -118,11 +125,25 @@ def _mark_alterations(words: Sequence[str], at: int, marks: dict[int, str]) -> N
         if (index == at or (depth == 0 and words[index - 1] == ",")) and word in _ACTIONS:
             marks[index] = word.upper()
             _mark_action(words, index, marks)
+        elif (index == at or (depth == 0 and words[index - 1] == ",")) and word in _SWITCHES:
+            _mark_switch(words, index, marks)
+
+
+def _mark_switch(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
+    for phrase in _SWITCHED:
+        end = at + 1 + len(phrase)
+        if tuple(words[at + 1 : end]) == phrase:
+            marks[at] = "SWITCH"
+            marks.update(dict.fromkeys(range(at + 1, end), "SWITCH_WORD"))
 
 
 def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
     if words[at : at + 2] == ["set", "schema"]:
         marks[at + 1] = "SCHEMA"
+    if words[at] == "set" and words[at + 1] in ("logged", "unlogged"):
+        marks[at + 1] = "LOGGING"
+    if words[at] == "set" and words[at + 1] == "tablespace":
+        marks[at + 1] = "TABLESPACE"
     if words[at] in ("add", "rename") and words[at + 1] == "value" and "'" in words[at + 2 :]:
         marks[at + 1] = "VALUE"
         for index in range(at + 2, len(words)):
@@ -130,6 +151,8 @@ def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
                 marks[index] = words[index].upper()
     if words[at : at + 2] == ["replica", "identity"]:
         marks[at + 1] = "IDENTITY"
+        if words[at + 2] == "full":
+            marks[at + 2] = "NAME"
         if words[at + 2 : at + 4] == ["using", "index"]:
             marks[at + 3] = "INDEX"
     if words[at] == "alter":

@@ -164,7 +164,8 @@ class AlterAction(Node):
 
     Also "validate constraint", "alter constraint" (with new attributes in `constraint`), "owner",
     "add identity" (in `constraint`), "alter identity" (`text`: "always", "by default" or empty;
-    `options` of the sequence), "drop identity", "drop expression"; "set options", in `words`;
+    `options` of the sequence), "drop identity", "drop expression"; "set options" and "reset
+    options", in `words`; "set place" (`name`); "switch" (`text`: "enable trigger" and the like);
     "nothing", which has no effect; "options" of a sequence; "add value" and "rename value" of an
     enum, with labels in `expression` and `new_label`, and `neighbour` for "before" or
     "after" `new_label`. ADD COLUMN IF NOT EXISTS sets `if_exists`.

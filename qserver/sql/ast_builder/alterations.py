@@ -66,6 +66,30 @@ class Alterations:
         word, *options = children
         return AlterAction("set options", words=tuple(options), position=word.start)
 
+    def reset_options(self, children: Children) -> AlterAction:
+        word, *options = children
+        if any(value for _, value in options):
+            raise SqlSyntaxError(
+                "RESET must not include values for parameters", position=word.start + 1
+            )
+        return AlterAction("reset options", words=tuple(options), position=word.start)
+
+    def set_place(self, children: Children) -> AlterAction:
+        return AlterAction("set place", children[-1].value, position=children[0].start)
+
+    def switch(self, children: Children) -> AlterAction:
+        """Build ENABLE TRIGGER and the like; ALL and USER are in `new_name`."""
+        *words, target = children
+        text = " ".join(str(each.value) for each in words)
+        if (target is None) is not text.endswith("security"):
+            raise unexpected(words[-1])
+        named = target is not None and target.type not in ("ALL", "SYSTEM_VALUE")
+        word = "" if target is None or named else str(target.value)
+        if word not in ("", "all", "user"):
+            raise unexpected(target)
+        name = str(target.value) if named else ""
+        return AlterAction("switch", name, word, text=text, position=words[0].start)
+
     def set_type(self, children: Children) -> AlterAction:
         _, type_name, collation, using = children
         expression, text = using or (None, "")

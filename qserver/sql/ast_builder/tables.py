@@ -84,8 +84,9 @@ class Tables:
         return tuple(children[1:])
 
     def storage_option(self, children: Children) -> tuple[str, str]:
-        name, value = children
-        return name.value, "" if value is None else value.text
+        name, part, value = children
+        shown = name.value if part is None else f"{name.value}.{part.value}"
+        return shown, "" if value is None else value.text
 
     def on_commit(self, children: Children) -> TableOptions:
         words = [word.value for word in children[1:]]

@@ -46,6 +46,7 @@ from qserver.sql.ddl.names import (
 )
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.sequences import alter_sequence
+from qserver.sql.ddl.switches import set_place, switch
 from qserver.sql.ddl.view_texts import follow_column, follow_relation, views_using
 from qserver.sql.ddl.views import rename_view_column, set_view_default, set_view_options
 from qserver.sql.ddl.words import check_table_options
@@ -82,8 +83,12 @@ def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
                 raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
             schema, _ = new_place(work, (action.new_name, now.name))
             definition = yield from _move(work, now, schema, now.name)
-        elif action.kind == "set options":
+        elif action.kind in ("set options", "reset options"):
             yield from _set_options(work, now, action)
+        elif action.kind == "set place":
+            set_place(action)
+        elif action.kind == "switch":
+            switch(work, now, action)
         elif action.kind in WITHOUT_EFFECT:
             continue
         elif isinstance(now, Table):
@@ -122,7 +127,12 @@ def _set_options(
     work: DdlPort, definition: Table | View | Sequence, action: ast.AlterAction
 ) -> DdlSteps:
     """Accept storage options of a table without effect; a view's check_option has one."""
-    if isinstance(definition, View):
+    if isinstance(definition, View) and action.kind == "reset options":
+        if any(name == "check_option" for name, _ in action.words):
+            raise FeatureNotSupported(
+                "the CHECK OPTION of a view cannot be reset", hint="Use CREATE OR REPLACE VIEW."
+            )
+    elif isinstance(definition, View):
         yield from set_view_options(work, definition, action.words)
     else:
         check_table_options(action.words)
@@ -270,7 +280,10 @@ def _alter_index(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
             return _skipped(work, node)
         raise _missing(node) if node.what == "index" else missing(node.what, node.name)
     for action in node.actions:
-        if action.kind in WITHOUT_EFFECT:
+        if action.kind in (*WITHOUT_EFFECT, "set options", "reset options"):
+            continue
+        if action.kind == "set place":
+            set_place(action)
             continue
         if action.kind != "rename":
             raise FeatureNotSupported(f"ALTER INDEX … {action.kind.upper()} is not supported")

@@ -69,7 +69,7 @@ def _check_action(node: ast.AlterTable, action: ast.AlterAction) -> None:
         check_attributes(action.constraint)
     if action.collation is not None:
         check_collation(action.collation)
-    if action.kind == "set options" and node.what == "index":
+    if action.kind in ("set options", "reset options") and node.what == "index":
         _check_known(action.words, _INDEX_OPTIONS)
 
 
