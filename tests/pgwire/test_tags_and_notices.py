@@ -24,7 +24,7 @@ DIFFERENT = "# PostgreSQL:"
 
 def told(messages: list[Message]) -> list[str]:
     """The answer in words; columns and notices come before the tag, in either order."""
-    lines = []
+    lines: list[str] = []
     for each in messages:
         if each.kind == "T":
             lines.insert(0, "columns")
