@@ -2,7 +2,8 @@
 
 Such a value is the object's number, and compares, joins and hashes like it. What it prints, its
 `text`, is the name that the object has in the catalog of the statement: whoever makes the value
-looks it up, so that nobody needs a catalog to print it.
+looks it up, so that nobody needs a catalog to print it. Where it went as a plain oid, it prints as
+the number that it is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class ObjectName(int):
 
     def __repr__(self) -> str:
         return f"ObjectName({int(self)}, {self.text!r})"
+
+    __str__ = int.__repr__
 
 
 NO_OBJECT: Final = ObjectName(0, "-")

@@ -6,11 +6,24 @@ from typing import Any
 
 import pytest
 
-from qserver.errors import QserverError
+from qserver.errors import QserverError, UndefinedFunction
 from qserver.functions import catalog_functions, objects, server
+from qserver.functions.json.json_records import POPULATING
 from qserver.functions.registry import Function, TableFunction
+from qserver.functions.resolve import (
+    is_aggregate,
+    is_function,
+    is_table_function,
+    is_window_function,
+)
+from qserver.pgwire.binary_format import binary_reader, binary_writer
+from qserver.pgwire.text_format import text_writer
+from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.functions import FUNCTIONS
-from qserver.values.types import REG_KINDS, TEXT_KINDS, Kind, SqlType
+from qserver.query.sql_database import SqlDatabase
+from qserver.values.casts import cast_function
+from qserver.values.object_names import ObjectName
+from qserver.values.types import REG_KINDS, TEXT, TEXT_KINDS, Kind, SqlType
 from tests.catalog.test_relations import database_with_all
 
 SIGNATURES: tuple[Any, ...] = (
@@ -55,9 +68,39 @@ async def test_each_function_answers_or_raises_an_error_of_sql() -> None:
         for sql in [call for each in SIGNATURES for call in _calls(each)]:
             for _ in range(2):  # the second time by a kept plan
                 try:
-                    await database.execute(sql)
+                    result = await database.execute(sql)
                 except QserverError as error:
                     assert error.code[:2] in ("42", "22", "3F", "0A"), (sql, error)
+                    continue
+                for row in result.rows:
+                    for value, sql_type in zip(row, result.types, strict=True):
+                        _check_sent(sql, value, sql_type)
+
+
+def _check_sent(sql: str, value: Any, sql_type: SqlType) -> None:
+    """What a client reads, as text and in binary, is a value of the type that was announced."""
+    if value is None or sql_type.kind is Kind.VOID:
+        return
+    text, packed = text_writer(sql_type)(value), binary_writer(sql_type)(value)
+    if sql_type.kind in REG_KINDS:
+        assert (packed, type(value)) == (int(value).to_bytes(4, "big"), ObjectName), sql
+    elif sql_type.kind not in (Kind.RECORD, Kind.ANYARRAY):
+        assert cast_function(TEXT, sql_type)(text.decode()) == value, (sql, text)
+        read = binary_reader(sql_type)(packed)
+        assert read == value or str(read) == text.decode(), (sql, read)
+
+
+async def test_the_number_of_a_file_is_a_number_wherever_it_goes() -> None:
+    async with database_with_all() as database:
+        sql = "SELECT f, f::text, array[f], to_json(f) FROM pg_relation_filenode('people') f"
+        result = await database.execute(sql)
+        number = str(int(result.rows[0][0]))
+        sent = [
+            text_writer(kind)(each) for each, kind in zip(result.rows[0], result.types, strict=True)
+        ]
+        assert [each.decode() for each in sent] == [number, number, f"{{{number}}}", f'"{number}"']
+        view = await database.execute("SELECT pg_relation_filenode('shop.totals')")
+        assert view.rows == [(None,)]
 
 
 def _calls(each: Function | TableFunction) -> list[str]:
@@ -69,3 +112,50 @@ def _calls(each: Function | TableFunction) -> list[str]:
         arguments = ", ".join(values[min(at, len(values) - 1)] for values in lists)
         calls.append(f"SELECT * FROM {schema}.{each.name}({arguments})")
     return calls
+
+
+async def test_a_function_with_rules_of_its_own_may_have_its_schema() -> None:
+    async with database_with_all() as database:
+        asked = (
+            "SELECT pg_catalog.pg_typeof(1)::text,"
+            " (pg_catalog.jsonb_populate_record(NULL::people, '{\"id\": 7}')).id"
+        )
+        assert (await database.execute(asked)).rows == [("integer", 7)]
+        with pytest.raises(UndefinedFunction):
+            await database.execute("SELECT pg_catalog.nullif(1, 2)")
+
+
+async def _code(database: SqlDatabase, sql: str) -> str:
+    try:
+        await database.execute(sql)
+    except QserverError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.long
+async def test_every_function_is_found_in_pg_catalog_as_it_is_without() -> None:
+    names = relations()["pg_catalog", "pg_proc"].names
+    found = {}
+    for row in recorded_rows("pg_proc"):
+        each = dict(zip(names, row, strict=True))
+        if each["pronamespace"] == 11 and is_known(each["proname"]):
+            types = ["int" if oid == 2276 else shown(oid) for oid in each["proargtypes"]]
+            arguments = ", ".join(f"NULL::{name}" for name in types)
+            found.setdefault(each["proname"], f'"{each["proname"]}"({arguments})')
+    async with database_with_all() as database:
+        for name, call in found.items():
+            code = await _code(database, f"SELECT {call} LIMIT 0")
+            assert await _code(database, f"SELECT pg_catalog.{call} LIMIT 0") == code, name
+            code = await _code(database, f"SELECT * FROM {call} LIMIT 0")
+            assert await _code(database, f"SELECT * FROM pg_catalog.{call} LIMIT 0") == code, name
+    assert len(found) > 400
+
+
+def is_known(name: str) -> bool:
+    kinds = (is_function, is_aggregate, is_table_function, is_window_function)
+    return name in POPULATING or name == "pg_typeof" or any(each(name) for each in kinds)
+
+
+def shown(oid: int) -> str:
+    return str(recorded_by("pg_type", "oid")[oid][0][1])

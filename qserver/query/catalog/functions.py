@@ -394,11 +394,16 @@ def described(objects: Objects, catalog: int, oid: int, number: int) -> str | No
 
 
 def file_number(objects: Objects, oid: int) -> int | None:
-    return None if objects.class_place(oid) is None else oid
+    """Return the oid itself, as pg_class does; views have no file, and what has none, 0 there."""
+    for each in objects.world.with_oid(oid):
+        if isinstance(each, View):
+            return None
+    return None if objects.class_place(oid) is None else int(oid)
 
 
 def file_path(objects: Objects, oid: int) -> str | None:
-    return None if objects.class_place(oid) is None else f"base/5/{int(oid)}"
+    number = file_number(objects, oid)
+    return None if number is None else f"base/5/{number}"
 
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {

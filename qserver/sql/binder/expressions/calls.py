@@ -54,7 +54,7 @@ def bind_call(scope: Scope, node: ast.Call) -> Operand:
         raise not_in_schema(scope.binding, node.name, _arguments(scope, node), node.position)
     name = node.name[-1]
     special = _SPECIAL.get(name)
-    if special is not None and len(node.name) == 1:
+    if special is not None and (len(node.name) == 1 or name not in _CONSTRUCTS):
         if node.variadic:
             raise SqlSyntaxError(
                 f"VARIADIC is not allowed in {name.upper()}", position=node.position + 1
@@ -200,6 +200,8 @@ _SPECIAL: Final[dict[str, Callable[[Scope, ast.Call], Operand]]] = {
     "pg_typeof": _type_of,
     **dict.fromkeys(POPULATING, bind_populating),
 }
+_CONSTRUCTS: Final = frozenset({"coalesce", "nullif", "greatest", "least", "grouping"})
+"""Those that are no functions: a schema cannot stand before them."""
 
 
 # --- errors --------------------------------------------------------------------------------------
