@@ -92,7 +92,6 @@ class OpenDatabase:
         "is_closing",
         "is_given_up",
         "long_reads",
-        "name",
         "owner",
         "quota",
         "readable",
@@ -112,10 +111,9 @@ class OpenDatabase:
         owner: int | None = None,
     ) -> None:
         self.id = database_id
-        self.name = database_id
-        """Its name, as of the last request for it."""
         self.readable = database
         self.sql = sql
+        self.name = database_id
         self.long_reads = LongReads(database_id)
         sql.long_reads.give_away = self.long_reads.give_away
         self.owner = owner
@@ -132,6 +130,15 @@ class OpenDatabase:
         """Of the wait for its users to end, when it is to be closed."""
         self.held: set[Endable] = set()
         """Users that hold it between requests: they end when it is to be closed."""
+
+    @property
+    def name(self) -> str:
+        """Its name, as of the last request for it."""
+        return self.sql.server.database
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.sql.server.database = name
 
     @property
     def database(self) -> Database:
@@ -195,6 +202,7 @@ class Databases:
             raise ValueError("a database is idle for more than 0 seconds before it is closed")
         self.logs = logs
         self._world = world
+        self._started = world.now()
         self._shards = shards
         self._idle_seconds = idle_seconds
         self._open_max = open_max
@@ -440,6 +448,7 @@ class Databases:
             host.quota,
             plans=self.plans,
         )
+        sql.server.started = self._started
         opened = OpenDatabase(host.id, database, sql, host.quota, owner)
         host.opened = self._open[host.id] = opened
         self.troubles.pop(host.id, None)

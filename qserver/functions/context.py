@@ -155,6 +155,14 @@ class Context:
     def give_notice(self, notice: Notice) -> None:
         """Tell the client something beside the answer."""
 
+    database = "main"
+    """The name of the database."""
+
+    @property
+    def started(self) -> datetime:
+        """When the server began."""
+        return self.now
+
     session_number = 0
     """By which others know the session; 0 if there is none."""
 

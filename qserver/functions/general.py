@@ -59,6 +59,7 @@ _read_uuid = cast_function(TEXT, UUID_TYPE)
 # --- user and version ----------------------------------------------------------------------------
 
 _user = operator.attrgetter("user")
+_database = operator.attrgetter("database")
 
 
 def _constant(name: str, value: str, sql_type: SqlType = NAME) -> Function:
@@ -81,7 +82,9 @@ FUNCTIONS: Final = (
         Function(name, (), NAME, _user, needs_context=True)
         for name in ("current_user", "session_user", "current_role", "user")
     ),
+    *(
+        Function(name, (), NAME, _database, needs_context=True)
+        for name in ("current_database", "current_catalog")
+    ),
     _constant("version", VERSION, TEXT),
-    _constant("current_database", "qserver"),
-    _constant("current_catalog", "qserver"),
 )

@@ -90,8 +90,8 @@ def _constant(name: str, sql_type: SqlType, value: Any) -> Function:
     return Function(name, (), sql_type, lambda: value, gives_null=value is None)
 
 
-def _now(context: Context) -> Any:
-    return context.now
+def _started(context: Context) -> Any:
+    return context.started
 
 
 def _session_number(context: Context) -> int:
@@ -117,8 +117,8 @@ FUNCTIONS: Final = (
     Function("nameconcatoid", (NAME, OID), NAME, _name_with_oid),
     Function("pg_is_other_temp_schema", (OID,), BOOLEAN, lambda oid: False),
     Function("pg_blocking_pids", (INTEGER,), array_of(INTEGER), lambda pid: ()),
-    Function("pg_postmaster_start_time", (), TIMESTAMPTZ, _now, needs_context=True),
-    Function("pg_conf_load_time", (), TIMESTAMPTZ, _now, needs_context=True),
+    Function("pg_postmaster_start_time", (), TIMESTAMPTZ, _started, needs_context=True),
+    Function("pg_conf_load_time", (), TIMESTAMPTZ, _started, needs_context=True),
     Function("pg_backend_pid", (), INTEGER, _session_number, needs_context=True),
     _constant("pg_is_in_recovery", BOOLEAN, False),
     _constant("pg_is_wal_replay_paused", BOOLEAN, False),

@@ -161,7 +161,8 @@ def open_reading(
     reader: Snapshot | Transaction | CatalogReader = base
     if plan.system_tables:
         assert isinstance(base, Snapshot)
-        reader = CatalogReader(Transaction(base), context, request.session)
+        about = request.session, request.environment.server
+        reader = CatalogReader(Transaction(base), context, *about)
     if given and is_heavy(given):
         run = partial(_run_plan, plan, reader, context)
         steps = run_heavy(plan, parameterized.literals, given, context, run)

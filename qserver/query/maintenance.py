@@ -35,7 +35,6 @@ from qserver.values.relations import View
 from qserver.values.schema import Table
 
 ROLES: Final = frozenset({"public", "qserver", "current_user", "current_role", "session_user"})
-DATABASE: Final = "qserver"
 _OPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "vacuum": frozenset(
         {
@@ -97,8 +96,8 @@ def _check_schema(run: StatementPort, name: str) -> None:
         raise UndefinedSchema(f'schema "{name}" does not exist')
 
 
-def _check_database(name: str) -> None:
-    if name != DATABASE:
+def _check_database(run: StatementPort, name: str) -> None:
+    if name != run.context.database:
         raise UndefinedObject(f'database "{name}" does not exist')
 
 
@@ -148,7 +147,7 @@ def _check_maintained(
     run: StatementPort, node: ast.Maintain, name: tuple[str, ...], columns: tuple[str, ...]
 ) -> None:
     if node.what in ("database", "system"):
-        _check_database(name[-1])
+        _check_database(run, name[-1])
     elif node.what == "schema":
         _check_schema(run, name[-1])
     elif node.what == "index":
@@ -220,7 +219,7 @@ def _check_granted(
     if kind in ("schema", *_OF_ALL):
         _check_schema(run, name[-1])
     elif kind == "database":
-        _check_database(name[-1])
+        _check_database(run, name[-1])
     elif kind == "type":
         if run.names.find_type(name) is None and not isinstance(_found(run, name), Enumeration):
             raise UndefinedObject(f'type "{".".join(name)}" does not exist')

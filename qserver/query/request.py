@@ -36,6 +36,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
+from qserver.query.server_facts import ServerFacts
 from qserver.query.session import NeedsSession, Session
 from qserver.query.session_locks import SessionLocks
 from qserver.query.settings.values import DEFAULTS, Scope
@@ -76,6 +77,7 @@ class RequestEnvironment:
     long_reads: LongReadsPort = field(default_factory=LongReadsPort)
     writer: WritableDatabase | None = None
     """None if the database can only be read."""
+    server: ServerFacts = field(default_factory=ServerFacts)
 
     def request(
         self,
@@ -287,6 +289,14 @@ class RequestContext(Context):
         """Bound the statement that begins by statement_timeout."""
         self._request.limit(timeout_ms)
 
+    @property
+    def database(self) -> str:  # type: ignore[override]
+        return self._request.environment.server.database
+
+    @property
+    def started(self) -> datetime:  # type: ignore[override]
+        return datetime.fromtimestamp(self._request.environment.server.started, UTC)
+
     def setting(self, name: str, missing_ok: bool = False) -> str | None:
         session = self._request.session
         return (DEFAULTS if session is None else session.settings).shown(name, missing_ok)
@@ -407,7 +417,9 @@ class RequestContext(Context):
             or found.world.catalog is not reader.catalog
             or found.world.settings is not (DEFAULTS if session is None else session.settings)
         ):
-            found = self._objects = CatalogAnswers(reader, self.pages, session)
+            found = self._objects = CatalogAnswers(
+                reader, self.pages, session, self._request.environment.server
+            )
         return found
 
     @property

@@ -48,11 +48,7 @@ from qserver.limits import (
 )
 from qserver.query.basis import Basis, basis_of
 from qserver.query.beginning import Beginning, Beginnings
-from qserver.query.body import (
-    read_statements,
-    run_and_undo,
-    run_statements,
-)
+from qserver.query.body import read_statements, run_and_undo, run_statements
 from qserver.query.idempotency import answered, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
@@ -69,6 +65,7 @@ from qserver.query.results import Body, Once, Result, RunOptions, Statement, Tra
 from qserver.query.row_stream import RowStream, reading_stream, stream_of
 from qserver.query.savepoints import run_with_savepoints, savepoint_alone
 from qserver.query.sequence_values import NeedsSequenceValues
+from qserver.query.server_facts import ServerFacts
 from qserver.query.session import (
     NeedsSession,
     Session,
@@ -106,6 +103,7 @@ class SqlDatabase:
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
         self.planner = Planner(compute=world.compute, plans=plans)
+        self.server = ServerFacts(started=world.now())
         self._running: set[bytes] = set()
         """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(
@@ -118,6 +116,7 @@ class SqlDatabase:
             database.page_cache,
             quota or StorageQuota(),
             writer=self._writer,
+            server=self.server,
         )
         self.beginnings = Beginnings(self.planner, self.snapshots, self._environment)
 

@@ -263,11 +263,10 @@ class StatementRun:
     def run_plan(self, plan: CachedPlan, slots: Any) -> StatementSteps:
         transaction = self.transaction
         self._depend_on(plan)
-        reader: Any = (
-            CatalogReader(transaction, self.context, self.session)
-            if plan.system_tables
-            else transaction
-        )
+        reader: Any = transaction
+        if plan.system_tables:
+            about = self.context, self.session, self.request.environment.server
+            reader = CatalogReader(transaction, *about)
         if self.session is not None and self.session.settings.zone is not None:
             reader = ZonedReader(reader, self.session.settings.zone)
         steps = plan.compiled.run(reader, slots, self.context)

@@ -10,10 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from qserver.engine.sequence_states import state_of
-from qserver.errors import InvalidParameterValue, UndefinedColumn, UndefinedTable
+from qserver.errors import (
+    InvalidParameterValue,
+    UndefinedColumn,
+    UndefinedObject,
+    UndefinedTable,
+    UnknownDatabase,
+)
 from qserver.functions.catalog_functions import PRIVILEGES, STATISTICS, TIMES
 from qserver.query.catalog import texts, type_facts
-from qserver.query.catalog.data import recorded_by, relations
+from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.expressions import NodeTree
 from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import columns_of, indexes_of
@@ -22,7 +28,7 @@ from qserver.query.catalog.rows_of_server import NAME
 from qserver.query.catalog.rows_of_types import types as types_of
 from qserver.query.catalog.search_path import full_name, schema_of_row
 from qserver.query.catalog.types import shown_type
-from qserver.query.catalog.world import CLASSES, OWNER
+from qserver.query.catalog.world import CLASSES, DATABASE, OWNER
 from qserver.values.identifiers import RESERVED, identifiers
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Table
@@ -263,7 +269,24 @@ def total_size(objects: Objects, oid: int) -> int | None:
     return None if own is None else own + (others or 0)
 
 
-def database_size(objects: Objects, about: int | str) -> int:
+def database_size(objects: Objects, about: int | str) -> int | None:
+    if isinstance(about, str) and about != objects.world.server.database:
+        raise UnknownDatabase(f'database "{about}" does not exist')
+    if isinstance(about, int) and about != DATABASE:
+        return None
+    return _size_of_all(objects)
+
+
+def tablespace_size(objects: Objects, about: int | str) -> int | None:
+    for row in recorded_rows("pg_tablespace"):
+        if about in (row[0], row[1]):
+            return _size_of_all(objects) if row[1] == "pg_default" else 0
+    if isinstance(about, str):
+        raise UndefinedObject(f'tablespace "{about}" does not exist')
+    return None
+
+
+def _size_of_all(objects: Objects) -> int:
     return sum(
         total_size(objects, table.oid) or 0 for table in objects.world.catalog.tables.values()
     )
@@ -449,7 +472,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_indexes_size": indexes_size,
     "pg_total_relation_size": total_size,
     "pg_database_size": database_size,
-    "pg_tablespace_size": database_size,
+    "pg_tablespace_size": tablespace_size,
     "pg_tablespace_location": lambda objects, oid: "",
     "pg_relation_filenode": file_number,
     "pg_relation_filepath": file_path,

@@ -27,6 +27,7 @@ from qserver.query.catalog.rows_of_server import NAME
 from qserver.query.catalog.search_path import OWN_SCHEMAS, full_name, own_schema, schema_of_row
 from qserver.query.catalog.types import find_type_oid, shown_type
 from qserver.query.catalog.world import OWNER, Shown, World
+from qserver.query.server_facts import NO_FACTS, ServerFacts
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.identifiers import identifiers, quote_identifier
@@ -46,9 +47,10 @@ class CatalogObjects:
         reader: Transaction | Snapshot,
         pages: PagePort | None = None,
         session: Shown | None = None,
+        server: ServerFacts = NO_FACTS,
     ) -> None:
         snapshot = reader.snapshot if isinstance(reader, Transaction) else reader
-        self.world = World(reader.catalog, snapshot, session)
+        self.world = World(reader.catalog, snapshot, session, server)
         self.reader = reader
         self.pages = pages
 

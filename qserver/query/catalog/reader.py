@@ -22,6 +22,7 @@ from qserver.query.catalog.relations import relation_of_tree
 from qserver.query.catalog.sources import Source, source_of
 from qserver.query.catalog.world import Shown, World
 from qserver.query.definition_texts import SYSTEM_TABLES as OWN_TABLES
+from qserver.query.server_facts import NO_FACTS, ServerFacts
 from qserver.storage.transaction import Transaction
 from qserver.values.keys import Bound, Key, Predicate, Row
 from qserver.values.object_names import NO_OBJECT
@@ -54,7 +55,11 @@ class CatalogReader:
     """A transaction that also knows the tables of the catalog, for one statement."""
 
     def __init__(
-        self, transaction: Transaction, worker: Worker, session: Shown | None = None
+        self,
+        transaction: Transaction,
+        worker: Worker,
+        session: Shown | None = None,
+        server: ServerFacts = NO_FACTS,
     ) -> None:
         transaction.whole_catalog_seen = True
         self._transaction = transaction
@@ -62,7 +67,7 @@ class CatalogReader:
         self._session = session
         self._unpaged = 0
         """Steps since a page was handed out."""
-        self._world = World(transaction.catalog, transaction.snapshot, session)
+        self._world = World(transaction.catalog, transaction.snapshot, session, server)
         self._made: dict[tuple[int, int], list[Row]] = {}
         """Rows of a table by the definition that has them: a statement may want them many times."""
         self._fixed: dict[int, list[Row]] = {}
@@ -74,7 +79,8 @@ class CatalogReader:
         return getattr(self._transaction, name)
 
     def before(self) -> CatalogReader:
-        return CatalogReader(self._transaction.before(), self._worker, self._session)
+        about = self._worker, self._session, self._world.server
+        return CatalogReader(self._transaction.before(), *about)
 
     def get_entry(self, tree: int, key: Key) -> Row | None:
         if tree >= 0:

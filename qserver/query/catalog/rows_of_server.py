@@ -12,7 +12,7 @@ from qserver.values.relations import Definition, Schema
 Rows = Iterator[dict[str, Any]]
 
 NAME: Final = "qserver"
-"""The name of the role, and of the database as SQL knows it."""
+"""The name of the role."""
 
 
 def own_schemas(world: World) -> Rows:
@@ -43,7 +43,7 @@ def roles(world: World) -> Rows:
 def databases(world: World) -> Rows:
     yield {
         "oid": DATABASE,
-        "datname": NAME,
+        "datname": world.server.database,
         "datdba": OWNER,
         "encoding": 6,
         "datlocprovider": "c",
