@@ -113,6 +113,7 @@ PRIVILEGES: Final = {
     "has_server_privilege": 1,
     "has_foreign_data_wrapper_privilege": 1,
     "has_column_privilege": 2,
+    "has_parameter_privilege": 1,
 }
 """The functions that ask for rights to an object, and how many arguments say which."""
 
@@ -149,6 +150,8 @@ def _signatures() -> Iterator[Function]:
         yield _function(name, types, returns, strict)
     for name, count in PRIVILEGES.items():
         objects = [("text", "oid"), ("text", "int2")][:count]
+        if name == "has_parameter_privilege":
+            objects = [("text",)]
         for user in ((), ("name",), ("oid",)):
             for about in product(*objects):
                 names = (*user, *about, "text")

@@ -17,8 +17,8 @@ from qserver.errors import (
     UndefinedTable,
     UnknownDatabase,
 )
-from qserver.functions.catalog_functions import PRIVILEGES, STATISTICS, TIMES
-from qserver.query.catalog import texts, type_facts
+from qserver.functions.catalog_functions import STATISTICS, TIMES
+from qserver.query.catalog import privileges, texts, type_facts
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.expressions import NodeTree
 from qserver.query.catalog.objects import CatalogObjects as Objects
@@ -292,23 +292,6 @@ def _size_of_all(objects: Objects) -> int:
     )
 
 
-# --- rights --------------------------------------------------------------------------------------
-
-
-def has_privilege(objects: Objects, *arguments: Any) -> bool:
-    """There is one role, and it may do everything; what a key may do is another matter."""
-    return True
-
-
-def _has_table_privilege(objects: Objects, *arguments: Any) -> bool | None:
-    about = arguments[-2]
-    if isinstance(about, str):
-        if objects.find_class(about) is None:
-            raise UndefinedTable(f'relation "{about}" does not exist')
-        return True
-    return True if objects.class_place(int(about)) is not None else None
-
-
 # --- rows ----------------------------------------------------------------------------------------
 
 
@@ -416,6 +399,12 @@ def described(objects: Objects, catalog: int, oid: int, number: int) -> str | No
     return None
 
 
+def row_security(objects: Objects, about: int | str) -> bool:
+    if isinstance(about, str) and objects.find_class(about) is None:
+        raise UndefinedTable(f'relation "{about}" does not exist')
+    return False
+
+
 def file_number(objects: Objects, oid: int) -> int | None:
     """Return the oid itself, as pg_class does; views have no file, and what has none, 0 there."""
     for each in objects.world.with_oid(oid):
@@ -484,14 +473,10 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_indexam_has_property": access_method_property,
     "pg_describe_object": described,
     "pg_relation_is_publishable": lambda objects, oid: _relation(objects, oid) is not None,
-    "row_security_active": lambda objects, about: False,
+    "row_security_active": row_security,
     **{f"pg_stat_get_{word}": lambda objects, oid: 0 for word in STATISTICS.split()},
     **{f"pg_stat_get_{word}": nothing for word in TIMES.split()},
     "pg_stat_get_live_tuples": live_rows,
-    **dict.fromkeys((*PRIVILEGES, "pg_has_role"), has_privilege),
-    "has_table_privilege": _has_table_privilege,
-    "has_any_column_privilege": _has_table_privilege,
-    "has_sequence_privilege": _has_table_privilege,
     "pg_get_keywords": keywords,
     "pg_options_to_table": options,
     "pg_sequence_parameters": sequence_parameters,
@@ -501,5 +486,6 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_tablespace_databases": no_rows,
     "aclexplode": no_rows,
     "pg_get_publication_tables": no_rows,
+    **privileges.FUNCTIONS,
     **type_facts.FUNCTIONS,
 }
