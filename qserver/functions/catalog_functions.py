@@ -149,7 +149,7 @@ def _signatures() -> Iterator[Function]:
         types, strict = _parameters(parameters)
         yield _function(name, types, returns, strict)
     for name, count in PRIVILEGES.items():
-        objects = [("text", "oid"), ("text", "int2")][:count]
+        objects: list[tuple[str, ...]] = [("text", "oid"), ("text", "int2")][:count]
         if name == "has_parameter_privilege":
             objects = [("text",)]
         for user in ((), ("name",), ("oid",)):

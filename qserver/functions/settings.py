@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from qserver.errors import NullValueNotAllowed
 from qserver.functions.registry import Function
 from qserver.values.arrays import Array
-from qserver.values.types import BOOLEAN, TEXT, array_of
+from qserver.values.types import BOOLEAN, NAME, TEXT, array_of
 
 if TYPE_CHECKING:
     from qserver.functions.context import Context
@@ -61,6 +61,6 @@ FUNCTIONS: Final = (
         needs_context=True,
         gives_null=True,
     ),
-    Function("current_schema", (), TEXT, current_schema, needs_context=True, gives_null=True),
-    Function("current_schemas", (BOOLEAN,), array_of(TEXT), current_schemas, needs_context=True),
+    Function("current_schema", (), NAME, current_schema, needs_context=True, gives_null=True),
+    Function("current_schemas", (BOOLEAN,), array_of(NAME), current_schemas, needs_context=True),
 )

@@ -111,6 +111,12 @@ def _write_timetz(value: ZonedTime) -> bytes:
     return Struct("!qi").pack(_microseconds_of(value), west)
 
 
+def _write_position(value: str) -> bytes:
+    """Write a place in the log, 16/B374D848."""
+    high, _, low = value.partition("/")
+    return Struct("!II").pack(int(high, 16), int(low, 16))
+
+
 def _write_timestamp(value: datetime) -> bytes:
     return _LONG.pack((value.replace(tzinfo=None) - _MOMENT_ONE) // _MICROSECOND)
 
@@ -135,6 +141,8 @@ _WRITERS: Final[dict[Kind, Writer]] = {
     Kind.BYTEA: bytes,
     Kind.JSONB: lambda value: b"\1" + str(value).encode(),
     Kind.VOID: lambda value: b"",
+    Kind.PG_LSN: _write_position,
+    Kind.ANYARRAY: lambda value: _array_writer(_type_of_items(value), 1)(value),
     **dict.fromkeys((*NUMBERING_KINDS, *REG_KINDS), Struct("!I").pack),
 }
 """The other kinds are written as their texts."""
@@ -170,6 +178,14 @@ def _record_writer(types: tuple[SqlType, ...]) -> Writer:
         return b"".join(parts)
 
     return record
+
+
+def _type_of_items(value: tuple[Any, ...]) -> SqlType:
+    """Return the type of the items of an array of any type."""
+    inner: Any = value
+    while isinstance(inner, tuple):
+        inner = next((each for each in inner if each is not None), None)
+    return SqlType(Kind.TEXT) if inner is None else type_of_value(inner)
 
 
 def _type_of_field(value: Any) -> SqlType:

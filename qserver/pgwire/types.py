@@ -56,6 +56,13 @@ OIDS: Final[Mapping[Kind, tuple[int, int, int]]] = {
     Kind.REGDICTIONARY: (3769, 3770, 4),
     Kind.ACLITEM: (1033, 1034, 12),
     Kind.INET: (869, 1041, -1),
+    Kind.PG_NODE_TREE: (194, 0, -1),
+    Kind.PG_LSN: (3220, 3221, 8),
+    Kind.PG_NDISTINCT: (3361, 0, -1),
+    Kind.PG_DEPENDENCIES: (3402, 0, -1),
+    Kind.PG_MCV_LIST: (5017, 0, -1),
+    Kind.PG_STATISTIC: (10029, 10028, -1),
+    Kind.ANYARRAY: (2277, 0, -1),
 }
 """Of each kind: its oid, the oid of its arrays, and the size of its values in PostgreSQL."""
 
@@ -102,7 +109,7 @@ def type_of_oid(oid: int) -> SqlType | None:
 def _types() -> dict[int, SqlType]:
     found: dict[int, SqlType] = {}
     for kind, (oid, of_array, _) in OIDS.items():
-        if kind in (*_LIKE_TEXT, *REG_KINDS, *OPAQUE_KINDS, Kind.VOID, Kind.RECORD):
+        if kind in (*_LIKE_TEXT, *REG_KINDS, *OPAQUE_KINDS, Kind.VOID, Kind.RECORD, Kind.ANYARRAY):
             continue
         found[oid] = SqlType(kind)
         found[of_array] = array_of(SqlType(kind))

@@ -53,6 +53,7 @@ from qserver.values.interval import MICROSECONDS_PER_DAY, Interval
 from qserver.values.interval_text import interval_from_text, interval_reader
 from qserver.values.json_input import json_from_text, jsonb_from_text
 from qserver.values.jsonb import Jsonb
+from qserver.values.log_positions import position_from_text
 from qserver.values.numerics import fit_numeric, plain_numeric, round_to_integer
 from qserver.values.second_digits import microseconds_of, second_rounder, time_of
 from qserver.values.text_input import (
@@ -415,6 +416,7 @@ _READERS: dict[Kind, Cast] = {
     Kind.JSON: json_from_text,
     Kind.JSONB: jsonb_from_text,
     **dict.fromkeys((*TEXT_KINDS, *OPAQUE_KINDS), unchanged),
+    Kind.PG_LSN: position_from_text,
     Kind.NAME: name_of_text,
     Kind.INTERNAL_CHAR: _internal_char,
     **{kind: _unsigned(kind) for kind in NUMBERING_KINDS},
