@@ -149,9 +149,9 @@ def _signatures() -> Iterator[Function]:
         types, strict = _parameters(parameters)
         yield _function(name, types, returns, strict)
     for name, count in PRIVILEGES.items():
-        objects: list[tuple[str, ...]] = [("text", "oid"), ("text", "int2")][:count]
+        objects: tuple[tuple[str, ...], ...] = (("text", "oid"), ("text", "int2"))[:count]
         if name == "has_parameter_privilege":
-            objects = [("text",)]
+            objects = (("text",),)
         for user in ((), ("name",), ("oid",)):
             for about in product(*objects):
                 names = (*user, *about, "text")

@@ -294,7 +294,7 @@ class RequestContext(Context):
         return self._request.environment.server.database
 
     @property
-    def started(self) -> datetime:  # type: ignore[override]
+    def started(self) -> datetime:
         return datetime.fromtimestamp(self._request.environment.server.started, UTC)
 
     def setting(self, name: str, missing_ok: bool = False) -> str | None:

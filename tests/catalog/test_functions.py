@@ -159,3 +159,16 @@ def is_known(name: str) -> bool:
 
 def shown(oid: int) -> str:
     return str(recorded_by("pg_type", "oid")[oid][0][1])
+
+
+async def test_an_index_of_a_catalog_has_its_definition() -> None:
+    async with database_with_all() as database:
+        sql = (
+            "SELECT pg_get_indexdef(2662), pg_get_indexdef(2662, 0, true),"
+            " pg_get_indexdef(2663, 2, false), pg_get_indexdef(2663, 3, false)"
+        )
+        wanted = "CREATE UNIQUE INDEX pg_class_oid_index ON {}pg_class USING btree (oid)"
+        shown = wanted.format("pg_catalog."), wanted.format("")
+        assert (await database.execute(sql)).rows == [(*shown, "relnamespace", "")]
+        sql = "SELECT count(*) FROM pg_index WHERE pg_get_indexdef(indexrelid) IS NULL"
+        assert (await database.execute(sql)).rows == [(0,)]

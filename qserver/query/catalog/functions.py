@@ -19,6 +19,7 @@ from qserver.errors import (
 )
 from qserver.functions.catalog_functions import STATISTICS, TIMES
 from qserver.query.catalog import privileges, texts, type_facts
+from qserver.query.catalog.builtin_indexes import builtin_index
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.expressions import NodeTree
 from qserver.query.catalog.objects import CatalogObjects as Objects
@@ -70,7 +71,7 @@ def indexdef(objects: Objects, oid: int, column: int = 0, pretty: bool = False) 
                 return texts.index_text(objects.world, table, index, pretty)
             parts = index.parts[column - 1 : column] if column > 0 else ()
             return next((texts.part_text(objects.world, table, part, pretty) for part in parts), "")
-    return None
+    return builtin_index(objects.world.path, oid, column, pretty)
 
 
 def constraintdef(objects: Objects, oid: int, pretty: bool = False) -> str | None:
