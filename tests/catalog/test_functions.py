@@ -136,7 +136,7 @@ async def _code(database: SqlDatabase, sql: str) -> str:
 @pytest.mark.long
 async def test_every_function_is_found_in_pg_catalog_as_it_is_without() -> None:
     names = relations()["pg_catalog", "pg_proc"].names
-    found = {}
+    found: dict[str, str] = {}
     for row in recorded_rows("pg_proc"):
         each = dict(zip(names, row, strict=True))
         if each["pronamespace"] == 11 and is_known(each["proname"]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -149,8 +149,8 @@ async def test_a_parameter_and_a_column_of_a_table_are_asked_about_as_constants_
         assert await _one(database, f"{sql} where attrelid = 'w'::regclass", []) is True
 
 
-async def _one(database: SqlDatabase, sql: str, given: list[str | None]) -> object:
-    return (await database.execute(sql, given)).rows[0][0]
+async def _one(database: SqlDatabase, sql: str, given: Sequence[str | None]) -> object:
+    return (await database.execute(sql, list(given))).rows[0][0]
 
 
 @pytest.mark.nightly
