@@ -130,8 +130,10 @@ def _costs(snapshot: Snapshot) -> dict[tuple[str, Any], int]:
         values: list[Any] = (
             ["no such name"] if column.type.kind in STRING_KINDS else [1, 99_999_999]
         )
-        for definition in definitions if source.rows is not None else ():
-            values += [row.get(column.name) for row in source.rows(world, definition)]
+        rows_of = source.rows
+        for definition in definitions if rows_of is not None else ():
+            assert rows_of is not None
+            values += [row.get(column.name) for row in rows_of(world, definition)]
         for value in filter(None, values):
             reader, worker = _reader(snapshot)
             each.keys(reader, value)

@@ -172,7 +172,8 @@ MANY_TABLES = "CREATE TABLE m0 (id serial PRIMARY KEY, a int UNIQUE, b text NOT 
 
 @pytest.mark.long
 async def test_a_dump_of_many_tables_lets_others_run_and_restores(programs: Programs) -> None:
-    beats = []
+    beats: list[float] = []
+    dump = ""
     async with serving() as served:
         await in_thread(programs.psql, served.url, MANY_TABLES)
         while not beats or (beats[-1] >= BEAT_STEPS_MAX and len(beats) < TRIES_AGAIN):

@@ -93,5 +93,6 @@ def find_type_oid(world: World, text: str) -> int | None:
 def _enum(world: World, name: tuple[str, ...]) -> SqlType | None:
     oid = world.path.type(name[-1], name[:-1])
     found = None if oid is None else world.catalog.with_oid(oid)
-    is_enum = isinstance(found, Enumeration) and found.oid == oid
-    return SqlType(Kind.ENUM, enum=found) if is_enum else None
+    if isinstance(found, Enumeration) and found.oid == oid:
+        return SqlType(Kind.ENUM, enum=found)
+    return None
