@@ -24,6 +24,7 @@ class Counts(msgspec.Struct, frozen=True):
     """None for a query."""
     loaded: int
     """Pages."""
+    seconds: float
 
 
 def columns_of_explain(node: ast.Explain) -> tuple[tuple[str, ...], tuple[SqlType, ...]]:
@@ -68,6 +69,7 @@ def _tree(node: ast.Explain, plan: CachedPlan, slots: Any, counts: Counts | None
         if counts.changed is not None:
             found["Changed Rows"] = counts.changed
         found["Pages Loaded"] = counts.loaded
+        found["Execution Time"] = round(1000 * counts.seconds, 3)
     if "live" in node.options:
         found["Live"] = explain_live(plan.statement, slots).removeprefix("Live: ")
     if "code" in node.options:

@@ -526,7 +526,8 @@ class StatementRun:
 
     def _analyzed(self, plan: CachedPlan, slots: Any) -> Generator[None, None, Counts]:
         """Run the plan, and count."""
-        rows = loaded = 0
+        rows, loaded, now = 0, 0, self.request.environment.now
+        began = now()
         cursor = Cursor(self.run_plan(plan, slots), self.context)
         pages = self.context.pages
         while True:
@@ -539,7 +540,8 @@ class StatementRun:
                 yield
             else:
                 rows += len(page)
-        return Counts(rows, cursor.affected_rows if plan.writes else None, loaded)
+        changed = cursor.affected_rows if plan.writes else None
+        return Counts(rows, changed, loaded, max(now() - began, 0.0))
 
     def own_session(self) -> Session:
         if self.session is None:

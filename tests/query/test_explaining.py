@@ -84,6 +84,7 @@ async def test_analyze_counts_rows_and_changes() -> None:
             await sql.execute(each)
         read = await explained(sql, "SELECT * FROM t WHERE a = 1", ", ANALYZE")
         assert read["Plan"]["Actual Rows"] == 15 and "Changed Rows" not in read
+        assert read["Execution Time"] >= 0
         wrote = await sql.execute("EXPLAIN (FORMAT JSON, ANALYZE) DELETE FROM t WHERE a = 1")
         assert json.loads(wrote.rows[0][0])[0]["Changed Rows"] == 15 == wrote.affected_rows
         assert (await sql.execute("SELECT count(*) FROM t WHERE a = 1")).rows == [(0,)]
