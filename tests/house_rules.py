@@ -242,14 +242,20 @@ def nodes_of(tree: ast.AST) -> list[ast.AST]:
     """
     found = [tree]
     for node in found:  # it grows meanwhile
-        for value in vars(node).values():
-            kind = type(value)
-            if kind in _PLAIN:
-                continue
-            if kind is list:
-                found += [each for each in value if type(each) not in _PLAIN]
-            elif value._fields:
-                found.append(value)
+        found += _children(node)
+    return found
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    for value in vars(node).values():
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind is list:
+            found += [each for each in value if type(each) not in _PLAIN]
+        elif value._fields:
+            found.append(value)
     return found
 
 
@@ -295,15 +301,19 @@ def sql_is_entered_by_its_door(module: Module) -> Iterator[str]:
 def circles(modules: Iterable[Module]) -> set[frozenset[str]]:
     """Groups of files of which each leads to all others by imports, those for types included."""
     known = {module.name: module for module in modules}
+    targets = {
+        name: {
+            each.name if each.name in known else _parent(each.name) for each in module.imports
+        }.intersection(known)
+        for name, module in known.items()
+    }
     reached: dict[str, set[str]] = {}
     for name in known:
         found, waiting = set[str](), [name]
         while waiting:
-            for imported in known[waiting.pop()].imports:
-                target = imported.name if imported.name in known else _parent(imported.name)
-                if target in known and target not in found:
-                    found.add(target)
-                    waiting.append(target)
+            new = targets[waiting.pop()] - found
+            found |= new
+            waiting += new
         reached[name] = found
     groups = (
         frozenset(other for other in found if name in reached[other])
@@ -372,15 +382,12 @@ def unrun_generators(modules: Iterable[Module]) -> Iterator[str]:
     """
     modules = [module for module in modules if module.room in BELOW_WEB]
     functions = [
-        node
-        for module in modules
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.FunctionDef)
+        node for module in modules for node in module.nodes if isinstance(node, ast.FunctionDef)
     ]
     others = {each.name for each in functions if not _is_generator(each)}
     generators = {each.name for each in functions} - others - set(dir(set))
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             match node:
                 case ast.Expr(
                     value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))
@@ -574,7 +581,7 @@ def _own_nodes(function: _Function | ast.Lambda) -> Iterator[ast.AST]:
         node = waiting.pop()
         yield node
         if not isinstance(node, _Function | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)
+            waiting += _children(node)
 
 
 def _is_table(module: Module, value: ast.expr) -> bool:
