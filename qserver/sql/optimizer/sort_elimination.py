@@ -15,6 +15,7 @@ from qserver.sql import plan
 from qserver.sql.expressions import Column, SortKey
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.predicate_pushdown import push
+from qserver.sql.optimizer.projection_pruning import projection_pruning
 from qserver.sql.plan import Plan
 from qserver.sql.walk import has_subquery, is_volatile, may_substitute, substituted, tree_rebuilt
 from qserver.values.schema import Index
@@ -30,7 +31,10 @@ def sort_elimination(node: Plan, row_count: RowCount) -> Plan:
             return push(each, ())  # the limit above it has moved below the projection
         return each
 
-    return tree_rebuilt(node, less)
+    sorted_less = tree_rebuilt(node, less)
+    if sorted_less is node:
+        return node
+    return projection_pruning(sorted_less, row_count)  # only a sort may have read a column
 
 
 def below_projections(node: plan.Sort) -> Plan:
