@@ -118,8 +118,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         return None if name is None else self.find(name)
 
     def with_term(self, kind: str, name: str) -> Iterator[Definition]:
-        """Yield the definitions that have a term."""
-        for key in self.terms.get((kind, name), ()):
+        """Yield the definitions that have a term, in the order of their keys."""
+        for key in sorted(self.terms.get((kind, name), ())):
             found = self.find(key)
             if found is not None:
                 yield found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
 from qserver.values.encoding import decode, encode
 from qserver.values.enumeration import Enumeration, enumeration_of
+from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition, Sequence, View
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, NUMERIC, TEXT
@@ -118,3 +119,14 @@ def test_types_of_earlier_releases_are_read_and_dropped() -> None:
     feeling = Enumeration("feeling", (), "s")
     assert changes == {"s\0mood": None, "s\0feeling": feeling, "s.t": None}
     assert set(catalog.changed(changes, trees_used=1).others) == {"mood", "s\0feeling"}
+
+
+def test_what_has_a_term_comes_in_one_order_in_every_process() -> None:
+    names = [f"t{number * 37 % 100}" for number in range(100)]
+    tables: dict[str, Definition | None] = {
+        name: define_table(at + 1, name, [Column("id", INTEGER)], ["id"])
+        for at, name in enumerate(names)
+    }
+    catalog = Catalog().changed(tables, trees_used=100)
+    found = [each.name for each in catalog.with_term("schema", catalog_key("public", ""))]
+    assert found == sorted(names)
