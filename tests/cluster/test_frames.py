@@ -61,7 +61,7 @@ def test_frames_that_are_cut_anywhere_come_out_whole(written: Written, data: st.
         if frame.descriptor is not None:
             os.close(frame.descriptor)
     reader.close()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 @given(frames, st.data())
@@ -80,7 +80,7 @@ def test_descriptors_of_frames_that_were_cut_off_are_closed(
     for descriptor in [*never_came, *(frame.descriptor for frame in found)]:
         if descriptor is not None:
             os.close(descriptor)
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_a_descriptor_without_a_frame_and_a_frame_without_one_are_damage() -> None:
@@ -91,7 +91,7 @@ def test_a_descriptor_without_a_frame_and_a_frame_without_one_are_damage() -> No
     with pytest.raises(DamagedFrame, match="belongs to no frame"):
         reader.next_frame()
     reader.close()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
     reader = FrameReader()
     reader.feed(head_of(1, 5, True))

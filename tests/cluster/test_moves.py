@@ -63,7 +63,7 @@ async def test_a_connection_moves_with_what_was_read_from_it() -> None:
         moved.close()
         assert client.recv(10) == b"", "nobody else has it"
         client.close()
-    assert sender.failed == [] and open_descriptors() == before
+    assert sender.failed == [] and open_descriptors() <= before
 
 
 async def test_many_connections_move_to_and_fro_without_a_leak() -> None:
@@ -84,7 +84,7 @@ async def test_many_connections_move_to_and_fro_without_a_leak() -> None:
                 assert clients[number].recv(10) == str(number).encode()
                 moved.close()
                 clients[number].close()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 async def test_a_connection_waits_for_its_process_and_then_fails(autojump_clock: MockClock) -> None:
@@ -101,7 +101,7 @@ async def test_a_connection_waits_for_its_process_and_then_fails(autojump_clock:
         assert sender.failed == [(served, "m", b"d")] and served.fileno() != -1
         served.close()
         client.close()
-    assert receiver.moved == [] and open_descriptors() == before
+    assert receiver.moved == [] and open_descriptors() <= before
 
 
 async def test_a_connection_that_cannot_be_sent_in_time_stays_here(
@@ -126,7 +126,7 @@ async def test_a_connection_that_cannot_be_sent_in_time_stays_here(
         for pair in pairs:
             for each in pair:
                 each.close()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 async def test_links_that_end_give_connections_back() -> None:
@@ -143,7 +143,7 @@ async def test_links_that_end_give_connections_back() -> None:
         assert sender.failed[1:] == [(served, 2, b"")], "nor do they take one that comes later"
         served.close()
         client.close()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def _is_closed(ended: socket.socket) -> bool:
@@ -164,7 +164,7 @@ async def test_a_receiver_that_fails_closes_the_connection() -> None:
             assert client.recv(10) == b""
             assert "a connection that was moved here is lost" in process.reports[0]
             client.close()
-    assert sender.failed == [] and open_descriptors() == before
+    assert sender.failed == [] and open_descriptors() <= before
 
 
 async def test_so_many_connections_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:

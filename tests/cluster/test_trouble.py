@@ -250,4 +250,4 @@ async def test_whatever_a_socket_does_every_task_ends_with_the_truth(
                 assert max(callee.made.values()) == 1 and reports == []
                 assert callers.failed <= callers.sent - callee.welcomed
             nursery.cancel_scope.cancel()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before  # others may let go of theirs meanwhile
