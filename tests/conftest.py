@@ -6,7 +6,9 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Generator
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +53,7 @@ LONG: Final = (
 settings.register_profile(
     "any machine",
     deadline=None,
-    max_examples=300 if NIGHTLY else 20,
+    max_examples=300 if NIGHTLY else 12,
     suppress_health_check=(HealthCheck.too_slow,),
 )
 settings.load_profile("any machine")
@@ -105,7 +107,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect tests without the collector of garbage, because their modules and items are none.
 
     Afterwards it is set as it is where databases are served, whichever test comes first, and never
@@ -113,6 +115,22 @@ def pytest_collection() -> Generator[None, object, object]:
     """
     gc.disable()
     try:
+        share_compiling(session.config)
         return (yield)
     finally:
         start_collector()
+
+
+def share_compiling(config: pytest.Config) -> None:
+    """Import a part of the tests first: the other processes begin with other parts.
+
+    pytest compiles a test with assertions that explain themselves. In a new clone that takes half a
+    minute, which every process would spend on all files at the same time.
+    """
+    given = getattr(config, "workerinput", None)
+    if given is None or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    number = int(given["workerid"].removeprefix("gw"))
+    for path in sorted((ROOT / "tests").rglob("test_*.py"))[number :: given["workercount"]]:
+        with suppress(Exception, pytest.skip.Exception):  # its collection tells
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))

@@ -123,6 +123,7 @@ def test_what_is_wrong_is_raised_and_nothing_is_inserted(client: Client) -> None
     assert client.insert_file("t", io.BytesIO(b"id,x\n1,2\n"), "csv", ["id"]).affected_rows == 1
 
 
+@pytest.mark.long
 async def test_the_trio_client_does_the_same(url: str, client: Client) -> None:
     async with TrioClient(url, KEY, "bulk") as other:
         assert (await other.insert_rows("t", ROWS)).affected_rows == 3

@@ -126,6 +126,7 @@ def test_a_key_that_is_not_good_says_what_to_do(server: FakeServer) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_wrong_setting_is_a_sentence() -> None:
     done = run("serve", "--port", "99999")
     assert done.returncode == 1

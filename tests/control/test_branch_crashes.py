@@ -101,6 +101,7 @@ BY_DAY = 7
 """Writes after which a crash is tried. At night all are."""
 
 
+@pytest.mark.long
 async def test_a_crash_at_any_write_leaves_no_pin_and_no_branch_alone() -> None:
     logs = CopiedLogs(await started_logs())
     async with opened_plane(logs) as opened:
@@ -159,6 +160,7 @@ async def lend(opened: Opened) -> dict[str, int]:
     return versions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("history", "saves"), [(0.0, True), (3600.0, False)])
 async def test_a_crash_at_any_write_loses_no_borrowed_record(history: float, saves: bool) -> None:
     """With history the branches copy what they borrow, else a checkpoint takes its place."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pytest
 import trio
 
 from qserver.control import MemoryLogs
@@ -63,6 +64,7 @@ BY_DAY = 5
 """Commits after which a crash is tried. At night all are."""
 
 
+@pytest.mark.long
 async def test_a_start_after_a_crash_at_any_commit_leaves_nothing_half_done() -> None:
     logs = CopiedLogs()
     async with opened_plane(logs) as opened:

@@ -98,6 +98,7 @@ def check_bound(database: Database) -> None:
     assert cache.held <= cache.most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "memory"), [(10, NARROW), (2_000, SOME)])
 @pytest.mark.parametrize("checkpoint_at", [None, VERSIONS // 2])
 async def test_each_version_reads_in_a_memory_smaller_than_itself(

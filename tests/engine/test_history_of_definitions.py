@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ async def restore(database: Database, sql: SqlDatabase, noted: dict[int, Held], 
     noted.setdefault(made, noted[to])
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(steps)
 async def test_every_version_reads_compares_and_restores_as_it_was(program: list[Any]) -> None:

@@ -32,6 +32,7 @@ async def test_more_than_a_statement_may_hold_is_refused(
             await database.execute(statement, timeout_ms=600_000)
 
 
+@pytest.mark.long
 async def test_rows_that_are_not_kept_do_not_count() -> None:
     statement = "SELECT count(DISTINCT n % 10), sum(n) FROM generate_series(1, 3000000) n"
     async with opened_sql() as database:
@@ -39,6 +40,7 @@ async def test_rows_that_are_not_kept_do_not_count() -> None:
     assert result.rows == [(10, 4_500_001_500_000)]
 
 
+@pytest.mark.long
 async def test_rows_that_are_kept_for_a_while_do_not_count_for_ever() -> None:
     texts = "SELECT n, repeat('x', 10000) || n AS x FROM generate_series(1, 60000) AS s(n)"
     statement = f"SELECT n FROM ({texts}) q ORDER BY x DESC LIMIT 3"

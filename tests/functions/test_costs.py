@@ -89,6 +89,7 @@ def test_the_name_of_a_zone_or_format_costs_its_length(
     assert cost(*given) > STEPS_AT_ONCE_MAX
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "shown",
     sampled(
@@ -144,6 +145,7 @@ async def test_a_call_that_would_take_too_long_is_refused_before_it_begins() -> 
     assert str(STEPS_AT_ONCE_MAX) in (caught.value.detail or "")
 
 
+@pytest.mark.long
 async def test_a_row_cannot_grow_beyond_the_largest_size() -> None:
     """Columns that stay what they were count, whatever writes the row."""
     value = "x" * 16_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 import trio
 
 from qserver.engine.collector import settle_collector
@@ -19,6 +20,7 @@ BY_DAY, AT_NIGHT = 10, 600
 TIMEOUT_MS = 1000 * PATIENCE_SECONDS
 
 
+@pytest.mark.long
 async def test_no_step_of_a_statement_takes_long() -> None:
     worst, what = 0.0, "nothing"
     async with opened_sql() as database:

@@ -117,6 +117,7 @@ def difference(wanted: str, found: str) -> list[str]:
     return list(unified_diff(wanted.split("\n"), found.split("\n"), lineterm="", n=0))[2:]
 
 
+@pytest.mark.long
 async def test_a_dump_made_here_restores_in_postgresql(programs: Programs, native: Native) -> None:
     async with serving() as served:
         await in_thread(programs.psql, served.url, SCRIPT.read_text(encoding="utf-8"))
@@ -134,6 +135,7 @@ def _without_view(dump: str, name: str) -> str:
     return re.sub(rf"CREATE VIEW public\.{name} AS.*?;\n", "", dump, flags=re.DOTALL)
 
 
+@pytest.mark.long
 async def test_a_dump_of_postgresql_loads_here_and_goes_back(
     programs: Programs, native: Native
 ) -> None:
@@ -147,6 +149,7 @@ async def test_a_dump_of_postgresql_loads_here_and_goes_back(
     assert difference(native.contents, programs.contents(back)) == []
 
 
+@pytest.mark.long
 async def test_other_forms_of_dumps_load_again_here(programs: Programs) -> None:
     script = "CREATE TABLE t (id int PRIMARY KEY, a text); INSERT INTO t VALUES (1, 'x''\\y');"
     row = "1|x'\\y\n"

@@ -201,6 +201,7 @@ async def test_a_statement_is_cancelled() -> None:
         assert rows(await wire.run("select 1")) == [(b"1",)]
 
 
+@pytest.mark.long
 async def test_the_time_of_a_statement_is_that_of_its_organization() -> None:
     """What nobody owned would be charged to all who are to come, and keep them out."""
     slow, line = "select count(*) from generate_series(1, 100000000)", current_line()

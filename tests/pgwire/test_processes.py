@@ -52,6 +52,7 @@ async def test_a_connection_moves_to_the_owner_of_its_database(tmp_path: Path) -
         await in_thread(_used, port, list(databases), "sslmode=disable")
 
 
+@pytest.mark.long
 async def test_a_cancel_reaches_the_owner(tmp_path: Path) -> None:
     port = port_of_no_client()
     machine = Machine(tmp_path, {"QSERVER_PG_PORT": str(port)}, processes=2)

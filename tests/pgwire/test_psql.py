@@ -94,6 +94,7 @@ def shown(programs: Programs, url: str, path: str) -> dict[str, str]:
     return dict(zip(commands(), answers[:-1], strict=True))
 
 
+@pytest.mark.long
 async def test_psql_shows_what_it_shows_of_postgresql(programs: Programs, native: str) -> None:
     async with serving() as served:
         await in_thread(programs.psql, served.url, SCRIPT.read_text(encoding="utf-8"))

@@ -30,6 +30,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made.kill()
 
 
+@pytest.mark.long
 async def test_a_second_signal_ends_all_at_once(machine: Machine) -> None:
     await machine.start()
     sql = f"/*+ STREAM */ SELECT n, repeat('x', 100) AS x FROM generate_series(1, {ROWS}) AS n"
@@ -75,6 +76,7 @@ async def test_a_port_in_use_is_named(machine: Machine) -> None:
     assert str(machine.port) in said and "Traceback" not in said, said
 
 
+@pytest.mark.long
 async def test_too_many_deaths_are_no_accidents(machine: Machine) -> None:
     await machine.start()
     for number in (0, 1, 2, 0, 1):
@@ -109,6 +111,7 @@ async def test_processes_that_have_hardly_begun_end_well(tmp_path: Path) -> None
         machine.kill()
 
 
+@pytest.mark.long
 async def test_processes_end_with_their_supervisor_and_leave_the_folder_free(
     tmp_path: Path,
 ) -> None:
@@ -125,6 +128,7 @@ async def test_processes_end_with_their_supervisor_and_leave_the_folder_free(
     assert await machine.stop() == 0
 
 
+@pytest.mark.long
 async def test_processes_serve_while_their_supervisor_stands_still(machine: Machine) -> None:
     await machine.start()
     databases = await machine.make_databases(4)
@@ -137,6 +141,7 @@ async def test_processes_serve_while_their_supervisor_stands_still(machine: Mach
     assert machine.bugs == []
 
 
+@pytest.mark.long
 async def test_the_number_of_processes_may_change_between_starts(machine: Machine) -> None:
     """Each has all databases and branches, whoever owned them, and writes them."""
     await machine.start(processes=2)
@@ -158,6 +163,7 @@ async def test_the_number_of_processes_may_change_between_starts(machine: Machin
     assert machine.bugs == []
 
 
+@pytest.mark.long
 async def test_a_served_folder_is_copied_checked_and_restored(machine: Machine) -> None:
     """Everything acknowledged before the backup began is in it; commits go on meanwhile."""
     await machine.start()

@@ -39,6 +39,7 @@ async def test_no_read_is_older_than_an_answer_that_had_left_before_it(tmp_path:
         assert report.writes > 5 and report.kills > 1 and report.by_replicas > READS / 20, report
 
 
+@pytest.mark.long
 async def test_a_follower_that_does_not_look_at_the_number_is_found(tmp_path: Path) -> None:
     async with started(tmp_path, ignore_the_number) as machine:
         report = await StrongReads(machine, 7).run(20_000)

@@ -86,6 +86,7 @@ async def test_bombs_let_the_heart_beat_and_end(
     await hold_up_nobody(sample(bombs), 400)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sampled(LAST, 1))
 async def test_what_removes_all_rows_lets_the_heart_beat(name: str, work_clock: WorkClock) -> None:
     await hold_up_nobody({name: OF_STATEMENTS[name]}, 400)

@@ -65,6 +65,7 @@ PATTERNS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sampled(tuple(PATTERNS), 2))
 async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(name: str) -> None:
     pattern = PATTERNS[name]

@@ -47,6 +47,7 @@ async def answered(connection: Connection, sql: str) -> list[str]:
         return answer_of(result)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 async def test_a_script_of_a_session_answers_as_it_says(path: Path) -> None:
     cases, rest = cases_of(path)

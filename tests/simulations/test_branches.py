@@ -51,6 +51,7 @@ def test_a_checkpoint_that_was_saved_after_the_branch_is_not_read_with_its_pages
     assert simulate_family(seed, **dict(TRIMMED_WHILE_READ)).problems == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", sampled(BRANCH_MUTANTS, 1), ids=lambda mutant: mutant.name)
 def test_a_planted_bug_of_the_common_past_is_caught(mutant: Mutant) -> None:
     family, runs = hunt_in_families(mutant, range(SEEDS_UNTIL_CAUGHT))

@@ -77,6 +77,7 @@ def test_a_failure_shrinks_to_fewer_faults_and_still_fails(failure: Result) -> N
     assert "--only" in smaller.plan.command
 
 
+@pytest.mark.long
 def test_failing_seeds_are_kept_once(failure: Result, tmp_path: Path) -> None:
     path = tmp_path / "seeds.txt"
     path.write_text("# remarks are skipped\n")
@@ -125,6 +126,7 @@ def test_one_seed_runs_from_the_command_line(
     assert "<html" in picture.read_text()
 
 
+@pytest.mark.long
 def test_a_failure_ends_with_its_own_exit_code_and_a_replay_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,6 +105,7 @@ DEEP_OR_LONG = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sampled(tuple(DEEP_OR_LONG), 8))
 async def test_deep_and_broken_texts_end_in_a_result_or_an_error(name: str) -> None:
     async with opened_sql() as database:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -110,6 +111,7 @@ async def compare(statements: list[tuple[str, str]]) -> None:
                 assert kept == await plan_of_its_own(database, sql), sql
 
 
+@pytest.mark.long
 @given(st.lists(pairs(), min_size=1, max_size=8))
 @example([("SELECT a FROM t WHERE d = '2024-02-29'", "SELECT a FROM t WHERE d = 'today'")])
 @example([("SELECT a FROM t ORDER BY 1", "SELECT a FROM t ORDER BY 2")])

@@ -10,6 +10,7 @@ from tests.sqlalchemy.suite.known import KNOWN
 from tests.sqlalchemy.suite.running import SAMPLE, Outcome, Target, run
 
 
+@pytest.mark.long
 def test_a_part_of_the_suite_passes(tmp_path: Path) -> None:
     outcome = run("http", tmp_path, suite=SAMPLE)
     assert outcome.is_good, outcome.text

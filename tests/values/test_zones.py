@@ -57,6 +57,7 @@ def test_the_ends_of_the_calendar_are_errors() -> None:
         to_local(datetime(9999, 12, 31, 23, 30, tzinfo=UTC), timezone(timedelta(hours=1)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "+00"), (7200, "+02"), (-12600, "-03:30"), (-1, "-00:00:01"), (3661, "+01:01:01")],

@@ -23,6 +23,7 @@ BODIES: dict[str, list[int]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BODIES)
 async def test_rows_count_by_what_became_of_them(kind: str) -> None:
     keys = BODIES[kind]

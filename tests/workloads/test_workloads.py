@@ -124,6 +124,7 @@ def test_a_transfer_is_between_two_accounts() -> None:
 # --- one at a time -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_second_bench_is_refused_while_one_runs_and_welcome_afterwards() -> None:
     bench = Bench()
     world = quiet_world()

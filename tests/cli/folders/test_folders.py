@@ -86,6 +86,7 @@ def test_a_backup_that_is_made_while_clients_write_is_a_moment_of_the_database(
     assert 20 <= len(pairs) <= int((filled / "numbers").read_text(encoding="utf-8")) + 1
 
 
+@pytest.mark.long
 def test_only_the_owner_may_read_a_backup_and_what_is_made_of_it(
     filled: Path, tmp_path: Path
 ) -> None:

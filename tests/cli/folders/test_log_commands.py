@@ -104,6 +104,7 @@ def test_a_log_that_has_databases_is_not_replaced(
     assert trio.run(nodes.streams) == ["db_a"]
 
 
+@pytest.mark.long
 def test_a_restore_that_fails_leaves_nothing_in_the_log(
     nodes: MemoryNodes, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

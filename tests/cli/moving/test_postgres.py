@@ -208,6 +208,7 @@ def test_a_database_goes_in_and_out_unchanged(
     assert not changes, "\n".join(changes)
 
 
+@pytest.mark.long
 def test_what_postgresql_has_and_cannot_be_taken_is_listed(
     server: Any,
     source: psycopg.Connection[Any],

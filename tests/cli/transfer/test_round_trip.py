@@ -100,6 +100,7 @@ def test_a_database_with_everything_is_the_same_afterwards(
     )
 
 
+@pytest.mark.long
 def test_a_sequence_goes_on_and_gives_no_number_again(
     empty_database: MakeClient, tmp_path: Path
 ) -> None:

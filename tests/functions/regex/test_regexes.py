@@ -155,6 +155,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text", ["ab" * 6, "a" * 40, "ab" * 500, "a" * 1_000_000, "aдb" * 300_000], ids=len
 )

@@ -66,6 +66,7 @@ def test_the_tables_have_no_conflicts(built: tuple[Lark, list[str]]) -> None:
     assert [message for message in messages if "conflict" in message.lower()] == []
 
 
+@pytest.mark.long
 def test_each_rule_has_a_builder(built: tuple[Lark, list[str]]) -> None:
     lark, _ = built
     missing = set()

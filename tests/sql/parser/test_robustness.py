@@ -59,6 +59,7 @@ def test_any_definition_ends_in_a_result_or_an_error_of_ours(words: list[str], h
     survive(head + " ".join(words))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sql",
     [

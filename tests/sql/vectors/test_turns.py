@@ -67,6 +67,7 @@ async def test_groups_count_as_memory() -> None:
             assert counts["refused"] == 0 and counts["aggregated"] == fits
 
 
+@pytest.mark.long
 def test_numpy_is_not_imported_before_a_plan_uses_vectors() -> None:
     program = (
         "import sys, qserver.cli, qserver.web.app\n"

@@ -46,6 +46,7 @@ def test_a_branch_is_made_shown_changed_and_outlives_its_parent(main: Client) ->
     assert main.delete("/v1/databases/trial").status_code == 204
 
 
+@pytest.mark.long
 def test_a_parent_that_is_deleted_ends_for_all_who_use_it(main: Client) -> None:
     """Its file stays for its branches. Nobody may read, follow or change it any more."""
     assert main.post("/v1/databases", {"name": "trial", "branch_of": "main"}).status_code == 201

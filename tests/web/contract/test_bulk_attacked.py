@@ -193,6 +193,7 @@ BAD_ROWS: list[tuple[bytes, str, int, str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("piece", "kind", "status", "code"), BAD_ROWS)
 def test_a_bad_row_is_answered_while_the_body_goes_on(
     shop: Client, piece: bytes, kind: str, status: int, code: str

@@ -338,6 +338,7 @@ def test_it_streams_too(filled: Client) -> None:
     assert filled.value("select count(*) from t") == 2
 
 
+@pytest.mark.long
 def test_a_tag_outlives_the_process_and_a_restored_folder_has_others(tmp_path: Path) -> None:
     settings = {"QSERVER_API_KEY": ADMIN_KEY}
     first = start("own", tmp_path, settings)

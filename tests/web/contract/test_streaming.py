@@ -284,6 +284,7 @@ def test_memory_does_not_grow_with_the_result(admin: Client) -> None:
     assert admin.server.memory_bytes() - before < 15_000_000
 
 
+@pytest.mark.long
 def test_a_stream_may_be_longer_than_a_json_answer(admin: Client) -> None:
     answer = admin.query_response(HINT + "select n from generate_series(1, 100001) as n")
     *_, done = parse_events(answer.text)

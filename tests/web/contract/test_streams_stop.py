@@ -26,6 +26,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
         server.kill()
 
 
+@pytest.mark.long
 def test_streams_are_told_that_the_server_stops(server: Server) -> None:
     client = Client(server, KEY)
     since = client.query("create table t (id int primary key, v text)")["version"]
