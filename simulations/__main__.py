@@ -201,7 +201,8 @@ def _draw(result: Result, path: Path) -> None:
 
 def _hunt_mutants(options: argparse.Namespace) -> int:
     names = options.mutants or [mutant.name for mutant in MUTANTS]
-    catches = known_catches() if options.mutants else {}
+    planted = {mutant.name for mutant in MUTANTS}
+    catches = {name: catch for name, catch in known_catches().items() if name in planted}
     survivors = 0
     with ProcessPoolExecutor(options.jobs) as pool:
         for name, (result, runs, catch) in zip(names, pool.map(_hunt_mutant, names), strict=True):
@@ -212,8 +213,8 @@ def _hunt_mutants(options: argparse.Namespace) -> int:
             else:
                 catches[name] = catch
                 print(f"caught    {name} in run {runs}: {result.problems[0][:90]}")
-    if not options.no_keep:
-        keep_catches(catches)
+            if not options.no_keep:
+                keep_catches(catches)  # each at once: a hunt may take long, and be ended
     print(f"{len(names) - survivors} of {len(names)} planted bugs were caught")
     return 1 if survivors else 0
 
