@@ -90,6 +90,7 @@ TO_THE_OLD: Final = 0.3
 class ReplicatedFamily(Family):
     world: ReplicatedWorld
     nodes: SimulatedNodes
+    _scope: trio.CancelScope
 
     def __init__(
         self,
@@ -118,7 +119,8 @@ class ReplicatedFamily(Family):
         async with trio.open_nursery() as nursery:
             self.nodes = SimulatedNodes(self.world, nursery)
             self.nodes.refused = self._refused
-            self.nodes.agreed.changed = BaseChecks(self.nodes, MAIN, self.problems.append).look
+            self._scope = nursery.cancel_scope
+            self.nodes.agreed.changed = BaseChecks(self.nodes, MAIN, self._end_with).look
             for number in range(self._machine_chance.choice((2, 3))):
                 self._add_host(f"h{number}", nursery)
             self._current = self.hosts[0]
@@ -135,8 +137,13 @@ class ReplicatedFamily(Family):
                 self.problems.append("clients had not finished long after the last fault")
             else:
                 await self._audit_all(nursery)
-            self.crashes = sum(host.crashes for host in self.hosts)
             nursery.cancel_scope.cancel()
+        self.crashes = sum(host.crashes for host in self.hosts)
+
+    def _end_with(self, problem: str) -> None:
+        """Complain, and end the run: what the nodes have lost does not come back."""
+        self.problems.append(problem)
+        self._scope.cancel()
 
     def _add_host(self, name: str, nursery: trio.Nursery) -> Host:
         host = Host(name, self.world, self.nodes)
