@@ -14,10 +14,11 @@ from qserver.sql.vectors.aggregates import Partial, merge, partial
 from qserver.sql.vectors.batches import Buffers, VectorBatch
 from qserver.sql.vectors.builds import Build, Taken
 from qserver.sql.vectors.first_rows import FirstRows
+from qserver.sql.vectors.frames import ConstantValue, Frame, computed
 from qserver.sql.vectors.grouping import Groups
 from qserver.sql.vectors.joins import joined
 from qserver.sql.vectors.members import members
-from qserver.sql.vectors.operations import ConstantValue, Frame, Refused, computed, is_one
+from qserver.sql.vectors.operations import Refused, is_one
 from qserver.sql.vectors.plans import (
     ROWS_OF_STEP,
     Aggregation,

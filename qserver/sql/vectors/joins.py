@@ -21,15 +21,8 @@ import numpy as np
 from qserver.functions.context import Context
 from qserver.sql.vectors.batches import concatenated
 from qserver.sql.vectors.builds import Build, Taken
-from qserver.sql.vectors.operations import (
-    Frame,
-    JoinedColumns,
-    Refused,
-    computed,
-    full,
-    scaled,
-    shortened,
-)
+from qserver.sql.vectors.frames import Frame, JoinedColumns, computed
+from qserver.sql.vectors.operations import Refused, full, scaled, shortened
 from qserver.sql.vectors.plans import ROWS_OF_STEP, VALUES_FILLED_OF_STEP, JoinPlan
 from qserver.sql.vectors.program import JoinedColumn
 from qserver.values.vector_families import BOOLEAN, TEXT

@@ -10,89 +10,19 @@ A condition is True where it is true, False where it is false or NULL.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from operator import eq, ge, gt, le, lt, ne
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from qserver.functions.numbers.float_math import LARGEST
-from qserver.sql.vectors.batches import VectorBatch
 from qserver.sql.vectors.members import Members
-from qserver.sql.vectors.program import NULL, JoinedColumn, Program
-from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import INTEGER_MAX, Array, Vector
-
-Operation = Callable[..., Vector]
-ConstantValue: TypeAlias = Vector | Members | str | None
-"""A text, or None for what must be left to row code."""
-JoinedColumns: TypeAlias = Mapping[JoinedColumn, Vector]
 
 
 class Refused(Exception):
     """The rows of this chunk must be computed one by one."""
-
-
-class Frame:
-    """The rows that a program computes: all of a batch, or some of them.
-
-    `joined` has the columns of each joined source, and its row for each row of the frame.
-    """
-
-    __slots__ = ("batch", "chosen", "constants", "joined", "length")
-
-    def __init__(
-        self,
-        batch: VectorBatch,
-        constants: list[ConstantValue],
-        chosen: Array | None = None,
-        joined: Mapping[int, tuple[JoinedColumns, Array]] = MappingProxyType({}),
-    ) -> None:
-        self.batch = batch
-        self.constants = constants
-        self.chosen = chosen
-        self.joined = joined
-        self.length = batch.length if chosen is None else len(chosen)
-
-    def column(self, wanted: ColumnVector) -> Vector:
-        vector = self.batch.column(wanted)
-        return vector if self.chosen is None else vector.chosen(self.chosen)
-
-    def joined_column(self, wanted: JoinedColumn) -> Vector:
-        columns, rows = self.joined[wanted.source]
-        return columns[wanted].chosen(rows)
-
-    def some(self, rows: Array) -> Frame:
-        """Return some of the rows, each perhaps several times."""
-        chosen = rows if self.chosen is None else self.chosen[rows]
-        joined = {each: (columns, at[rows]) for each, (columns, at) in self.joined.items()}
-        return Frame(self.batch, self.constants, chosen, joined)
-
-    def with_joined(self, sources: tuple[int, ...], columns: JoinedColumns, rows: Array) -> Frame:
-        """Return each row with a row of other sources."""
-        others = dict.fromkeys(sources, (columns, rows))
-        return Frame(self.batch, self.constants, self.chosen, {**self.joined, **others})
-
-
-def computed(program: Program, frame: Frame) -> list[Any]:
-    """Return the vectors of all steps."""
-    found: list[Any] = []
-    for operation, inputs, detail in program.steps:
-        if operation == "column":
-            found.append(frame.column(detail))
-        elif operation == "joined_column":
-            found.append(frame.joined_column(detail))
-        elif operation == "constant":
-            value = frame.constants[detail[0]]
-            if value is None:
-                raise Refused
-            found.append(value)
-        else:
-            given = [None if at == NULL else found[at] for at in inputs]
-            found.append(OPERATIONS[operation](detail, *given))
-    return found
 
 
 def full(vector: Vector, length: int) -> Array:
@@ -115,14 +45,14 @@ def _nulls(left: Vector, right: Vector) -> Array | None:
 # --- comparisons ---------------------------------------------------------------------------------
 
 
-def _truth(values: Any, nulls: Array | None) -> Vector:
+def truth_of(values: Any, nulls: Array | None) -> Vector:
     """Return a condition; `values` may be anything where it is NULL."""
     if nulls is not None:
         values = values & ~nulls
     return Vector(values, nulls, False, True)
 
 
-_COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
+COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": eq,
     "<>": ne,
     "<": lt,
@@ -138,8 +68,8 @@ def compare(symbol: str, left: Vector, right: Vector) -> Vector:
     nulls = _nulls(left, right)
     known = _known(symbol, left, right)
     if known is not None:
-        return _truth(known, nulls)
-    return _truth(_COMPARE[symbol](left.values, right.values), nulls)
+        return truth_of(known, nulls)
+    return truth_of(COMPARE[symbol](left.values, right.values), nulls)
 
 
 def _known(symbol: str, left: Vector, right: Vector) -> bool | None:
@@ -156,34 +86,15 @@ def _known(symbol: str, left: Vector, right: Vector) -> bool | None:
     return None
 
 
-def compare_text(symbol: str, left: Vector, right: str) -> Vector:
-    words = left.words
-    assert words is not None
-    first, last = bisect_left(words, right), bisect_right(words, right)
-    codes = left.values
-    if symbol in ("=", "<>"):
-        same = codes == first if first < last else False
-        return _truth(same if symbol == "=" else ~same if first < last else True, left.nulls)
-    if symbol in ("<", ">="):
-        less = codes < first if first < len(words) else True
-        wanted = symbol == "<"
-    else:
-        less = codes < last if last < len(words) else True
-        wanted = symbol == "<="
-    if less is True:
-        return _truth(wanted, left.nulls)
-    return _truth(less if wanted else ~less, left.nulls)
-
-
 def in_list(_: None, operand: Vector, items: Members) -> Vector:
     if items.is_empty:
         return Vector(False, None, False, True)
     found = items.found(operand)
     if not items.has_null:
-        return _truth(found, operand.nulls)
+        return truth_of(found, operand.nulls)
     if is_one(operand):
         raise Refused  # NULL everywhere, perhaps
-    found = _truth(full(Vector(found, None), len(operand.values)), operand.nulls).values
+    found = truth_of(full(Vector(found, None), len(operand.values)), operand.nulls).values
     return Vector(found, ~found, False, True)  # NULL unless it is found
 
 
@@ -501,15 +412,3 @@ def to_float(_: None, operand: Vector) -> Vector:
     if operand.scale:
         values = values / divisor
     return Vector(values, operand.nulls, operand.low / divisor, operand.high / divisor)
-
-
-OPERATIONS: Final[dict[str, Operation]] = {
-    each.__name__: each
-    for each in (
-        *(compare, compare_text, in_list, is_distinct),
-        *(conjunction, disjunction, negation, is_null, is_truth, case, coalesce),
-        *(add, subtract, multiply, negative, absolute, fit, quotient, remainder),
-        *(add_floats, subtract_floats, multiply_floats, divide_floats),
-        *(negative_floats, absolute_floats, to_float, to_numeric),
-    )
-}

@@ -47,6 +47,15 @@ from qserver.values.vector_families import ColumnVector, column_vector, family_o
 
 ARITHMETIC: Final = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
+BY_WORD: Final = frozenset(
+    {
+        *("~~", "!~~", "~~*", "!~~*", "starts_with", "substring", "substr", "left", "right"),
+        *("lower", "upper", "length", "char_length", "character_length"),
+    }
+)
+"""Functions of a text that are called for each word: they take a microsecond for a short one. An
+operator is known by its symbol."""
+
 NODES_MAX: Final = 256
 """Larger expressions are computed row by row."""
 
@@ -189,9 +198,15 @@ class Program:
 
     def _apply(self, expression: Apply) -> int:
         function = expression.function
-        if not function.strict or function.gives_null:
+        if not function.strict or function.gives_null or function.needs_context:
             raise NotVectorized
+        if function.name == "extract":
+            return self._extract(expression)
         inputs = tuple(map(self._add, expression.arguments))
+        if (function.symbol or function.name) in BY_WORD and function.parameters[
+            0
+        ].kind is Kind.TEXT:
+            return self._by_word(expression, inputs)
         kinds = {self.families[number] for number in inputs}
         if len(kinds) != 1:
             raise NotVectorized
@@ -205,10 +220,34 @@ class Program:
             is_constant = [self.steps[number].operation == "constant" for number in inputs]
             if is_constant == [True, False]:
                 symbol, inputs = _MIRRORED[symbol], inputs[::-1]
-            elif is_constant != [False, True]:
-                raise NotVectorized
+            elif is_constant == [False, False]:
+                return self._step(families.BOOLEAN, "compare_texts", inputs, symbol)
             return self._step(families.BOOLEAN, "compare_text", inputs, symbol)
         return self._step(families.BOOLEAN, "compare", inputs, symbol)
+
+    def _by_word(self, expression: Apply, inputs: tuple[int, ...]) -> int:
+        """Add a call with one text of the row; all else are constants."""
+        varying = [at for at in inputs if self.steps[at].operation != "constant"]
+        constants = [each for each in expression.arguments if self._is_constant(each)]
+        if len(varying) != 1 or self.families[varying[0]] != families.TEXT:
+            raise NotVectorized
+        if not all(each.type.kind in (Kind.TEXT, *INTEGER_KINDS) for each in constants):
+            raise NotVectorized
+        family = family_of(expression.function.returns)
+        assert family is not None, "a text, a number or a truth"
+        detail = expression.function, inputs.index(varying[0])
+        return self._step(family, "by_word", inputs, detail)
+
+    def _extract(self, expression: Apply) -> int:
+        field, operand = expression.arguments
+        number = self._add(operand)
+        source = self.families[number]
+        if source not in (families.DATE, families.TIMESTAMP) or not self._is_constant(field):
+            raise NotVectorized
+        if self.steps[number].operation == "constant":
+            raise NotVectorized
+        inputs = self._constant(field), number
+        return self._step(families.NUMERIC, "extract", inputs, source == families.DATE)
 
     def _arithmetic(self, expression: Apply, inputs: tuple[int, ...], family: str) -> int:
         name, returns = expression.function.name, expression.function.returns
@@ -249,6 +288,8 @@ class Program:
                 return self._step(target, "to_numeric", (number,))
             case families.NUMERIC, families.NUMERIC:
                 return number
+            case families.DATE, families.TIMESTAMP:
+                return self._step(target, "date_to_timestamp", (number,))
             case ((families.INTEGER | families.NUMERIC), families.FLOAT):
                 return self._step(target, "to_float", (number,))
         raise NotVectorized

@@ -125,9 +125,17 @@ class Writer:
             joined = word.join(self.condition(depth - 1) for _ in range(2))
             return choice((f"({joined})", f"NOT ({joined})"))
         sign = choice(("=", "<>", "<", "<=", ">", ">="))
-        match self.chance.randrange(9):
+        match self.chance.randrange(11):
             case 8:
                 return self._membership()
+            case 9:
+                return self._of_text()
+            case 10:
+                part = f"extract({choice(('year', 'month', 'day'))} FROM {choice(('da', 'ts'))})"
+                moment = choice(_ORDINARY["ts"])
+                return choice(
+                    (f"{part} {sign} {choice((1, 2020))}", f"da::timestamp {sign} {moment}")
+                )
             case 0 | 1:
                 kind = choice(("integer", "numeric", "double"))
                 return f"{self.number(kind, 1)} {sign} {self.number(kind, 1)}"
@@ -154,6 +162,24 @@ class Writer:
                 column = choice(tuple(COLUMNS))
                 pool = choice((_ORDINARY, _ORDINARY, _EXTREME))
                 return f"{column} {sign} {choice(pool[column])}"
+
+    def _of_text(self) -> str:
+        """A condition that is computed once for each text."""
+        choice = self.chance.choice
+        column, pattern = (
+            choice(("tx", "vc")),
+            choice(("'%a%'", "'a%'", "'_'", "'%'", "''", "NULL")),
+        )
+        return choice(
+            (
+                f"{column} {choice(('', 'NOT '))}{choice(('LIKE', 'ILIKE'))} {pattern}",
+                f"substring({column} FROM {choice((1, 2, -1))} FOR {choice((1, 3))}) = 'a'",
+                f"length({column}) > {choice((1, 2))}",
+                f"upper({column}) IN ('A', 'Z', 'É')",
+                f"tx {choice(('=', '<>', '<', '>='))} vc",
+                f"left({column}, 1) = right({column}, 1)",
+            )
+        )
 
     def _membership(self) -> str:
         """A comparison with the elements of an array: written out, as a text, or bound."""
@@ -200,6 +226,8 @@ class Writer:
             "i2 > 1",
             "i2::numeric",
             "coalesce(i2, 9)",
+            f"extract({choice(('year', 'month'))} FROM da)",
+            f"left({choice(('tx', 'vc'))}, 1)",
         )
         return choice((choice(GROUPABLE), choice(GROUPABLE), *computed))
 
