@@ -43,3 +43,4 @@ class Allowed(msgspec.Struct, frozen=True):
 
 _HINT: Final = "Use a key with the scope data:read, data:write or schema, as the statement needs."
 EVERYTHING: Final = Allowed()
+READING: Final = Allowed(read_only=True)

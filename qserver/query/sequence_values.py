@@ -39,6 +39,7 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.limits import SEQUENCE_BLOCK
+from qserver.query.permissions import READING
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -136,8 +137,15 @@ class SequenceValues:
         session = self._request.session
         return (PUBLIC,) if session is None else session.path
 
-    def next(self, name: str) -> int:
+    def _check_write(self) -> None:
+        """The key may, and so may the transaction: it, or a setting, may say that it only reads."""
         self._request.allowed.check_write()
+        session = self._request.session
+        if session is not None and session.settings.read_only:
+            READING.check_write()
+
+    def next(self, name: str) -> int:
+        self._check_write()
         sequence = find_sequence(self._transaction, name, self._path)
         number = self.draw(sequence)
         self._current[sequence.id] = self._last = number
@@ -168,7 +176,7 @@ class SequenceValues:
 
     def set(self, name: str, value: int, called: bool) -> int:
         """Do setval, which a rollback does not undo, unless the transaction made the state."""
-        self._request.allowed.check_write()
+        self._check_write()
         sequence = find_sequence(self._transaction, name, self._path)
         require_within(sequence, value)
         if self._is_own(sequence) and not (self._request.dry_run and _is_at_once(sequence)):
