@@ -547,6 +547,16 @@ SCRIPT_DEPTH_MAX = 8
 CLUSTER_NODES_MAX = 16
 """Nodes that `qserver cluster up` starts on one machine."""
 
+MCP_ROWS_DEFAULT, MCP_ROWS_MAX, MCP_DIFF_ROWS_MAX, MCP_STATEMENTS_MAX = 100, 1000, 200, 100
+"""Rows of an answer of `qserver mcp`: where nothing is said, and at most; changes of a diff, past
+which it is cut; and statements of one call."""
+MCP_ANSWER_BYTES_MAX, MCP_TEXT_LENGTH_MAX, MCP_ELEMENTS_MAX = 100_000, 2000, 100
+"""Bytes of rows in such an answer, past which rows are left out; and characters of a text, elements
+of a list, past which they are cut. The answer says so."""
+MCP_TIMEOUT_MS_DEFAULT, MCP_TIMEOUT_MS_MAX, MCP_BRANCHES_MAX = 10_000, 30_000, 100
+"""Time of its calls: where nothing is said, and at most; and branches whose statements it remembers
+until they are promoted, past which it forgets the oldest."""
+
 # --- how they relate -----------------------------------------------------------------------------
 
 assert PAGE_ENTRIES_MIN <= PAGE_ENTRIES_BUILT <= PAGE_ENTRIES_MAX

@@ -47,7 +47,7 @@ _PGWIRE: Final = _CONTROL | {"qserver", "control", "http1"}
 _WEB: Final = _PGWIRE | {
     *("config", "replication", "cluster", "probes", "workloads", "pgwire"),
 }
-_ALL: Final = _WEB | {"web", "client", "dbapi", "sqlalchemy", "cli", "benchmarks"}
+_ALL: Final = _WEB | {"web", "client", "dbapi", "sqlalchemy", "mcp", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "qserver": frozenset(),
     "errors": frozenset(),
@@ -72,6 +72,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "client": frozenset({"qserver", "errors", "values"}),
     "dbapi": frozenset({"qserver", "errors", "values", "lexing", "client"}),
     "sqlalchemy": frozenset({"qserver", "client", "dbapi"}),
+    "mcp": _GROUND | {"qserver", "client"},
     "cli": _ALL,
     "benchmarks": _ALL,
     "__main__": frozenset({"cli"}),

@@ -6,6 +6,7 @@
     hidden_key.py     no key among arguments       folders/     backup, restore, check, rescue
     log_config.py     log-config                   nodes/       cluster up, status, move, drain
     cluster_line.py   arguments of cluster         moving/      import from other databases
+    mcp_line.py       arguments of mcp             mcp_serving.py  mcp
 
 `bench` is in `qserver.benchmarks`.
 
@@ -88,6 +89,10 @@ def _run(options: Namespace) -> int:
             from qserver.cli.transfer import commands as transfer
 
             return transfer.COMMANDS[options.command](options)
+        case "mcp":
+            from qserver.cli import mcp_serving
+
+            return mcp_serving.run(options)
         case "log-config":
             from qserver.cli import log_config
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from qserver import __version__
 from qserver.cli.cluster_line import CLUSTER, cluster
+from qserver.cli.mcp_line import MCP, mcp
 from qserver.config import SETTINGS
 
 URL_DEFAULT: Final = "http://127.0.0.1:8000"
@@ -35,6 +36,7 @@ examples:
   qserver backup /backups/monday          copy a data folder, also while it is served
   qserver export shop.sql --database shop
   qserver import app.sqlite --database app
+  qserver mcp --database shop             tools for language models
   qserver cluster up                      several servers and a replicated log, to try it
 
 backup, restore and check work on a data folder, cluster on a log. The others, but for serve, call a
@@ -203,6 +205,9 @@ def command_line() -> argparse.ArgumentParser:
     cluster(_command(commands, "cluster", summary, CLUSTER))
     _export(_command(commands, "export", "write a database to one file", _EXPORT))
     _import(_command(commands, "import", "fill a database from a file", _IMPORT))
+    parser_of_mcp = _command(commands, "mcp", "tools for language models, over MCP", MCP)
+    mcp(parser_of_mcp)
+    _connection(parser_of_mcp)
     summary = "write the configuration of a log node"
     _log_config(_command(commands, "log-config", summary, _LOG_CONFIG))
     return parser
