@@ -47,7 +47,7 @@ _SAFE_LENGTH = STATEMENT_BYTES_MAX // 4
 # Each match is a piece without literals and its end: a literal, the NUL appended to the text, or
 # something unterminated.
 _SCAN: Final = re.compile(
-    rf"((?:{lexer.OTHER}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+)"
+    rf"((?>{lexer.OTHER}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+)"
     rf"({lexer.NUMBER}|{lexer.STRING}|\x00|{lexer.OPEN})",
     re.DOTALL,
 )

@@ -43,28 +43,28 @@ LINE_COMMENT: Final = r"--[^\n\r\x00]*+"
 WORD: Final = rf"{START}{PART}*+"
 
 # Strings separated only by a line end are one string: 'foo' ⏎ 'bar'.
-_BREAK = rf"(?:[ \t\f]|{LINE_COMMENT})*+[\n\r](?:{SPACE}|{LINE_COMMENT}[\n\r])*+"
-QUOTE_INSIDE: Final = rf"'(?:{_BREAK})?+'"
-PLAIN_REST: Final = rf"[^']*+(?:{QUOTE_INSIDE}[^']*+)*+'"
+_BREAK = rf"(?>[ \t\f]|{LINE_COMMENT})*+[\n\r](?>{SPACE}|{LINE_COMMENT}[\n\r])*+"
+QUOTE_INSIDE: Final = rf"'(?>{_BREAK})?+'"
+PLAIN_REST: Final = rf"[^']*+(?>{QUOTE_INSIDE}[^']*+)*+'"
 _PLAIN = f"'{PLAIN_REST}"
-_ESCAPED = rf"'[^'\\]*+(?:(?:\\.|{QUOTE_INSIDE})[^'\\]*+)*+'"
-_QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
-_ESCAPE_CLAUSE = rf"(?:{SPACE}*+[uU][eE][sS][cC][aA][pP][eE]{SPACE}*+'[^']*+')?+"
-TAG: Final = rf"(?:{START}{_TAG_PART}*+)?+"
+_ESCAPED = rf"'[^'\\]*+(?>(?:\\.|{QUOTE_INSIDE})[^'\\]*+)*+'"
+_QUOTED = r'"[^"]*+(?>""[^"]*+)*+"'
+_ESCAPE_CLAUSE = rf"(?>{SPACE}*+[uU][eE][sS][cC][aA][pP][eE]{SPACE}*+'[^']*+')?+"
+TAG: Final = rf"(?>{START}{_TAG_PART}*+)?+"
 STRING: Final = (
     rf"{_PLAIN}|[eE]{_ESCAPED}|[bBnNxX]{_PLAIN}|[uU]&{_PLAIN}{_ESCAPE_CLAUSE}"
     rf"|\$(?P<tag>{TAG})\$.*?\$(?P=tag)\$"
 )
 QUOTED: Final = rf"{_QUOTED}|[uU]&{_QUOTED}{_ESCAPE_CLAUSE}"
-EXPONENT: Final = r"(?:[eE][+-]?+[0-9]++)?+"
-NUMBER_REST: Final = rf"(?:\.(?!\.)[0-9]*+)?+{EXPONENT}"
+EXPONENT: Final = r"(?>[eE][+-]?+[0-9]++)?+"
+NUMBER_REST: Final = rf"(?>\.(?!\.)[0-9]*+)?+{EXPONENT}"
 NUMBER: Final = rf"[0-9]++{NUMBER_REST}|\.[0-9]++{EXPONENT}"
 
 
 def _comment(depth: int) -> str:
     """Return the pattern of a block comment with nested comments, up to `depth` levels."""
     inner = f"|{_comment(depth - 1)}" if depth > 1 else ""
-    return rf"/\*(?:[^*/]++|\*(?!/)|/(?!\*){inner})*+\*/"
+    return rf"/\*(?>[^*/]++|\*(?!/)|/(?!\*){inner})*+\*/"
 
 
 BLOCK_COMMENT: Final = _comment(COMMENT_DEPTH_MAX)
@@ -75,7 +75,7 @@ OTHER: Final = (
     rf"|-(?!-)|/(?!\*)|\.\.|\.(?![0-9])|\$(?!{TAG}\$)[0-9]*+"
 )
 # An unterminated string or comment takes the rest of the text.
-OPEN: Final = rf"(?:[eEbBnNxX]|[uU]&)?+'.*+|(?:[uU]&)?+\".*+|/\*.*+|\${TAG}\$.*+"
+OPEN: Final = rf"(?>[eEbBnNxX]|[uU]&)?+'.*+|(?>[uU]&)?+\".*+|/\*.*+|\${TAG}\$.*+"
 
 _OPERATOR_CHARACTERS = r"~!@#%^&|`+\-*/<>="
 _TOKEN: Final = re.compile(
@@ -87,7 +87,7 @@ _TOKEN: Final = re.compile(
     |(?P<number>{NUMBER})
     |(?P<parameter>\$[0-9]++|\?)
     |(?P<punctuation>::|:=|\.\.|[][(),;:.])
-    |(?P<operator>@\?|(?:(?!--|/\*)[{_OPERATOR_CHARACTERS}])++)
+    |(?P<operator>@\?|(?>(?!--|/\*)[{_OPERATOR_CHARACTERS}])++)
     |(?P<stray>.)""".replace("\n    ", ""),
     re.DOTALL,
 )

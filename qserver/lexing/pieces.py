@@ -19,7 +19,7 @@ PIECE: Final = re.compile(
     rf"|(?P<other>{WORD}|[(),=<>+*0-9]++|.)",
     re.DOTALL,
 )
-BLANKS: Final = re.compile(rf"(?:{_BLANK})*+", re.DOTALL)
+BLANKS: Final = re.compile(rf"(?>{_BLANK})*+", re.DOTALL)
 _WORD: Final = re.compile(WORD)
 
 

@@ -32,7 +32,7 @@ _ITEMS: Final = {
     "i": r"(?:[0-9]{1,9}|1[0-9]{9})",
     "l": r"(?:[3-9][0-9]{9}|[1-9][0-9]{10,17}|[1-8][0-9]{18})",
     "n": r"[0-9]{1,30}\.[0-9]{1,30}",
-    "s": r"'[^']*+(?:''[^']*+)*+'",
+    "s": r"'[^']*+(?>''[^']*+)*+'",
     "$": r"\$[1-9][0-9]{0,4}",
     "?": r"\?",
 }
@@ -40,7 +40,7 @@ _ITEMS: Final = {
 
 def _pattern(item: str) -> re.Pattern[str]:
     item = rf"{item}(?={_SPACE}*+[,)\]])"
-    return re.compile(rf"{item}(?:{_SPACE}*+,{_SPACE}*+{item}){{{RUN_ITEMS_MIN - 1},}}+")
+    return re.compile(rf"{item}(?>{_SPACE}*+,{_SPACE}*+{item}){{{RUN_ITEMS_MIN - 1},}}+")
 
 
 _RUNS: Final = {kind: _pattern(item) for kind, item in _ITEMS.items()}
@@ -48,8 +48,8 @@ _ITEM: Final = {kind: re.compile(item) for kind, item in _ITEMS.items()}
 
 
 def _rows_of(item: str) -> str:
-    row = rf"\({_SPACE}*+{item}(?:{_SPACE}*+,{_SPACE}*+{item})*+{_SPACE}*+\)"
-    return rf"{row}(?:{_SPACE}*+,{_SPACE}*+{row})++(?!{_SPACE}*+,)"
+    row = rf"\({_SPACE}*+{item}(?>{_SPACE}*+,{_SPACE}*+{item})*+{_SPACE}*+\)"
+    return rf"{row}(?>{_SPACE}*+,{_SPACE}*+{row})++(?!{_SPACE}*+,)"
 
 
 _PARAMETER_ROWS: Final = re.compile(f"{_rows_of(_ITEMS['$'])}|{_rows_of(_ITEMS['?'])}")
@@ -57,7 +57,7 @@ _BEGIN: Final = re.compile(rf"{_SPACE}*+(?=([0-9'$?]))")
 _KINDS: Final = {"'": "s", "$": "$", "?": "?"}
 # What was tried and is no run: it need not be tried again for each of its items.
 _FEW: Final = {
-    kind: re.compile(rf"(?:{item}{_SPACE}*+,{_SPACE}*+)++") for kind, item in _ITEMS.items()
+    kind: re.compile(rf"(?>{item}{_SPACE}*+,{_SPACE}*+)++") for kind, item in _ITEMS.items()
 }
 
 

@@ -49,18 +49,18 @@ _DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?!{lexer.PART})", re.IG
 _TWO_ROWS: Final = re.compile(rf"\){lexer.SPACE}*+,{lexer.SPACE}*+\(")
 # Spans from one place outside of strings and comments to another.
 _OUTSIDE: Final = re.compile(
-    rf"(?:{lexer.OTHER}|{lexer.LINE_COMMENT}[\n\r]|{lexer.BLOCK_COMMENT}"
+    rf"(?>{lexer.OTHER}|{lexer.LINE_COMMENT}[\n\r]|{lexer.BLOCK_COMMENT}"
     rf"|{lexer.NUMBER}|{lexer.STRING})*+",
     re.DOTALL,
 )
-_STRING: Final = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
-_ROWS: Final = re.compile(rf"\([^()]*+\)(?:{lexer.SPACE}*+,{lexer.SPACE}*+\([^()]*+\))++")
+_STRING: Final = re.compile(r"'([^']*+(?>''[^']*+)*+)'")
+_ROWS: Final = re.compile(rf"\([^()]*+\)(?>{lexer.SPACE}*+,{lexer.SPACE}*+\([^()]*+\))++")
 _LAST_ROW: Final = re.compile(
     rf"\)(?={lexer.SPACE}*+(?:;?{lexer.SPACE}*+\Z|(?:on|returning)(?!{lexer.PART})))",
     re.IGNORECASE,
 )
 # The list continues, or a string continues on the next line.
-_MORE: Final = re.compile(rf"(?:{lexer.SPACE}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+,")
+_MORE: Final = re.compile(rf"(?>{lexer.SPACE}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+,")
 
 _TO_JSON: Final = str.maketrans('()[]{}"\f', "[]!!!!! ")  # "!" is never valid JSON
 _CONTROL: Final = re.compile(r"[\x01-\x1f]")

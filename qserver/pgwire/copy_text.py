@@ -244,10 +244,10 @@ def _csv_field(form: CopyFormat) -> re.Pattern[str]:
     quote, escape = re.escape(form.quote), re.escape(form.escape)
     delimiter = re.escape(form.delimiter)
     if form.quote == form.escape:
-        inside = rf"{quote}(?:[^{quote}]|{quote}{quote})*+{quote}"
+        inside = rf"{quote}(?>[^{quote}]|{quote}{quote})*+{quote}"
     else:
-        inside = rf"{quote}(?:[^{quote}{escape}]|{escape}.)*+{quote}"
-    return re.compile(rf"(?:{inside}|[^{quote}{delimiter}])*+", re.DOTALL)
+        inside = rf"{quote}(?>[^{quote}{escape}]|{escape}.)*+{quote}"
+    return re.compile(rf"(?>{inside}|[^{quote}{delimiter}])*+", re.DOTALL)
 
 
 def _unquoted(raw: str, quote: str, escape: str) -> str:

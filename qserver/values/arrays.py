@@ -33,13 +33,13 @@ _BOUND: Final = re.compile(r"\[(?:([+-]?\d+):)?([+-]?\d+)\]", re.ASCII)
 _TOKEN: Final = re.compile(
     r"""[ \t\n\v\f\r]*(?:
         (?P<mark>[{},])
-      | "(?P<quoted>(?:[^"\\]|\\.)*+)"[ \t\n\v\f\r]*(?=[{},])
-      | (?P<plain>(?:[^{},"\\]|\\.)++)(?=[{},])
+      | "(?P<quoted>(?>[^"\\]|\\.)*+)"[ \t\n\v\f\r]*(?=[{},])
+      | (?P<plain>(?>[^{},"\\]|\\.)++)(?=[{},])
     )""",
     re.VERBOSE | re.DOTALL,
 )
 # Most arrays have one dimension and plain elements.
-_SIMPLE: Final = re.compile(r'\{([^{}",\\ \t\n\v\f\r]+(?:,[^{}",\\ \t\n\v\f\r]+)*+)\}')
+_SIMPLE: Final = re.compile(r'\{([^{}",\\ \t\n\v\f\r]+(?>,[^{}",\\ \t\n\v\f\r]+)*+)\}')
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _NEEDS_QUOTES: Final = re.compile(r'[{},"\\ \t\n\v\f\r]|null\Z', re.IGNORECASE)
 _SPECIAL: Final = re.compile(r'(["\\])')

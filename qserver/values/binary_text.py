@@ -15,7 +15,7 @@ from qserver.values.text_input import bad_text
 
 _UUID: Final = re.compile(r"\{?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?", re.ASCII)
 _ESCAPE: Final = re.compile(rb"\\(?:(\\)|([0-3][0-7][0-7])|(.?))", re.DOTALL)
-_HEX_PAIRS: Final = re.compile(r"(?:[ \t\n\r]|[0-9a-fA-F]{2})*+")
+_HEX_PAIRS: Final = re.compile(r"(?>[ \t\n\r]|[0-9a-fA-F]{2})*+")
 
 
 def uuid_from_text(text: str) -> UUID:

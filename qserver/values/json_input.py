@@ -30,7 +30,7 @@ from qserver.values.text_input import numeric_from_text
 _ALNUM: Final = r"[^\x00-/:-@\[-^`{-\x7f]"  # also _ and what is not ASCII: fast to compile
 _TOKEN: Final = re.compile(
     rf"""(?P<mark>[{{}}\[\],:])
-      | (?P<string>"(?:[^"\\]|\\.)*+")
+      | (?P<string>"(?>[^"\\]|\\.)*+")
       | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?!{_ALNUM}|\.(?![0-9]))
       | (?P<word>true|false|null)(?!{_ALNUM})""",
     re.VERBOSE | re.DOTALL,
@@ -39,7 +39,7 @@ _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _WRONG: Final = re.compile(
     rf"-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]*)?{_ALNUM}*|-{_ALNUM}*|{_ALNUM}+|.", re.DOTALL
 )
-_NESTING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_NESTING: Final = re.compile(r'"(?>[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LOOKED_AT: Final = re.compile(rf"[\x00-\x1f]|{_ESCAPE.pattern}|\\")
 """Characters of a string that may be invalid: control characters, escapes, other backslashes."""

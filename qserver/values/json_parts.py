@@ -16,7 +16,7 @@ import msgspec
 from qserver.values.json_input import structure_from_text
 
 _BLANKS: Final = " \t\n\r"
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^{}\[\],:"\s]+', re.DOTALL)
+_TOKEN: Final = re.compile(r'"(?>[^"\\]|\\.)*+"|[{}\[\],:]|[^{}\[\],:"\s]+', re.DOTALL)
 _KINDS: Final = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean"}
 
 

@@ -29,7 +29,7 @@ TOKENS_AT_ONCE: Final = 5000
 RUN_BYTES_MAX: Final = 256 * 1024
 """Bytes in which whole objects are looked for at once."""
 
-_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRING: Final = rb'"[^"\\]*+(?>\\.[^"\\]*+)*+"'
 _SPACE: Final = rb"[ \t\r\n]*+"
 
 
@@ -37,13 +37,13 @@ def _object(depth: int) -> bytes:
     inner = rb'[^"{}\[\]]++|' + _STRING
     within = inner
     for _ in range(depth):
-        within = rb"%b|[\[{](?:%b)*+[\]}]" % (inner, within)
-    return rb"\{(?:%b)*+\}" % within
+        within = rb"%b|[\[{](?>%b)*+[\]}]" % (inner, within)
+    return rb"\{(?>%b)*+\}" % within
 
 
 _OBJECT: Final = re.compile(_object(DEPTH), re.DOTALL)
 _RUN: Final = re.compile(
-    rb"(?:%b%b%b,){0,%d}+" % (_SPACE, _OBJECT.pattern, _SPACE, ROWS_AT_ONCE), re.DOTALL
+    rb"(?>%b%b%b,){0,%d}+" % (_SPACE, _OBJECT.pattern, _SPACE, ROWS_AT_ONCE), re.DOTALL
 )
 _TOKEN: Final = re.compile(rb'[^"{}\[\]]*+(%b|["{}\[\]]|\Z)' % _STRING, re.DOTALL)
 """A bracket or a string, or the end, with what lies before it: so no place is searched twice."""

@@ -332,8 +332,8 @@ class CsvDecoder:
 TOO_LONG: Final = f"is longer than {BULK_ROW_BYTES_MAX} bytes, or does not end"
 STRAY_QUOTE: Final = "has a quote inside of a cell, or one that is not closed"
 _LINE_ENDS: Final = ("\r", "\n")
-_CELL: Final = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+)')
-_QUOTED: Final = re.compile(r'(?<![^,\r\n])"[^"]*+(?:""[^"]*+)*+"(?![^,\r\n])')
+_CELL: Final = re.compile(r'"([^"]*+(?>""[^"]*+)*+)"|([^",\r\n]*+)')
+_QUOTED: Final = re.compile(r'(?<![^,\r\n])"[^"]*+(?>""[^"]*+)*+"(?![^,\r\n])')
 """A cell in quotes."""
 _anything: Final = msgspec.json.Decoder(msgspec.Raw)
 _values: Final[msgspec.json.Decoder[Any]] = decoder_of(Any)

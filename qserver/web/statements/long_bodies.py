@@ -25,8 +25,8 @@ RUN_MEMBERS: Final = 256
 CONTAINER_BYTES: Final = 64
 """The charge for a member of an object, besides its value; a list or object costs twice this."""
 
-_MEMBER: Final = rb'(?:[^\[\]{}",]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+'
-_PART: Final = re.compile(rb"((?:%b,){0,%d}+)(%b)" % (_MEMBER, RUN_MEMBERS, _MEMBER), re.DOTALL)
+_MEMBER: Final = rb'(?>[^\[\]{}",]++|"[^"\\]*+(?>\\.[^"\\]*+)*+")*+'
+_PART: Final = re.compile(rb"((?>%b,){0,%d}+)(%b)" % (_MEMBER, RUN_MEMBERS, _MEMBER), re.DOTALL)
 """Members without a bracket, and the text after their last comma."""
 _COMMA: Final = re.compile(rb"\s*,?")
 
