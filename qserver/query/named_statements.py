@@ -128,6 +128,16 @@ def _execute(
     node: ast.Execute,
     literals: Sequence[Any],
 ) -> StatementSteps:
+    plan, slots = yield from plan_of_execute(run, named, node, literals)
+    cursor.heading, cursor.tag = plan, tag_of_plan(plan)
+    run.check_allowed(plan)
+    return (yield from run.making_way(plan.writes, run.run_plan(plan, slots)))
+
+
+def plan_of_execute(
+    run: StatementPort, named: NamedStatement, node: ast.Execute, literals: Sequence[Any]
+) -> Generator[Any, Any, tuple[CachedPlan, Any]]:
+    """Return the plan of EXECUTE, and what it runs with."""
     if named.parameterized is None or not isinstance(named.found, CachedPlan):
         raise FeatureNotSupported(f'EXECUTE cannot run "{node.name}", which has no plan')
     plan = yield from _planned(run, named.text, named.parameterized)
@@ -138,9 +148,7 @@ def _execute(
     if plan.parameters is not None:
         slots = dict(enumerate(slots))
         slots.update({f"${number}": value for number, value in enumerate(values, 1)})
-    cursor.heading, cursor.tag = plan, tag_of_plan(plan)
-    run.check_allowed(plan)
-    return (yield from run.making_way(plan.writes, run.run_plan(plan, slots)))
+    return plan, slots
 
 
 def _arguments(

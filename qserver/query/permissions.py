@@ -34,10 +34,11 @@ class Allowed(msgspec.Struct, frozen=True):
         if self.read_only and runs:
             raise ReadOnlyTransaction("the statement writes, and the transaction is read-only")
 
-    def check_define(self) -> None:
+    def check_define(self, runs: bool = True) -> None:
+        """`runs`: the statement is not only explained."""
         if not self.define:
             raise Forbidden("the key may not change definitions", hint=_HINT)
-        if self.read_only:
+        if self.read_only and runs:
             raise ReadOnlyTransaction("the statement defines, and the transaction is read-only")
 
 

@@ -26,10 +26,10 @@ from qserver.limits import PLANNING_STEPS_MAX
 from qserver.query.catalog.reader import CatalogReader
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.channels import listen, notify
-from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
+from qserver.query.cursor import Cursor, Heading, StatementSteps, rows_at_once
 from qserver.query.cursors import close, declare, fetch
 from qserver.query.deferred_keys import DeferredKeys, constraints_named
-from qserver.query.explaining import Counts, columns_of_explain, shown, shown_without_plan
+from qserver.query.explain_statement import explain_statement
 from qserver.query.foreign_keys import check_deferred, check_foreign_key, enforce
 from qserver.query.maintenance import grant, lock, maintain
 from qserver.query.named_statements import (
@@ -45,12 +45,11 @@ from qserver.query.request import Request, RequestContext
 from qserver.query.session import NeedsSession, Session
 from qserver.query.session_statements import set_transaction, set_variable, show
 from qserver.query.settings.values import Scope
-from qserver.query.slots import run_heavy, slots_in_steps
+from qserver.query.slots import run_heavy
 from qserver.query.statement_port import Controls, Opening
 from qserver.query.transaction_control import NeedsSavepoints, command_of
 from qserver.query.zoned_reader import ZonedReader
 from qserver.sql import (
-    DEFINITIONS,
     DdlPort,
     Given,
     Literals,
@@ -60,6 +59,7 @@ from qserver.sql import (
     StepBudget,
     ast,
     is_heavy,
+    is_skipped,
     parse,
     parse_expression,
     perform,
@@ -208,7 +208,7 @@ class StatementRun:
 
     def _start_other(self, parsed: Parsed, given: Given, text: str, declared: Any) -> Cursor:
         if isinstance(parsed.statement, ast.Explain):
-            return self.explain(parsed.statement, parsed.literals, given)
+            return explain_statement(self, parsed.statement, parsed.literals, given, text)
         if isinstance(parsed.statement, ast.Declare):
             return declare(self, Opening(parsed.statement, given, declared))
         if given:
@@ -216,20 +216,33 @@ class StatementRun:
         special = _SPECIAL.get(type(parsed.statement))
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
-        self.allowed.check_define()
-        if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
-            self._quota.check()
-        self.changes = True
-        work = DdlPort(self.transaction, self, parsed.literals)
-        steps = self.making_way(True, perform(work, parsed.statement))
         cursor = Cursor(rows_at_once([]), self.context)
         if isinstance(parsed.statement, ast.CreateTable) and parsed.statement.query is not None:
             cursor.tag = "CREATE TABLE AS"
-        cursor.steps = self._noted(text, steps, cursor, parsed.statement)
+        cursor.steps = self.define(parsed.statement, parsed.literals, text, cursor)
         return cursor
 
+    def define(
+        self,
+        statement: ast.Statement,
+        literals: Sequence[Any],
+        text: str,
+        cursor: Cursor | None = None,
+    ) -> StatementSteps:
+        """Return the steps of a definition; they may change the tag of the cursor."""
+        self.allowed.check_define()
+        if not isinstance(statement, ast.Drop | ast.Truncate):
+            self._quota.check()
+        self.changes = True
+        work = DdlPort(self.transaction, self, literals)
+        steps = self.making_way(True, perform(work, statement))
+        return self._noted(text, steps, cursor, statement)
+
+    def is_skipped(self, statement: ast.CreateTable, literals: Sequence[Any]) -> bool:
+        return is_skipped(DdlPort(self.transaction, self, literals), statement)
+
     def _noted(
-        self, text: str, steps: StatementSteps, cursor: Cursor, statement: Any
+        self, text: str, steps: StatementSteps, cursor: Cursor | None, statement: Any
     ) -> StatementSteps:
         """Run the steps of a definition, and record its text if it changed anything."""
         transaction = self.transaction
@@ -241,7 +254,7 @@ class StatementRun:
             for name, definition in now.definitions.items()
             if name not in before.definitions or before.definitions[name] is not definition
         ]
-        if names and cursor.tag and statement.with_data:
+        if names and cursor is not None and cursor.tag and statement.with_data:
             cursor.tag = "SELECT INTO"
         names = [name for name in names if not is_temporary(name)]
         for name in names:
@@ -382,8 +395,8 @@ class StatementRun:
     def check_read(self) -> None:
         self.allowed.check_read()
 
-    def check_define(self) -> None:
-        self.allowed.check_define()
+    def check_define(self, runs: bool = True) -> None:
+        self.allowed.check_define(runs)
 
     def check_notify(self) -> None:
         """Refuse to tell listeners something where nothing may be changed."""
@@ -396,11 +409,20 @@ class StatementRun:
         literals: Sequence[Any],
         declared: Mapping[int | str, SqlType] | None = NO_PARAMETERS,
         given: Given = None,
+        anew: bool = False,
     ) -> Generator[Step, Any, CachedPlan]:
-        """Return a plan for what a definition computes, made elsewhere if it takes long."""
-        plan = yield from self._made(statement, literals, declared, given)
+        """Return a plan for what a definition computes, made elsewhere if it takes long.
+
+        `anew`: it is not the one that was made when the definition was prepared.
+        """
+        plan = yield from self._made(statement, literals, declared, given, anew)
         self._depend_on(plan)
         return plan
+
+    def use_plan(self, plan: CachedPlan) -> None:
+        """Run the query of the definition by this plan."""
+        assert self._prepared is not None, "the definition has been prepared"
+        self._prepared = msgspec.structs.replace(self._prepared, inner=plan)
 
     def _made(
         self,
@@ -408,10 +430,11 @@ class StatementRun:
         literals: Sequence[Any],
         declared: Mapping[int | str, SqlType] | None,
         given: Given,
+        anew: bool,
     ) -> Generator[Step, Any, CachedPlan]:
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         made = self._prepared
-        if made is not None and statement is statement_inside(made.parsed.statement):
+        if not anew and made is not None and statement is statement_inside(made.parsed.statement):
             if isinstance(made.inner, QserverError):
                 raise made.inner
             assert made.inner is not None
@@ -505,43 +528,6 @@ class StatementRun:
         self.context.sequences.leave_position(sequence)
 
     # --- the rest ---
-
-    def explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> Cursor:
-        steps = self._explain(node, literals, given)
-        return Cursor(steps, self.context, heading=Heading(*columns_of_explain(node)))
-
-    def _explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> StatementSteps:
-        if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
-            yield shown_without_plan(node)
-            return 0
-        plan = yield from self.plan_inside(node.statement, literals, None, given)
-        runs = "analyze" in node.options
-        self.check_allowed(plan, runs)
-        slots = yield from slots_in_steps(plan, literals, given, self.context)
-        counts = None
-        if runs:
-            counts = yield from self._analyzed(plan, slots)
-        yield shown(node, plan, slots, counts)
-        return 0 if counts is None else counts.changed or 0
-
-    def _analyzed(self, plan: CachedPlan, slots: Any) -> Generator[None, None, Counts]:
-        """Run the plan, and count."""
-        rows, loaded, now = 0, 0, self.request.environment.now
-        began = now()
-        cursor = Cursor(self.run_plan(plan, slots), self.context)
-        pages = self.context.pages
-        while True:
-            before = 0 if pages is None else pages.loads
-            page = cursor.step()
-            loaded += 0 if pages is None else pages.loads - before
-            if page is END:
-                break
-            if page is None:
-                yield
-            else:
-                rows += len(page)
-        changed = cursor.affected_rows if plan.writes else None
-        return Counts(rows, changed, loaded, max(now() - began, 0.0))
 
     def own_session(self) -> Session:
         if self.session is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from qserver.functions.context import Context
+from qserver.sql.expressions import Slot, Slots
 from qserver.sql.plan import OutputColumn
 from qserver.values.keys import Bound, Key, Predicate, Row
 from qserver.values.schema import Table
@@ -100,3 +101,5 @@ class Compiled:
     tables: tuple[Table, ...]
     long_columns: tuple[int, ...] = ()
     """Columns of computed values that may be long: callers that hold rows measure them."""
+    literals: tuple[Slot | Slots, ...] = ()
+    """Literals that are converted first, even if the plan no longer uses them."""

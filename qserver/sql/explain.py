@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,8 +15,11 @@ from typing import Any, Final
 from qserver.sql import expressions, plan
 from qserver.sql.expressions import Expression, SortKey
 from qserver.sql.join_conditions import hash_keys, residual, scan_keys
+from qserver.sql.measuring import Profile
 from qserver.sql.plan import Change, KeyRange, Plan, Select
-from qserver.sql.walk import everything, is_plan, parts
+from qserver.sql.plan_nodes import inputs_of, subplans_of
+from qserver.sql.walk import everything, is_plan
+from qserver.values.schema import Table
 from qserver.values.text_output import text_function
 
 _SCAN: Final = re.compile("(Index )?Scan( Backward)?|Lookup")
@@ -26,104 +30,158 @@ _TITLES: Final[Mapping[type, str]] = MappingProxyType(
 )
 
 
-def explain(statement: Select | Change) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What is shown of each node beside what it does."""
+
+    costs: bool = True
+    verbose: bool = False
+    timing: bool = True
+    buffers: bool = False
+    profile: Profile | None = None
+    """What ANALYZE has measured."""
+
+
+ESTIMATES: Final = Details()
+
+
+def explain(statement: Select | Change, details: Details = ESTIMATES) -> list[str]:
     lines: list[str] = []
-    if isinstance(statement, Select):
-        _print(statement.plan, 0, lines)
-        return lines
-    what = type(statement).__name__
-    lines.append(f"{what} on {statement.table.name}")
-    _print(statement.plan, 1, lines)
+    _print(_top(statement), 0, lines, details)
     return lines
 
 
-def explain_as_json(statement: Select | Change) -> dict[str, Any]:
+def explain_as_json(statement: Select | Change, details: Details = ESTIMATES) -> dict[str, Any]:
     """Return the tree of nodes, as PostgreSQL nests and names them."""
-    if isinstance(statement, Select):
-        return _tree(statement.plan)
-    return {
-        "Node Type": "ModifyTable",
-        "Operation": type(statement).__name__,
-        "Relation Name": statement.table.name,
-        "Plans": [_tree(statement.plan, {"Parent Relationship": "Outer"})],
-    }
+    return _tree(_top(statement), details)
 
 
-def _tree(node: Plan, place: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+def _top(statement: Select | Change) -> Plan | Change:
+    return statement.plan if isinstance(statement, Select) else statement
+
+
+def _tree(
+    node: Plan | Change, shown: Details, place: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     """Return a node with those below it; `place` says how it belongs to the one above."""
-    title, details = _describe(node)
-    tree: dict[str, Any] = {"Node Type": _KIND.split(title)[0], **place, **_relation(node)}
-    tree["Plan Rows"] = round(node.rows)
-    for name, _, text in [detail.partition(": ") for detail in details if detail]:
+    title, texts = _describe(node, shown)
+    if isinstance(node, Change):
+        tree: dict[str, Any] = {"Node Type": "ModifyTable", "Operation": type(node).__name__}
+        tree = {**tree, **place, **_named(node.table, shown)}
+    else:
+        tree = {"Node Type": _KIND.split(title)[0], **place, **_relation(node, shown)}
+        if shown.costs:
+            tree["Plan Rows"] = round(node.rows)
+    tree.update(_measured(node, shown))
+    for name, _, text in [detail.partition(": ") for detail in texts if detail]:
         tree[name] = text
-    inputs = zip(_inputs(node), ("Outer", "Inner", *("Member",) * len(_inputs(node))), strict=False)
-    below = [_tree(each, {"Parent Relationship": how}) for each, how in inputs]
-    for number, query in enumerate(_subplans(node), 1):
+    tree.update(_removed(node, shown))
+    tree.update(_loaded(node, shown))
+    inputs = inputs_of(node)
+    named = zip(inputs, ("Outer", "Inner", *("Member",) * len(inputs)), strict=False)
+    inner = [_tree(each, shown, {"Parent Relationship": how}) for each, how in named]
+    for number, query in enumerate(subplans_of(node), 1):
         how = {"Parent Relationship": "SubPlan", "Subplan Name": f"SubPlan {number}"}
-        below.append(_tree(query, how))
-    return {**tree, "Plans": below} if below else tree
+        inner.append(_tree(query, shown, how))
+    return {**tree, "Plans": inner} if inner else tree
 
 
-def _relation(node: Plan) -> dict[str, str]:
+def _relation(node: Plan, shown: Details) -> dict[str, str]:
     """Return what a node reads, if that is a table."""
     scan = node.input if isinstance(node, plan.Count) else node
     if not isinstance(scan, plan.Scan):
         return {}
-    found = {"Relation Name": scan.table.name, "Alias": scan.alias or scan.table.name}
+    found = {**_named(scan.table, shown), "Alias": scan.alias or scan.table.name}
     if scan.access.index is not None:
         found["Index Name"] = scan.access.index.name
     return {**found, "Scan Direction": "Backward" if scan.access.backward else "Forward"}
 
 
-def _print(node: Plan, depth: int, lines: list[str]) -> None:
-    title, details = _describe(node)
+def _named(table: Table, shown: Details) -> dict[str, str]:
+    schema = {"Schema": table.schema} if shown.verbose else {}
+    return {"Relation Name": table.name, **schema}
+
+
+def _print(node: Plan | Change, depth: int, lines: list[str], shown: Details) -> None:
+    title, texts = _describe(node, shown)
+    if shown.costs and not isinstance(node, Change):
+        title += f"  (rows={node.rows:.0f})"
     arrow = "  " * (depth - 1) + "->  " if depth else ""
-    lines.append(f"{arrow}{title}  (rows={node.rows:.0f})")
+    lines.append(f"{arrow}{title}{_actual(node, shown)}")
     indent = "  " * (depth + 1) + "  "
-    lines += [f"{indent}{detail}" for detail in details if detail]
-    for below in _inputs(node):
-        _print(below, depth + 1, lines)
-    for number, query in enumerate(_subplans(node), 1):
+    lines += [f"{indent}{text}" for text in texts if text]
+    lines += [f"{indent}{name}: {count}" for name, count in _removed(node, shown).items() if count]
+    for count in filter(None, _loaded(node, shown).values()):
+        lines.append(f"{indent}Buffers: shared read={count}")
+    for each in inputs_of(node):
+        _print(each, depth + 1, lines, shown)
+    for number, query in enumerate(subplans_of(node), 1):
         lines.append(f"{indent}SubPlan {number}")
-        _print(query, depth + 2, lines)
+        _print(query, depth + 2, lines, shown)
 
 
-def _inputs(node: Plan) -> list[Plan]:
-    inputs: list[Any] = []
-    if isinstance(node, plan.Count):
-        return inputs
-    if isinstance(node, plan.WithTables):
-        inputs += [table.plan for table in node.tables if is_plan(table.plan)]
-    for name in ("input", "left", "right"):
-        below = getattr(node, name, None)
-        if below is not None:
-            inputs.append(below)
-    return inputs
+# --- what was measured ---------------------------------------------------------------------------
 
 
-def _subplans(node: Plan) -> list[Plan]:
-    """Return the plans inside the expressions of the node itself."""
-    found: list[Plan] = []
-    below = {id(each) for each in _inputs(node)}
-    waiting: list[Any] = [node.input if isinstance(node, plan.Count) else node]
-    while waiting:
-        current = waiting.pop()
-        for part in parts(current):
-            if is_plan(part):
-                if id(part) not in below:
-                    found.append(part)
-            else:
-                waiting.append(part)
-    return found
+def _measured(node: Plan | Change, shown: Details) -> dict[str, Any]:
+    """Return averages of a loop, as PostgreSQL has them."""
+    meter = None if shown.profile is None else shown.profile.of(node)
+    if meter is None:
+        return {}
+    loops, found = max(meter.loops, 1), {}
+    if shown.timing:
+        found["Actual Startup Time"] = round(1000 * meter.startup / loops, 3)
+        found["Actual Total Time"] = round(1000 * meter.total / loops, 3)
+    return {**found, "Actual Rows": round(meter.rows / loops), "Actual Loops": meter.loops}
 
 
-def _describe(node: Plan) -> tuple[str, list[str]]:
+def _actual(node: Plan | Change, shown: Details) -> str:
+    measured = _measured(node, shown)
+    if not measured:
+        return ""
+    if not measured["Actual Loops"]:
+        return " (never executed)"
+    *times, rows, loops = measured.values()
+    time = "time={:.3f}..{:.3f} ".format(*times) if times else ""
+    return f" (actual {time}rows={rows} loops={loops})"
+
+
+def _removed(node: Plan | Change, shown: Details) -> dict[str, int]:
+    """Return how many rows of a loop did not satisfy a condition."""
+    meter = None if shown.profile is None else shown.profile.of(node)
+    if shown.profile is None or meter is None or not meter.loops:
+        return {}
+    if isinstance(node, plan.Filter):
+        input_ = shown.profile.of(node.input)
+        looked_at = 0 if input_ is None else input_.rows
+    elif isinstance(node, plan.Scan) and node.condition is not None:
+        looked_at = meter.looked_at
+    else:
+        return {}
+    return {"Rows Removed by Filter": round(max(looked_at - meter.rows, 0) / meter.loops)}
+
+
+def _loaded(node: Plan | Change, shown: Details) -> dict[str, int]:
+    meter = None if shown.profile is None else shown.profile.of(node)
+    return {} if meter is None or not shown.buffers else {"Shared Read Blocks": meter.all_loads}
+
+
+def _describe(node: Plan | Change, shown: Details) -> tuple[str, list[str]]:
+    if isinstance(node, Change):
+        return f"{type(node).__name__} on {_name_of(node.table, shown)}", []
+    title, texts = _describe_shortly(node, shown)
+    if shown.verbose and isinstance(node, plan.Project):
+        texts = [f"Output: {', '.join(map(text_of, node.expressions))}", *texts]
+    return title, texts
+
+
+def _describe_shortly(node: Plan, shown: Details) -> tuple[str, list[str]]:
     match node:
         case plan.Count():
-            title, details = _describe_scan(node.input)
+            title, details = _describe_scan(node.input, shown)
             return _SCAN.sub("Count", title, count=1), details
         case plan.Scan():
-            return _describe_scan(node)
+            return _describe_scan(node, shown)
         case plan.Join():
             return _describe_join(node)
         case plan.Filter():
@@ -151,7 +209,11 @@ def _describe(node: Plan) -> tuple[str, list[str]]:
             return _TITLES.get(type(node), type(node).__name__), []
 
 
-def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
+def _name_of(table: Table, shown: Details) -> str:
+    return f"{table.schema}.{table.name}" if shown.verbose else table.name
+
+
+def _describe_scan(node: plan.Scan, shown: Details) -> tuple[str, list[str]]:
     access, keys = node.access, node.access.range
     details = []
     columns = node.table.primary_key if access.index is None else access.index.columns
@@ -166,11 +228,9 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
         details.append(f"Filter: {text_of(node.condition)}")
     if node.vectors:
         details.append("Vectors: filter")
-    name = (
-        node.table.name
-        if node.alias in ("", node.table.name)
-        else f"{node.table.name} {node.alias}"
-    )
+    name = _name_of(node.table, shown)
+    if node.alias not in ("", node.table.name):
+        name = f"{name} {node.alias}"
     if access.index is not None:
         kind = f"Index Scan using {access.index.name}"
     elif len(keys.equal) + bool(keys.choices) == len(columns):

@@ -97,6 +97,8 @@ def runs_on_snapshot(statement: ast.Statement) -> bool:
 def statement_inside(statement: ast.Statement) -> ast.Statement | None:
     """Return the planned statement inside EXPLAIN, CREATE VIEW or CREATE TABLE AS, if any."""
     inside = getattr(statement, "statement", None) or getattr(statement, "query", None)
+    if isinstance(inside, ast.CreateTable | ast.Declare):  # EXPLAIN has it inside
+        inside = inside.query
     return inside if isinstance(inside, ast.PLANNED) else None
 
 

@@ -52,6 +52,25 @@ def _declare(words: Sequence[str], marks: Marks) -> None:
             marks[at + 1] = marks[at + 2] = "HOLD"
 
 
+def _explain(words: Sequence[str], marks: Marks) -> None:
+    """Find what is only at the start of a statement, which is behind the options here."""
+    at = 1
+    if words[1] == "(":
+        while words[at] not in (")", "$"):
+            at += 1
+        at += 1
+    else:
+        while words[at] in ("analyze", "analyse", "verbose"):
+            at += 1
+    if words[at : at + 1] == ["execute"]:
+        marks[at] = "EXECUTE"
+    elif words[at : at + 1] == ["declare"]:
+        marks[at] = "DECLARE"
+        inner: Marks = {}
+        _declare(words[at:], inner)
+        marks.update({at + place: terminal for place, terminal in inner.items()})
+
+
 def _fetch(words: Sequence[str], marks: Marks) -> None:
     if words[1] in _DIRECTIONS and _end(words) > 2:
         marks[1] = "FETCH_DIRECTION"
@@ -111,6 +130,7 @@ _OF: Final[Mapping[str, Mark]] = {
     "deallocate": _deallocate,
     "declare": _declare,
     "discard": _discard,
+    "explain": _explain,
     "fetch": _fetch,
     "move": _fetch,
     "lock": _lock,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from qserver.errors import FeatureNotSupported, InvalidParameterValue
+from qserver.errors import InvalidParameterValue
 from qserver.query.sql_database import SqlDatabase
 from qserver.values.types import JSON, TEXT
 from tests.sql.databases import opened_sql
@@ -82,9 +82,10 @@ async def test_analyze_counts_rows_and_changes() -> None:
     async with opened_sql() as sql:
         for each in TABLES:
             await sql.execute(each)
-        read = await explained(sql, "SELECT * FROM t WHERE a = 1", ", ANALYZE")
+        untimed = ", ANALYZE, TIMING OFF, SUMMARY OFF"
+        read = await explained(sql, "SELECT * FROM t WHERE a = 1", untimed)
         assert read["Plan"]["Actual Rows"] == 15 and "Changed Rows" not in read
-        assert read["Execution Time"] >= 0
+        assert "Execution Time" not in read and "Planning Time" not in read
         wrote = await sql.execute("EXPLAIN (FORMAT JSON, ANALYZE) DELETE FROM t WHERE a = 1")
         assert json.loads(wrote.rows[0][0])[0]["Changed Rows"] == 15 == wrote.affected_rows
         assert (await sql.execute("SELECT count(*) FROM t WHERE a = 1")).rows == [(0,)]
@@ -98,7 +99,5 @@ async def test_other_options_have_their_place() -> None:
         assert found["Live"] == "looks at changed rows only" and "def " in found["Code"]
         result = await sql.execute("EXPLAIN (FORMAT JSON, FORMAT TEXT) SELECT 1")
         assert result.types == (TEXT,)
-        with pytest.raises(FeatureNotSupported, match="TEXT or JSON"):
-            await sql.execute("EXPLAIN (FORMAT YAML) SELECT 1")
         with pytest.raises(InvalidParameterValue, match="unrecognized value"):
             await sql.execute("EXPLAIN (FORMAT png) SELECT 1")

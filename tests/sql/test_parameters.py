@@ -258,7 +258,9 @@ async def test_explain_takes_parameters() -> None:
         await database.execute("INSERT INTO t VALUES (1), (2)")
         found = await database.execute("EXPLAIN SELECT * FROM t WHERE id = ?", [1])
         assert found.rows[1:] == [("->  Key Lookup on t  (rows=1)",), ("      Key: id = $1",)]
-        analyzed = await database.execute("EXPLAIN ANALYZE DELETE FROM t WHERE id = :id", {"id": 1})
-        assert analyzed.rows[-1] == ("Actual rows: 0, changed: 1",)
+        analyzed = await database.execute(
+            "EXPLAIN (ANALYZE, SUMMARY OFF) DELETE FROM t WHERE id = :id", {"id": 1}
+        )
+        assert analyzed.rows[-1] == ("Changed rows: 1",)
         with pytest.raises(ProtocolViolation):
             await database.execute("EXPLAIN SELECT ?", [])

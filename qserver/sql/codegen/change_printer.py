@@ -77,7 +77,7 @@ class ChangePrinter:
             self.source.line(f"{self.fresh_rows} = []")
         self.written = self.source.fresh("n")
         self.source.line(f"{self.written} = 0")
-        if _inserts_given_rows(statement):
+        if _inserts_given_rows(statement) and not self.pipeline.is_measured:
             self._insert_given_rows(statement)
             return
         if any(_reads(each, statement.table) for each in everything(node)):

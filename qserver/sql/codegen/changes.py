@@ -20,6 +20,7 @@ def produce_change(pipeline: Pipeline, statement: Change) -> None:
 
     def give(row: str) -> None:
         source.line(f"out.append({row})")
+        pipeline.count_changed(statement, "1")
         pipeline.hand_out("len(out) >= 256", [at for at, each in enumerate(long) if each])
 
     _print(ChangePrinter(pipeline, statement, give))
@@ -40,18 +41,20 @@ def produce_common_change(pipeline: Pipeline, statement: Change, name: str) -> N
         pipeline.charge_memory(name, 1)
 
     _print(ChangePrinter(pipeline, statement, give))
+    pipeline.count_changed(statement, f"len({name})")
 
 
 def _print(printer: ChangePrinter) -> None:
     statement = printer.statement
-    if isinstance(statement, plan.Insert):
-        printer.insert(statement)
-    elif isinstance(statement, plan.Update):
-        printer.update(statement)
-    elif isinstance(statement, plan.Delete):
-        printer.delete(statement)
-    else:
-        print_merge(printer, statement)
+    with printer.pipeline.changing(statement):
+        if isinstance(statement, plan.Insert):
+            printer.insert(statement)
+        elif isinstance(statement, plan.Update):
+            printer.update(statement)
+        elif isinstance(statement, plan.Delete):
+            printer.delete(statement)
+        else:
+            print_merge(printer, statement)
 
 
 def changes_of(statement: Select | Change) -> list[Change]:

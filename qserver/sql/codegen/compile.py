@@ -28,6 +28,7 @@ from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.long_values import long_columns
+from qserver.sql.codegen.measured import MeasuredPipeline, watch_vectors
 from qserver.sql.codegen.operators import PRODUCERS
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.row_limits import bounds_of_rows
@@ -43,6 +44,7 @@ from qserver.sql.codegen.subqueries import Subqueries, may_yield
 from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Slot, Slots
 from qserver.sql.folding import is_cast_literal
+from qserver.sql.measuring import Profile
 from qserver.sql.plan import Change, OutputColumn, Select
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import has_subquery
@@ -70,15 +72,17 @@ def compile_statement(
     tables: tuple[Table, ...] = (),
     budget: StepBudget | None = None,
     literals: tuple[Slot | Slots, ...] = (),
+    profile: Profile | None = None,
 ) -> Compiled:
     """Compile a bound and optimized statement.
 
-    `literals` are converted first, even if the plan no longer uses them.
+    `literals` are converted first, even if the plan no longer uses them. With a `profile`, the
+    function measures one execution.
     """
     budget = budget or StepBudget.boundless()
-    compiler = _printed(statement, budget, literals, may_yield=True)
+    compiler = _printed(statement, budget, literals, profile, may_yield=True)
     if compiler.source.functions and not may_yield(compiler.source.text()):
-        compiler = _printed(statement, budget, literals, may_yield=False)
+        compiler = _printed(statement, budget, literals, profile, may_yield=False)
     text = compiler.source.text()
     if len(text) > SOURCE_LENGTH_MAX:
         raise too_long(len(text))
@@ -86,6 +90,8 @@ def compile_statement(
     for apart in compiler.printer.apart.texts:
         budget.spend(len(apart) // 64)
         exec(compile(apart, "<apart>", "exec"), namespace)
+    if profile is not None:
+        watch_vectors(namespace, statement, profile)
     run, writes = _function(text, namespace), not isinstance(statement, Select)
     if isinstance(statement, Select):
         columns = statement.columns
@@ -93,7 +99,7 @@ def compile_statement(
     else:
         columns = () if statement.returning is None else statement.returning.columns
         long = _sized(columns)
-    return Compiled(columns, run, writes, text, tables, long)
+    return Compiled(columns, run, writes, text, tables, long, literals)
 
 
 def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
@@ -104,11 +110,12 @@ def _printed(
     statement: Select | Change,
     budget: StepBudget,
     literals: tuple[Slot | Slots, ...],
+    profile: Profile | None,
     *,
     may_yield: bool,
 ) -> _Compiler:
     """Print the function; `may_yield`: expressions may yield, too."""
-    compiler = _Compiler(changes_before_it_reads(statement), may_yield, budget)
+    compiler = _Compiler(changes_before_it_reads(statement), may_yield, budget, profile)
     with compiler.source.block("def run(transaction, slots, context):"):
         start = compiler.source.place()
         if isinstance(statement, Select):
@@ -131,18 +138,28 @@ def _function(text: str, namespace: dict[str, Any]) -> Any:
 
 
 class _Compiler:
-    def __init__(self, reads_before: bool, may_yield: bool, budget: StepBudget) -> None:
+    def __init__(
+        self, reads_before: bool, may_yield: bool, budget: StepBudget, profile: Profile | None
+    ) -> None:
+        self.profile = profile
         self.source = Source()
         self.source.reads_before = reads_before
         self.printer = Printer(self.source, budget)
         self.printer.may_yield = may_yield
         self.subqueries = Subqueries(
             self.printer,
-            lambda: Pipeline(self.source, self.printer, PRODUCERS, may_yield=may_yield),
+            lambda: self._new_pipeline(may_yield),
             may_yield,
         )
         self.printer.subqueries = self.subqueries
-        self.pipeline = Pipeline(self.source, self.printer, PRODUCERS, may_yield=True)
+        self.pipeline = self._new_pipeline(may_yield=True)
+
+    def _new_pipeline(self, may_yield: bool) -> Pipeline:
+        if self.profile is None:
+            return Pipeline(self.source, self.printer, PRODUCERS, may_yield)
+        measured = MeasuredPipeline(self.source, self.printer, PRODUCERS, may_yield)
+        measured.profile = self.profile
+        return measured
 
     def query(self, statement: Select) -> None:
         """Print a query, which yields its rows in pages, and counts those that its WITH changes."""
@@ -152,6 +169,7 @@ class _Compiler:
         node = statement.plan
         if (
             isinstance(node, plan.Project)
+            and self.profile is None
             and self._is_plain_scan(node.input)
             and not any(map(has_subquery, node.expressions))  # a comprehension cannot yield
             and not any(map(is_costly, node.expressions))

@@ -18,7 +18,7 @@ nest begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeAlias
 
 from qserver.functions.context import STEPS_BETWEEN_PAUSES
@@ -32,7 +32,7 @@ from qserver.sql.codegen.runtime import pages_of
 from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.weight import Weight
 from qserver.sql.expressions import Expression
-from qserver.sql.plan import Plan
+from qserver.sql.plan import Change, Plan, Scan
 from qserver.sql.vectors.plans import JoinPlan
 from qserver.sql.walk import output_sources
 from qserver.values.sizes import size_of
@@ -69,6 +69,9 @@ class Pipeline:
     full page.
     """
 
+    is_measured = False
+    """Whether each node has to be printed by itself; see `codegen.measured`."""
+
     def __init__(
         self, source: Source, printer: Printer, producers: Producers, may_yield: bool
     ) -> None:
@@ -85,6 +88,16 @@ class Pipeline:
     def produce(self, node: Plan, rows: RowVariables, consume: Consumer) -> None:
         """Print the loops of the plan's rows, with the consumer inside."""
         self.producers[type(node)](self, node, rows, consume)
+
+    def changing(self, statement: Change) -> AbstractContextManager[None]:
+        """Print the code of a change inside. This and the next two: see `codegen.measured`."""
+        return nullcontext()
+
+    def count_changed(self, statement: Change, rows: str) -> None:
+        """Print the count of rows that RETURNING has given, whose code is `rows`."""
+
+    def look_at(self, node: Scan) -> None:
+        """Print the count of a row that a scan looks at."""
 
     def inside_a_function(self) -> Pipeline:
         """Return a pipeline for a nested function, which cannot yield for the outer one."""

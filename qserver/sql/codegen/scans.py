@@ -162,6 +162,8 @@ class _ScanPrinter:
 
     def _matches(self) -> None:
         """Print the condition and the consumer inside."""
+        if self.pages is None:
+            self.pipeline.look_at(self.node)
         condition = self.condition()
         with self.source.block_if([condition] if condition else []):
             self.consume(self.inner)

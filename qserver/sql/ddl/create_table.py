@@ -52,12 +52,10 @@ from qserver.values.temporary import OnCommit
 
 
 def create_table(work: DdlPort, node: ast.CreateTable) -> DdlSteps:
+    if is_skipped(work, node):
+        return 0
     schema, name = new_place(work, node.name, temporary=node.temporary)
     key = catalog_key(schema, name)
-    if node.if_not_exists and is_taken(work, key):
-        work.skip(f'relation "{name}" already exists', TAKEN)
-        return 0
-    require_free(work, key)
     if node.query is not None:
         made = yield from _create_table_as(work, node, schema, name)
         _note_on_commit(work, node, key)
@@ -69,6 +67,17 @@ def create_table(work: DdlPort, node: ast.CreateTable) -> DdlSteps:
     add_references(work, table)
     _note_on_commit(work, node, key)
     return 0
+
+
+def is_skipped(work: DdlPort, node: ast.CreateTable) -> bool:
+    """Tell whether there is nothing to do, because of IF NOT EXISTS; raise if the name is taken."""
+    schema, name = new_place(work, node.name, temporary=node.temporary)
+    key = catalog_key(schema, name)
+    if node.if_not_exists and is_taken(work, key):
+        work.skip(f'relation "{name}" already exists', TAKEN)
+        return True
+    require_free(work, key)
+    return False
 
 
 _ON_COMMIT: Final[Mapping[str, OnCommit]] = {"drop": "drop", "delete rows": "delete rows"}

@@ -53,6 +53,8 @@ class Attempts:
         self._constants = constants
         self._made: list[ConstantValue] | None = None
         self._buffers: Buffers = {}
+        self.lengths: list[int] = []
+        """The rows of the last batch: those that the scan found, then those after each join."""
 
     def _frame(self, batch: VectorBatch, chosen: Array | None = None) -> Frame:
         if self._made is None:
@@ -115,6 +117,7 @@ class Attempts:
             chosen = self._chosen(batch)
         except Refused:
             return None
+        self.lengths = [batch.length if chosen is None else len(chosen)]
         if chosen is None or len(chosen):
             taken.append(Taken(len(rows), batch, chosen))
             for chunk in chunks:
@@ -122,9 +125,11 @@ class Attempts:
         return NOTHING_LEFT
 
     def _joined(self, frame: Frame, context: Context) -> Frame:
+        self.lengths = [frame.length]
         for build in self._builds:
             if frame.length:
                 frame = joined(frame, build)
+                self.lengths.append(frame.length)
                 context.work += frame.length // ROWS_OF_STEP
         return frame
 
@@ -142,6 +147,7 @@ class Attempts:
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
+                self.lengths = []
                 return NOTHING_LEFT
             frame = self._joined(self._frame(batch, chosen), context)
             if not frame.length:

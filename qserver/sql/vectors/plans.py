@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from qserver.sql.vectors.program import JoinedColumn, Program
 from qserver.values.keys import Row
+
+
+class Watch(Protocol):
+    """Told of each batch of chunks, by EXPLAIN ANALYZE: see `codegen.measured`."""
+
+    def before(self) -> None:
+        """It is tried."""
+
+    def after(self, lengths: list[int]) -> None:
+        """It has been: the rows of the scan, then those after each join; none if it is refused."""
+
 
 Constants: TypeAlias = Callable[[], tuple[Any, ...]]
 """Computes what names no column of the scan; may raise, as it would for a row."""

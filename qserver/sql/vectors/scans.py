@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qserver.functions.context import Context
 from qserver.sql.execution import Chunk
@@ -30,11 +30,18 @@ from qserver.sql.vectors.plans import (
     JoinPlan,
     Matched,
     Order,
+    Watch,
 )
 from qserver.sql.vectors.program import columns_of
 from qserver.sql.vectors.row_chunks import all_chunks
 from qserver.values.keys import Row
 from qserver.values.vector_families import ColumnVector
+
+if TYPE_CHECKING:
+    from qserver.sql.vectors.attempts import Attempts
+
+Take: TypeAlias = Callable[[list[Chunk]], Iterable[Matched] | None]
+"""Returns the pages that are left of some chunks; None if it refuses them."""
 
 BATCH_ROWS_MAX = 65_536
 """Chunks are computed together until they have so many rows."""
@@ -71,6 +78,7 @@ class VectorAggregate:
     condition: Condition
     aggregation: Aggregation
     joins: tuple[JoinPlan, ...] = ()
+    watch: Watch | None = None
 
     def pages(
         self,
@@ -88,6 +96,8 @@ class VectorAggregate:
         def take(batch: list[Chunk]) -> Iterable[Matched] | None:
             return attempts.aggregated(self.aggregation, batch, context, groups, new_group)
 
+        tried = take if self.watch is None else _watched(take, attempts, self.watch)
+
         made = self.aggregation
         programs = [self.condition.program, made.program]
         for join in self.joins:
@@ -97,9 +107,9 @@ class VectorAggregate:
         by_rows = row_cost(*programs) + calls_cost(made) + LOOKED_UP * len(builds)
         is_eager = pays_at_once(columns, by_rows)
         if not builds:
-            return _pages(parts, context, columns, is_eager, steps, take)
+            return _pages(parts, context, columns, is_eager, steps, tried)
         parts = all_chunks(parts, context, len(columns))
-        pages = _pages(parts, context, columns, is_eager, steps, take)
+        pages = _pages(parts, context, columns, is_eager, steps, tried)
         return _after_builds(pages, context, builds)
 
 
@@ -109,6 +119,7 @@ class VectorBuild:
 
     condition: Condition
     columns: tuple[ColumnVector, ...]
+    watch: Watch | None = None
 
     def pages(
         self,
@@ -125,9 +136,11 @@ class VectorBuild:
         def take(batch: list[Chunk]) -> Iterable[Matched] | None:
             return attempts.taken(batch, rows, taken)
 
+        tried = take if self.watch is None else _watched(take, attempts, self.watch)
+
         program = self.condition.program
         columns = tuple(dict.fromkeys([*columns_of(program), *self.columns]))
-        return _pages(parts, context, columns, True, len(program.steps), take)
+        return _pages(parts, context, columns, True, len(program.steps), tried)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,6 +171,16 @@ class VectorTop:
         is_eager = pays_at_once(columns, by_rows)
         steps = len(self.condition.program.steps) + len(self.order.program.steps) + 2
         return _pages(parts, context, columns, is_eager, steps, take)
+
+
+def _watched(take: Take, attempts: Attempts, watch: Watch) -> Take:
+    def watched(batch: list[Chunk]) -> Iterable[Matched] | None:
+        watch.before()
+        left = take(batch)
+        watch.after([] if left is None else attempts.lengths)
+        return left
+
+    return watched
 
 
 def _after_builds(
