@@ -560,6 +560,15 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     Route(
         "GET",
+        "/llms.txt",
+        "a short guide for programs that write requests",
+        Plane.BOTH,
+        str,
+        anonymous=True,
+        media="text/plain",
+    ),
+    Route(
+        "GET",
         "/docs",
         "this interface, described for people",
         Plane.BOTH,

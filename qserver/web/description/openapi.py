@@ -14,6 +14,8 @@ from qserver.limits import IDEMPOTENCY_KEY_BYTES_MAX
 from qserver.web.compression import CODINGS
 from qserver.web.description import shapes
 from qserver.web.description.catalogue import BODILESS
+from qserver.web.description.examples import EXAMPLES
+from qserver.web.description.schemas import written_out
 from qserver.web.route import Plane, Query, Route
 
 REFERENCE: Final = "#/components/schemas/{name}"
@@ -74,7 +76,7 @@ def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
         "servers": [{"url": settings.data_url or "/"}],
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": written_out(components),
             "headers": HEADERS,
             "securitySchemes": {
                 "bearer": {
@@ -119,10 +121,16 @@ def _body(route: Route) -> dict[str, Any]:
         schema = _schema(route.request)
         if route.named_request is not None:
             schema = {"oneOf": [schema, _schema(route.named_request)]}
-        content = {"application/json": {"schema": schema}}
+        content = {"application/json": {"schema": schema, **_example(route, 0)}}
     for media in route.request_media:
-        content[media] = {"schema": {}}
+        content[media] = {"schema": {"type": "string"}}
     return {"required": not route.body_optional, "content": content}
+
+
+def _example(route: Route, which: int) -> dict[str, Any]:
+    """The request of its example, or the answer, if it has one."""
+    found = EXAMPLES.get((route.method, route.path))
+    return {} if found is None else {"example": found[which]}
 
 
 def _headers_taken(route: Route) -> Iterator[str]:
@@ -145,7 +153,7 @@ def _headers_taken(route: Route) -> Iterator[str]:
 def _responses(route: Route) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": route.purpose}
     if route.answer is not None:
-        answer["content"] = {route.media: {"schema": _answer_schema(route)}}
+        answer["content"] = {route.media: {"schema": _answer_schema(route), **_example(route, 1)}}
     for media in route.media_besides:
         answer["content"][media] = {"schema": _streamed(route, media)}
     if route.streams:

@@ -9,7 +9,7 @@ that the route does not have are refused, and so is a body with fields where it 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from quart import Response, request
 from quart_trio import QuartTrio
@@ -36,6 +36,9 @@ Handler = Callable[..., Awaitable[Any]]
 
 ELSEWHERE = {*STATEMENT_ROUTES, bulk.PATH, change_feed.PATH, notifications.PATH}
 """Paths that have endpoints of their own."""
+
+TEXTS: Final = ("text/plain", "text/html")
+"""Media types whose header says that they are UTF-8."""
 
 
 def make_routes(service: Service) -> Bridge:
@@ -86,7 +89,8 @@ def _view(route: Route, handler: Handler) -> Callable[..., Awaitable[Response]]:
         if isinstance(answer, tuple):
             answer, status = answer
         body = answer if isinstance(answer, bytes) else encode_json(answer)
-        response = Response(b"" if answer is None else body, status, content_type=route.media)
+        media = f"{route.media}; charset=utf-8" if route.media in TEXTS else route.media
+        response = Response(b"" if answer is None else body, status, content_type=media)
         if answer is None:
             del response.headers["content-type"]
         return response

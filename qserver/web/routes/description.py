@@ -1,4 +1,4 @@
-"""Routes that describe the service: the banner, the OpenAPI document, the page for people."""
+"""Routes that describe the service: the banner, OpenAPI, the pages for people and for programs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,15 @@ class DescriptionRoutes:
 
     async def get_openapi_json(self, admission: Admission) -> dict[str, Any]:
         return self._openapi
+
+    @cached_property
+    def _guide(self) -> bytes:
+        routes = "\n".join(f"- {each.method} {each.path}: {each.purpose}" for each in ROUTES)
+        text = (files("qserver.web.description") / "llms.txt").read_text(encoding="utf-8")
+        return text.replace("{routes}", routes).encode()
+
+    async def get_llms_txt(self, admission: Admission) -> bytes:
+        return self._guide
 
     async def get_docs(self, admission: Admission) -> bytes:
         return self._page

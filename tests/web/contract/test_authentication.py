@@ -17,6 +17,7 @@ ANONYMOUS = {
     ("GET", "/capabilities"),
     ("GET", "/openapi.json"),
     ("GET", "/docs"),
+    ("GET", "/llms.txt"),
     ("POST", "/v1/signup"),
 }
 NEEDS_KEY = [route for route in ROUTES if (route.method, route.path) not in ANONYMOUS]
