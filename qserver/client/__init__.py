@@ -22,6 +22,7 @@ The client never writes to a log, and no message contains the key.
 from __future__ import annotations
 
 from qserver.client.answers import Result, TransactionResult
+from qserver.client.columns import Columns
 from qserver.client.failures import ConnectionFailed, ConnectionLost, UnexpectedAnswer
 from qserver.client.feed import Version
 from qserver.client.live import Change
@@ -32,6 +33,7 @@ from qserver.client.with_trio import TrioClient, TrioFeed, TrioLive, TrioStream,
 __all__ = [
     "Change",
     "Client",
+    "Columns",
     "ConnectionFailed",
     "ConnectionLost",
     "Feed",

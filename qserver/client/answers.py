@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from qserver.client.extras import module_of
 from qserver.client.failures import error_from, unexpected_answer
 from qserver.client.python_values import Row, Values, row_converter
 
@@ -39,6 +40,17 @@ class Result:
     def dicts(self) -> Iterator[dict[str, Any]]:
         """The rows by column name; the server makes the names unique."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of the values as they are in `rows`; `arrow` is faster for many."""
+        pandas = module_of("pandas")
+        return pandas.DataFrame(self.rows, columns=list(self.columns))
+
+    def to_polars(self) -> Any:
+        """The same for polars."""
+        polars = module_of("polars")
+        names = list(self.columns)
+        return polars.DataFrame(self.rows, schema=names, orient="row", infer_schema_length=None)
 
 
 @dataclass(frozen=True, slots=True)

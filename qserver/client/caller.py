@@ -17,6 +17,7 @@ import httpx
 
 from qserver.client import requests
 from qserver.client.answers import record_of
+from qserver.client.columns import Columns, columns_of
 from qserver.client.python_values import Values
 from qserver.client.requests import Kept, Request
 from qserver.client.result_cache import ResultCache
@@ -131,6 +132,19 @@ class Caller(ABC):
         if request.versions_of is not None:  # a transaction on a branch names it
             self.seen.note(found.get("database", request.versions_of), found.get("version"))
         return found
+
+    async def _columns(self, request: Request) -> Columns:
+        """The columns of an answer, which is sent again while that may help."""
+        trials = self.trials()
+        while True:
+            try:
+                with trouble_named(self.url):
+                    asked = self.seen.with_token(request)
+                    async with aclosing(await self._open(asked)) as body:
+                        content = await body.rest()
+                return columns_of(body.status, body.headers, content)
+            except QserverError as error:
+                request = await self._next_try(error, request, trials)
 
     async def _record(self, method: str, *path: str, **fields: Any) -> JsonObject:
         """A record of the control plane; fields that are None are not sent."""

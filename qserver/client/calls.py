@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, BinaryIO
 
-from qserver.client import bulk, requests
+from qserver.client import bulk, columns, requests
 from qserver.client.answers import (
     Result,
     TransactionResult,
@@ -23,6 +23,7 @@ from qserver.client.answers import (
 )
 from qserver.client.bulk import Format, RowIn
 from qserver.client.caller import Caller, JsonObject
+from qserver.client.columns import Columns
 from qserver.client.requests import Parameters, Request, Statement, Text
 from qserver.client.transport import trouble_named
 
@@ -63,6 +64,23 @@ class Calls(Caller):
         given = self._options(options)
         answer = await self._ask(requests.read(sql, params, self.database, given))
         return result_of(answer, self.values)
+
+    async def arrow(
+        self: Caller, sql: Text, params: Parameters | None = None, **options: Any
+    ) -> Columns:
+        """Run one query, and have its columns as Apache Arrow: many rows at once, fast.
+
+        It needs pyarrow here and on the server. The options are those of `stream`.
+        """
+        columns.require()
+        request = requests.arrow(sql, params, self.database, self._options(options))
+        return await self._columns(request)
+
+    async def rows_as_arrow(self: Caller, table: str, **options: Any) -> Columns:
+        """The rows of a table, or some of them, as `arrow` has them. Options as of `rows`."""
+        columns.require()
+        given = {"database": self.database, **options}
+        return await self._columns(bulk.select(table, requests.ARROW, **given))
 
     async def transaction(
         self: Caller, statements: Sequence[Text | Statement], **options: Any

@@ -26,6 +26,7 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
+ARROW: Final = "application/vnd.apache.arrow.stream"
 MINUTE: Final = timedelta(minutes=1)
 _USER_AGENT: Final = f"qserver-client/{__version__}"
 
@@ -172,6 +173,15 @@ def stream(
     is_live = options.get("live", False)
     made = Request("POST", "/v1/query", encoded(body), EVENT_STREAM, answers_again=is_live)
     return _of_version(made, partial(stream, sql, params, database), database, options)
+
+
+def arrow(
+    sql: Text, params: Parameters | None, database: str | None, options: Mapping[str, Any]
+) -> Request:
+    """A query whose answer is columns."""
+    body = {**_text(sql), **_given(params, database), **options}
+    made = Request("POST", "/v1/query", encoded(body), ARROW)
+    return _of_version(made, partial(arrow, sql, params, database), database, options)
 
 
 def transaction(

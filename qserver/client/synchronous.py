@@ -134,6 +134,8 @@ class Client(Opener[Stream, Live, Feed, Transaction]):
     call = _blocking(Calls.call)
     query = _blocking(Calls.query)
     read = _blocking(Calls.read)
+    arrow = _blocking(Calls.arrow)
+    rows_as_arrow = _blocking(Calls.rows_as_arrow)
     transaction = _blocking(Calls.transaction)
     insert_rows = _blocking(Calls.insert_rows)
     insert_file = _blocking(Calls.insert_file)

@@ -55,6 +55,7 @@ from qserver.errors.service import IdempotencyMismatch as IdempotencyMismatch
 from qserver.errors.service import InvalidRequest as InvalidRequest
 from qserver.errors.service import InvalidSetting as InvalidSetting
 from qserver.errors.service import MethodNotAllowed as MethodNotAllowed
+from qserver.errors.service import NotAcceptable as NotAcceptable
 from qserver.errors.service import NotFound as NotFound
 from qserver.errors.service import RateLimited as RateLimited
 from qserver.errors.service import ReaderTooSlow as ReaderTooSlow

@@ -88,6 +88,13 @@ class UnsupportedMediaType(QserverError):
     """The content coding is refused, not the media type."""
 
 
+class NotAcceptable(QserverError):
+    """The fault of whoever runs the server: what writes the format that the client asks for is not
+    installed. Ask for another one."""
+
+    code = "QS011"
+
+
 class TransactionNotFound(NotFound):
     """The caller's fault, or time's: no open transaction has this id, or none that the key may use.
     It may have been committed, rolled back, idle for too long, or ended by a restart,

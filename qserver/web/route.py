@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+STREAMED: Final = (
+    *("text/event-stream", "application/x-ndjson", "text/csv"),
+    "application/vnd.apache.arrow.stream",
+)
+"""Media types of answers with rows, beside JSON."""
 
 
 class Plane(Enum):

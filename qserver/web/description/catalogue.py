@@ -23,7 +23,7 @@ from qserver.limits import (
 )
 from qserver.web.description import organization_shapes, shapes
 from qserver.web.description.neon_shapes import NeonBatch, NeonError, NeonRequest, NeonResult
-from qserver.web.route import Plane, Query, Route
+from qserver.web.route import STREAMED, Plane, Query, Route
 
 BODILESS: Final = ("GET", "HEAD", "OPTIONS")
 """Methods whose body, if there is one, is not read."""
@@ -42,8 +42,6 @@ _FRESH: Final = (
     Query("consistency", str, "What a replica may show.", choices=("strong", "session", "any")),
     Query("max_age_ms", int, "When a replica heard of its database, at most so long ago.", least=0),
 )
-
-STREAMED: Final = ("text/event-stream", "application/x-ndjson", "text/csv")
 
 ROUTES: Final[tuple[Route, ...]] = (
     # --- the data plane

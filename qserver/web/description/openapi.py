@@ -29,6 +29,7 @@ STATUS_MEANINGS: Final = {
     403: "The key may not do this",
     404: "No such thing, or none that the key may see",
     405: "The route does not take this method, or the statement needs another one",
+    406: "The server cannot write the format that the client asks for",
     408: "The body arrived too slowly",
     409: "The name is taken, or the work is under way",
     410: "The version is older than the history that is kept",
@@ -180,6 +181,8 @@ def _responses(route: Route) -> dict[str, Any]:
 def _statuses(route: Route) -> set[int]:
     """The statuses of its errors."""
     statuses = {*route.errors, 500, *(() if route.anonymous else (401, 429, 503))}
+    if "application/vnd.apache.arrow.stream" in route.media_besides:
+        statuses |= {406}
     if route.queries:
         statuses |= {400}
     if route.takes_idempotency_key:
@@ -209,7 +212,7 @@ def _headers_given(route: Route, status: int) -> Iterator[str]:
 
 def _streamed(route: Route, media: str) -> dict[str, Any]:
     if media != "text/event-stream":
-        return {"type": "string"}
+        return {"type": "string", **({"format": "binary"} if "arrow" in media else {})}
     events = _FEED_EVENTS if route.streams else _ROW_EVENTS
     return {"type": "string", "description": events}
 

@@ -19,6 +19,7 @@ from qserver.http1 import Response
 from qserver.query.live_query import LiveQuery
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import Statement, TransactionResult
+from qserver.web.bulk.arrow_rows import require_arrow
 from qserver.web.calls import KeyedCall, Serving
 from qserver.web.description.shapes import QueryRequest
 from qserver.web.statements.answers import WRITERS, Encoded, Sliced, query_tail, rows_in_parts
@@ -35,7 +36,7 @@ from qserver.web.statements.statement_calls import StatementCall
 from qserver.web.streaming.changes import tail_in_parts, with_diff
 from qserver.web.streaming.live import LiveEvents, LiveParts, checked_live, lines_with
 from qserver.web.streaming.parts import AnswerParts
-from qserver.web.streaming.streams import EventStream, RowParts, begun
+from qserver.web.streaming.streams import ArrowBatches, EventStream, RowParts, begun
 
 DecodeLong: TypeAlias = Callable[[bytes, bytes, Limits], Coroutine[Any, Any, QueryRequest]]
 
@@ -118,6 +119,8 @@ class QueryCall(StatementCall):
         return (yield from self._open_stream())
 
     def _open_stream(self) -> Serving:
+        if self.endpoint.form is ArrowBatches:
+            yield require_arrow
         (statement,), options, held = self._statements, self._options, self._held
         if held is not None:
             sql, inside = held.opened.sql, held.transaction

@@ -1,7 +1,7 @@
-"""Streams rows: as Server-Sent Events, a JSON object per line, CSV, or one JSON array.
+"""Streams rows: as Server-Sent Events, a JSON object per line, CSV, Arrow, or one JSON array.
 
     columns ─► row … row ─► done            (SSE; `id:` is the version and the number of the row)
-                        └─► error           (JSON lines too; CSV and arrays are cut off)
+                        └─► error           (JSON lines too; the others are cut off)
 
 A page of rows is one part. The next page is computed when the server has sent that part and asks
 for another: a slow client slows only its own query, and memory does not grow with the result. When
@@ -22,6 +22,7 @@ from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.row_stream import RowStream
 from qserver.sql import Rows
+from qserver.web.bulk.arrow_rows import ARROW, END, ArrowEncoder
 from qserver.web.bulk.csv_rows import CsvEncoder
 from qserver.web.statements.answers import TRUNCATED, error_event, error_object
 from qserver.web.statements.json_values import encode_json
@@ -168,6 +169,28 @@ class CsvLines(Silent):
         return self._csv.lines(rows)
 
 
+class ArrowBatches(Silent):
+    """Columns, for programs that compute; see `arrow_rows`."""
+
+    content_type = ARROW
+    keep_alive = b""
+
+    def __init__(self, encoder: RowEncoder, *, as_arrays: bool = False) -> None:
+        super().__init__(encoder)
+        self._arrow = ArrowEncoder(encoder.columns, encoder.types)
+
+    def head(self, stream: RowStream) -> bytes:
+        return self._arrow.head
+
+    def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
+        return self._arrow.batch(rows)
+
+    def done(
+        self, stream: RowStream, count: int, total_us: int, exec_us: int, truncated: bool = False
+    ) -> bytes:
+        return END
+
+
 class JsonArray(Silent):
     """An array of objects."""
 
@@ -187,8 +210,8 @@ class JsonArray(Silent):
         return b"]\n"
 
 
-Form: TypeAlias = type[EventStream | JsonLines | CsvLines | JsonArray]
-STREAMS: Final[Sequence[Form]] = (JsonLines, EventStream, CsvLines)
+Form: TypeAlias = type[EventStream | JsonLines | CsvLines | ArrowBatches | JsonArray]
+STREAMS: Final[Sequence[Form]] = (JsonLines, EventStream, CsvLines, ArrowBatches)
 """What an Accept header can ask for; of several, the first."""
 
 
