@@ -7,13 +7,14 @@ the API's JSON (a proxy's page, another server) raises `UnexpectedAnswer`, whate
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from qserver.client.extras import module_of
 from qserver.client.failures import error_from, unexpected_answer
+from qserver.client.into import rows_into
 from qserver.client.python_values import Row, Values, row_converter
 
 
@@ -40,6 +41,11 @@ class Result:
     def dicts(self) -> Iterator[dict[str, Any]]:
         """The rows by column name; the server makes the names unique."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+    def with_rows(self, into: type) -> Result:
+        """The same result, whose rows are objects of a class."""
+        rows: list[Any] = rows_into(into, self.columns, self.rows)
+        return replace(self, rows=rows)
 
     def to_pandas(self) -> Any:
         """A DataFrame of the values as they are in `rows`; `arrow` is faster for many."""

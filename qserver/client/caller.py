@@ -2,7 +2,7 @@
 
 All that waits is a coroutine over a few steps that each flavour does in its own way: `_open` a
 request, read a `Body`, `_pause`. Those of `Client` block and never suspend: a coroutine over them
-runs from its beginning to its end in one go. Those of `TrioClient` wait in Trio.
+runs from its beginning to its end in one go. Those of `AsyncClient` wait in their loop.
 """
 
 from __future__ import annotations

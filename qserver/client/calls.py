@@ -1,7 +1,7 @@
 """The calls of both flavours, each written once: its requests, and what the answers mean.
 
 A call needs nothing but a `Caller`, so `Client` can borrow it: it runs each of these coroutines at
-once, where `TrioClient` inherits them.
+once, where `AsyncClient` inherits them.
 
     keys ──► Request ──► flavour ──► answer ──► keys ──► Request (the next page) … ──► records
 """
@@ -36,9 +36,17 @@ class Calls(Caller):
         return await self._ask(request)
 
     async def query(
-        self: Caller, sql: Text, params: Parameters | None = None, **options: Any
+        self: Caller,
+        sql: Text,
+        params: Parameters | None = None,
+        *,
+        into: type | None = None,
+        **options: Any,
     ) -> Result:
         """Run one statement.
+
+        With into=…, a dataclass, NamedTuple, msgspec.Struct or model of pydantic, the rows are
+        objects of that class; a column that does not fit is named.
 
         The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`,
         `dry_run`, `if_version`, `as_of`, `min_version`, `consistency`, `max_age_ms`,
@@ -46,7 +54,8 @@ class Calls(Caller):
         """
         given = self._options(options)
         answer = await self._ask(requests.query(sql, params, self.database, given))
-        return result_of(answer, self.values)
+        result = result_of(answer, self.values)
+        return result if into is None else result.with_rows(into)
 
     async def read(
         self: Caller, sql: Text, params: Parameters | None = None, **options: Any

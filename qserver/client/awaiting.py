@@ -1,4 +1,8 @@
-"""`TrioClient`: the calls of `Client`, each with `await`, for programs that run on Trio."""
+"""`AsyncClient`: the calls of `Client`, each with `await`, on asyncio and on Trio.
+
+Both loops have the few things that are needed here under the same names in anyio, by which httpx
+waits, too. So there is one class, and `TrioClient` is its earlier name.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final, Generic, Self, TypeVar
 
+import anyio
+import anyio.lowlevel
 import httpx
-import trio
 
 from qserver.client.caller import Body
 from qserver.client.calls import Calls
@@ -25,7 +30,7 @@ ROLL_BACK_SECONDS: Final = 1.0
 """How long a block that is cancelled waits for its rollback; else the server ends it when idle."""
 
 
-class TrioBody(Body):
+class AsyncBody(Body):
     def __init__(self, answer: httpx.Response) -> None:
         super().__init__(answer)
         self._pieces = answer.aiter_bytes()
@@ -45,7 +50,7 @@ class TrioBody(Body):
     async def _unwind(self) -> None:
         """End the reading of a body that was left early.
 
-        httpx reads through nested generators, and under Trio each must finish. So this shuts the
+        httpx reads through nested generators, and each must finish. So this shuts the
         connection down and reads the rest: the bytes received already, then an error that unwinds
         all generators. Nothing here waits for the server.
         """
@@ -54,7 +59,7 @@ class TrioBody(Body):
             connection.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # the server, or a failed read, has closed it
-        with trio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
             try:
                 while await anext(self._pieces, None) is not None:
                     pass
@@ -62,7 +67,7 @@ class TrioBody(Body):
                 pass
 
 
-class TrioIncoming(StreamedResult, Generic[Item]):
+class AsyncIncoming(StreamedResult, Generic[Item]):
     """What a stream brings, as it arrives.
 
     An iterator, not a generator: leaving a loop leaves nothing open that needs its own close.
@@ -96,7 +101,7 @@ class TrioIncoming(StreamedResult, Generic[Item]):
             self._batch = iter(batch)
 
 
-class TrioStream(TrioIncoming[Row]):
+class AsyncStream(AsyncIncoming[Row]):
     """The rows of one result as they arrive: `async with client.stream(…) as rows: async for …`.
 
     Leaving the block early closes the connection, and the server stops the query. Nothing else
@@ -104,7 +109,7 @@ class TrioStream(TrioIncoming[Row]):
     """
 
 
-class TrioLive(LiveResult, TrioIncoming[Change]):
+class AsyncLive(LiveResult, AsyncIncoming[Change]):
     """A live query: `async with client.live(…) as query: async for change in query`.
 
     `rows` and `version` are there when it is open, and change with each `Change`. It never ends by
@@ -112,7 +117,7 @@ class TrioLive(LiveResult, TrioIncoming[Change]):
     """
 
 
-class TrioFeed(TrioIncoming[Version]):
+class AsyncFeed(AsyncIncoming[Version]):
     """The changes of a database: `async with client.changes(…) as feed: async for version in feed`.
 
     `version` is the last one that was read, and so the next `since`. It never ends by itself: an
@@ -130,13 +135,13 @@ class _Pieces(httpx.AsyncByteStream):
         return self
 
     async def __anext__(self) -> bytes:
-        await trio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
         for piece in self._pieces:
             return piece
         raise StopAsyncIteration
 
 
-class TrioTransaction(TransactionSteps[TrioStream]):
+class AsyncTransaction(TransactionSteps[AsyncStream]):
     """An open transaction: `async with client.begin() as transaction: await transaction.query(…)`.
 
     The end of the block commits it, an exception rolls it back. A commit that meets a conflict
@@ -151,12 +156,12 @@ class TrioTransaction(TransactionSteps[TrioStream]):
         await self._end(kind)
 
 
-class TrioClient(Opener[TrioStream, TrioLive, TrioFeed, TrioTransaction], Calls):
+class AsyncClient(Opener[AsyncStream, AsyncLive, AsyncFeed, AsyncTransaction], Calls):
     """One server, one key and, if named, one database. Close it, or use it with `async with`."""
 
     _http: httpx.AsyncClient
     _http_class = httpx.AsyncClient
-    _stream, _live, _feed, _transaction = TrioStream, TrioLive, TrioFeed, TrioTransaction
+    _stream, _live, _feed, _transaction = AsyncStream, AsyncLive, AsyncFeed, AsyncTransaction
 
     async def __aenter__(self) -> Self:
         return self
@@ -169,7 +174,7 @@ class TrioClient(Opener[TrioStream, TrioLive, TrioFeed, TrioTransaction], Calls)
 
     async def _open(self, request: Request, kept: Kept | None = None) -> Body:
         made = self._made(request.arguments_with(kept))
-        return TrioBody(await self._http.send(made, stream=True))
+        return AsyncBody(await self._http.send(made, stream=True))
 
     def _made(self, arguments: dict[str, Any]) -> httpx.Request:
         """Make a request whose body is sent in pieces, if it has pieces.
@@ -185,10 +190,17 @@ class TrioClient(Opener[TrioStream, TrioLive, TrioFeed, TrioTransaction], Calls)
         return made
 
     def _now(self) -> float:
-        return trio.current_time()
+        return anyio.current_time()
 
     async def _pause(self, seconds: float) -> None:
-        await trio.sleep(seconds)
+        await anyio.sleep(seconds)
 
     def _last_step(self) -> AbstractContextManager[object]:
-        return trio.move_on_after(ROLL_BACK_SECONDS, shield=True)
+        return anyio.move_on_after(ROLL_BACK_SECONDS, shield=True)
+
+
+TrioStream = AsyncStream
+TrioLive = AsyncLive
+TrioFeed = AsyncFeed
+TrioTransaction = AsyncTransaction
+TrioClient = AsyncClient
