@@ -203,6 +203,9 @@ PLANS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 PLANS_OF_FINGERPRINT_MAX = 32
 """Plans of one fingerprint that differ by literals on which a plan depends."""
 
+STATEMENTS_COUNTED_MAX, STATEMENT_TEXT_COUNTED_LENGTH_MAX = 5000, 2048
+"""Statements counted for an organization, those with the most runs; characters shown of each."""
+
 # --- definitions ---------------------------------------------------------------------------------
 
 IDENTIFIER_BYTES_MAX = 63

@@ -61,6 +61,11 @@ class Settings:
     pg_port: int | None
     pg_plaintext: bool
     access_log: bool
+    log_format: str
+    slow_ms: float | None
+    audit: str | None
+    audit_statements: bool
+    traces: str | None
     connections_max: int
     header_timeout_s: float
     idle_timeout_s: float
@@ -129,6 +134,11 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
 
 
 def _check_together(settings: Settings) -> None:
+    if settings.audit_statements and settings.audit is None:
+        raise InvalidSetting(
+            "statements are to be audited, but there is no audit log",
+            hint="Set QSERVER_AUDIT to a file or to stderr, or QSERVER_AUDIT_STATEMENTS to 0.",
+        )
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise InvalidSetting(
             "a certificate needs its key, and a key its certificate",

@@ -17,6 +17,7 @@ from qserver.config.parsing import (
     log_copies,
     log_nodes,
     memory_size,
+    milliseconds_or_none,
     node_name,
     one_of,
     optional,
@@ -27,6 +28,7 @@ from qserver.config.parsing import (
     some_seconds,
     switch,
     text_of,
+    web_address_or_none,
     whole,
 )
 
@@ -274,6 +276,44 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "0",
         "1 writes one line a request to standard output.",
         switch,
+    ),
+    Setting(
+        "QSERVER_LOG_FORMAT",
+        "log_format",
+        "text",
+        "text, or json: one JSON object a line, in the log and in the access log.",
+        one_of("text", "json"),
+    ),
+    Setting(
+        "QSERVER_SLOW_MS",
+        "slow_ms",
+        "",
+        "Milliseconds from which on a statement is written to the log, with its plan and without"
+        " its values; empty: none is.",
+        milliseconds_or_none,
+    ),
+    Setting(
+        "QSERVER_AUDIT",
+        "audit",
+        "",
+        "File to which each change of databases, keys, sessions and organizations is appended, or"
+        " stderr; empty: none is.",
+        optional,
+    ),
+    Setting(
+        "QSERVER_AUDIT_STATEMENTS",
+        "audit_statements",
+        "0",
+        "1 writes each statement that has run to the audit log, too, without its values.",
+        switch,
+    ),
+    Setting(
+        "QSERVER_TRACES",
+        "traces",
+        "",
+        "URL to which traces are sent by OTLP over HTTP, such as http://localhost:4318/v1/traces;"
+        " empty: there are none. Needs pip install 'qserver[otel]'.",
+        web_address_or_none,
     ),
     Setting(
         "QSERVER_CONNECTIONS_MAX",

@@ -75,6 +75,18 @@ def lease_seconds(text: str) -> float:
     return seconds
 
 
+def milliseconds_or_none(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 86_400_000:
+        raise ValueError("it is not a number of milliseconds, up to a day")
+    return found
+
+
 def optional(text: str) -> str | None:
     return text or None
 
@@ -97,6 +109,13 @@ def host_url(text: str) -> str | None:
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError("a URL of a host has no path")
     return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def web_address_or_none(text: str) -> str | None:
+    parts = urlsplit(text)
+    if text and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise ValueError("it is not a URL such as http://localhost:4318/v1/traces")
+    return text or None
 
 
 def switch(text: str) -> bool:

@@ -18,7 +18,7 @@ durable. Only for that are hosts shielded from cancellation.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NoReturn, Protocol
 
@@ -35,6 +35,7 @@ from qserver.durability.recovery import Recovered
 from qserver.engine.answer_sweeper import sweep_answers
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics
+from qserver.engine.observers import Observer
 from qserver.engine.position_sweeper import sweep_positions
 from qserver.engine.replica import Replica
 from qserver.engine.snapshot_source import Guard
@@ -58,6 +59,7 @@ from qserver.limits import (
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.plan_cache import KeptPlans, PlanCacheStatistics
 from qserver.query.sql_database import SqlDatabase
+from qserver.query.statement_statistics import StatementStatistics
 from qserver.query.storage_quota import StorageQuota
 from qserver.storage.transaction import Transaction
 
@@ -194,6 +196,7 @@ class Databases:
         cache: PageCache | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
         history: float = 0.0,
+        statements: StatementStatistics | None = None,
     ) -> None:
         """`history`: for how many seconds databases keep older versions."""
         if open_max < 2:
@@ -211,6 +214,8 @@ class Databases:
         self.plans = KeptPlans()
         self.cache.others.append(self.plans)
         self._value_bytes_most = value_bytes_most
+        self.statements = statements or StatementStatistics()
+        """Counters of the statements of all databases, which outlive their closing."""
         self._history = history
         self._histories: dict[str, float] = {}
         """Of databases that have one of their own length."""
@@ -227,6 +232,8 @@ class Databases:
         """Finds what tells other processes the versions of a database that they follow."""
         self.take_followed: Callable[[str], Recovered | None] = _followed_nowhere
         """Takes what this process has in memory of a database that it has followed."""
+        self.observers_of: Callable[[str], Sequence[Observer]] = _observed_by_nobody
+        """Finds who else is told of the commits of a database that is opened."""
         self.guard_now: Callable[[], Guard | None] = _no_guard
         """Returns what says whether a database that is opened now may still be shown."""
 
@@ -302,6 +309,7 @@ class Databases:
         await self.close(database_id)
         self.troubles.pop(database_id, None)
         self._histories.pop(database_id, None)
+        self.statements.forget(database_id)
         await self.logs.remove(database_id)
 
     def history_of(self, database_id: str) -> float:
@@ -414,6 +422,7 @@ class Databases:
             cache=self.cache,
             handover=host.handover,
             followed=self.take_followed(host.id),
+            observers=self.observers_of(host.id),
         )
         host.handover = None
         database.snapshots.guard_by(self.guard_now())
@@ -447,6 +456,7 @@ class Databases:
             self._value_bytes_most,
             host.quota,
             plans=self.plans,
+            statements=None if share is None else self.statements.of(share.organization, host.id),
         )
         sql.server.started = self._started
         opened = OpenDatabase(host.id, database, sql, host.quota, owner)
@@ -512,6 +522,10 @@ async def _until_open(database: Database) -> None:
         except QueryCanceled:
             if database.trouble is not None:
                 raise database.trouble from None
+
+
+def _observed_by_nobody(_: str) -> Sequence[Observer]:
+    return ()
 
 
 def _no_guard() -> None:

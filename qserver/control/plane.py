@@ -54,6 +54,7 @@ from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
 from qserver.control.shares import Share, Shares
 from qserver.control.space import Space
+from qserver.control.statement_counts import StatementCounts
 from qserver.control.store import Store
 from qserver.control.tiers import TIERS, Tier
 from qserver.control.tokens import Mint, check_key
@@ -145,6 +146,7 @@ class ControlPlane:
         databases.share_of = self._share_of
         self.owners = owners = owners or Owners()
         self._shares = shares = shares or Shares()
+        self.statement_counts = StatementCounts(owners, databases.statements)
         store = self._store = Store(world.now)
         self._rates = Rates(self._windows(node) if windows is None else windows)
         self._signup_rates = SignupRates(

@@ -66,14 +66,17 @@ def changed_own(own: Mapping[str, int], change: Mapping[str, int | None]) -> dic
 class Share:
     """The share of one organization."""
 
-    __slots__ = ("bodies", "connections", "limits", "memory", "turns")
+    __slots__ = ("bodies", "connections", "limits", "memory", "organization", "turns")
 
     def __init__(
         self,
         limits: Limits | None = None,
         memory: MemoryPool | None = None,
         bodies: MemoryPool | None = None,
+        organization: str = "",
     ) -> None:
+        self.organization = organization
+        """Its id."""
         self.limits = limits or Limits()
         self.memory = memory or MemoryPool()
         """Of statements, open transactions and answers that are not read yet."""
@@ -127,14 +130,14 @@ class Shares:
         limits = self.limits(tier, read_own(own))
         found = self._shares.get(organization_id)
         if found is None:
-            found = self._shares[organization_id] = self._new(limits)
+            found = self._shares[organization_id] = self._new(limits, organization_id)
         found.limits = limits
         most = self._memory.most
         found.memory.most = most if limits.memory_bytes is None else min(limits.memory_bytes, most)
         return found
 
-    def _new(self, limits: Limits) -> Share:
-        return Share(limits, self._memory.part(), self._bodies.part())
+    def _new(self, limits: Limits, organization: str = "") -> Share:
+        return Share(limits, self._memory.part(), self._bodies.part(), organization)
 
     def limits(self, tier: str, own: Mapping[str, int] = NO_LIMITS) -> Limits:
         """Return what an organization of a tier may have, if it has some limits of its own."""

@@ -21,7 +21,7 @@ acknowledged commit. The outcomes of commits that were under way are reported la
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -128,6 +128,7 @@ class Database(FreshSnapshots, Deletable):
         after_recovery: Callable[[], object] = lambda: None,
         handover: Handover | None = None,
         followed: Recovered | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """`handover`: what a new branch begins with; `followed`: what a `warm_replica` has left."""
         if not 1 <= shards <= SHARDS_MAX:
@@ -153,7 +154,7 @@ class Database(FreshSnapshots, Deletable):
         self.feed = Feed(self.snapshots)
         self.channels = Channels()
         self.advisory_locks = AdvisoryLocks()
-        self._observers: tuple[Observer, ...] = (self.watches, self.feed)
+        self._observers: tuple[Observer, ...] = (self.watches, self.feed, *observers)
         self._generation: Generation | None = None
         self._changed = trio.Event()
         self._restarts = 0

@@ -22,6 +22,7 @@ from qserver.functions import (
     series,
     server,
     settings,
+    statements,
     typed_comparisons,
 )
 from qserver.functions.aggregates import basic as aggregates
@@ -77,6 +78,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     settings,
     ordered_aggregates,
     sequences,
+    statements,
     advisory_locks,
     channels,
     statistics,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -169,6 +169,13 @@ class Context:
     def notification_usage(self) -> float:
         """Return how full the queue of the slowest listener is, from 0 to 1."""
         return 0.0
+
+    def statement_rows(self, show_text: bool) -> Iterable[tuple[Any, ...]]:
+        """Return what is known of the statements of the database."""
+        return ()
+
+    def reset_statements(self, number: int) -> None:
+        """Forget what is known of a statement, or (0) of all."""
 
     def schemas(self) -> tuple[str, ...]:
         """Return the schemas of search_path that exist."""

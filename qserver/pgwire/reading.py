@@ -58,14 +58,16 @@ def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, 
             told.write(page, out)
             rows = len(page)
             page = cursor.gather(None, None, None, False) if len(out) <= OUTPUT_BYTES_MAX else None
+        seconds = max(0.0, request.environment.now() - request.time)
         if page is END:
+            cursor.count(seconds, rows)
             if session.settings is not before:
                 session.end_local()
             state.tell_notices()
             return rows, None
         has_ended = False
         stream = reading_stream(statement, snapshot, request, cursor, before)
-        stream.go_on_after(rows, page)
+        stream.go_on_after(rows, page, seconds=seconds)
     except NeedsSequenceValues as needs:
         has_ended = False
         stream = reading_stream(statement, snapshot, request, cursor, before)

@@ -332,7 +332,8 @@ class State:
         limits, asked = grant.limits, self.settings.statement_timeout_ms
         timeout = limits.statement_timeout_ms if asked is None else asked
         timeout = min(timeout, limits.statement_timeout_max_ms)
-        allowed = Allowed(grant.may_read, grant.may_write, grant.may_define)
+        may = grant.may_read, grant.may_write, grant.may_define
+        allowed = Allowed(*may, key_id=grant.key_id)
         options = RunOptions(RETRIES_DEFAULT, timeout, None, None, allowed, session=session)
         self._options = grant, options
         return options

@@ -10,7 +10,7 @@ when it yields.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -54,7 +54,8 @@ def read_statements(
                 if options.may_leave and request.once is None:
                     request.environment.long_reads.give_away(snapshot.version)
             while step is not END:
-                step = cursor.gather((yield step or request.pause()), max_rows, cut_rows)
+                sent = yield from _aside(cursor, step or request.pause(), now)
+                step = cursor.gather(sent, max_rows, cut_rows)
             ended = now()
             results.append(cursor.result(snapshot.version, began, ended))
             began = ended
@@ -105,7 +106,7 @@ def run_statements(
                 while step is not END:
                     if guard is not None:
                         guard.check_midway(cursor)
-                    step = cursor.gather((yield step), max_rows, cut_rows)
+                    step = cursor.gather((yield from _aside(cursor, step, now)), max_rows, cut_rows)
                 most = 0
             if guard is not None:
                 guard.check_after(cursor)
@@ -140,6 +141,14 @@ def run_and_undo(
         context.release()
     transaction.forget_writes()
     return results, diff
+
+
+def _aside(cursor: Cursor, step: Step, now: Callable[[], float]) -> Generator[Step, Any, Any]:
+    """Let others run, or wait; note how long that was."""
+    left = now()
+    sent = yield step
+    cursor.waited += max(0.0, now() - left)
+    return sent
 
 
 def _blame(heaviest: CachedPlan | None) -> None:

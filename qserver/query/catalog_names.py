@@ -16,6 +16,7 @@ from qserver.query.catalog.relations import find_relation
 from qserver.query.catalog.sources import source_of
 from qserver.query.catalog.types import domain
 from qserver.query.definition_texts import SYSTEM_TABLES
+from qserver.query.extension_views import EXTENSION_VIEWS
 from qserver.query.settings.values import Scope
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -111,6 +112,9 @@ class CatalogNames:
                 if found is not None:
                     self.system_tables = True
                     return found
+        if definition is None and name[-1] in EXTENSION_VIEWS and name[:-1] in ((), (PUBLIC,)):
+            self.system_tables = True
+            return EXTENSION_VIEWS[name[-1]]
         return definition
 
     def find_type(self, name: tuple[str, ...]) -> SqlType | None:

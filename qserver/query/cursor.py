@@ -25,6 +25,7 @@ from qserver.functions.context import Context, out_of_memory, row_bytes
 from qserver.functions.numbers.numeric_math import overflow_error
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.results import Result
+from qserver.query.statement_statistics import StatementCounter
 from qserver.sql import Rows, locate
 from qserver.values.sizes import check_rows, size_of_rows
 from qserver.values.types import SqlType
@@ -48,6 +49,7 @@ class Heading(msgspec.Struct, frozen=True):
     long_columns: tuple[int, ...] = ()
     sized_columns: tuple[int, ...] = ()
     writes: bool = True
+    counter: StatementCounter | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -70,6 +72,8 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     """Whether it is part of a transaction: then its rows must be checked before the commit."""
     tag: str = ""
     """The words of its tag, where its text does not tell them."""
+    waited: float = 0.0
+    """Seconds in which it stood aside for others."""
 
     @property
     def plan(self) -> CachedPlan | None:
@@ -144,19 +148,30 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
 
     def result(self, version: int, began: float, ended: float) -> Result:
         """The result of the statement, which has come to its end."""
-        heading = self.heading
+        heading, rows, changed = self.heading, self.rows, self.affected_rows
+        seconds = ended - began if ended > began else 0.0  # the clock may be set back
+        self.count(seconds, changed or len(rows))
         return Result(
             heading.columns,
             heading.types,
-            self.rows,
-            self.affected_rows,
+            rows,
+            changed,
             version,
             0,
             self.truncated,
             self.context.held,
-            ended - began if ended > began else 0.0,  # the clock may be set back
+            seconds,
             self.tag,
         )
+
+    def count(self, seconds: float, rows: int) -> None:
+        """Count the run, which has come to its end; see `statement_statistics`."""
+        counter = self.heading.counter
+        if counter is not None:
+            samples = counter.samples
+            samples.append((seconds, rows, self.context.held))
+            if len(samples) > counter.room or self.waited:
+                counter.settle(self, seconds, rows)
 
     def _cut(self, cut_rows: int) -> None:
         self.truncated = len(self.rows) > cut_rows

@@ -22,6 +22,8 @@ class Allowed(msgspec.Struct, frozen=True):
     define: bool = True
     read_only: bool = False
     """Whether the transaction may only read, whatever the key may do."""
+    key_id: str = ""
+    """Whose key it is."""
 
     def check_read(self) -> None:
         if not self.read:

@@ -30,6 +30,7 @@ import msgspec
 
 from qserver.functions.context import row_bytes
 from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_FINGERPRINT_MAX
+from qserver.query.statement_statistics import StatementCounter
 from qserver.sql import CompiledPlan, Given, types_of
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -63,6 +64,7 @@ class CachedPlan:
         "catalog",
         "columns",
         "compiled",
+        "counter",
         "fingerprint",
         "grows",
         "in_fingerprint",
@@ -111,6 +113,8 @@ class CachedPlan:
         self.row_bytes = row_bytes(len(self.columns))
         self.sized_columns = tuple(at for at, each in enumerate(self.types) if is_sized(each))
         self.fingerprint: Any = None
+        self.counter: StatementCounter | None = None
+        """Counts the runs of the statement."""
         self.may_yield = False
         """Whether it ever gave more than one page, or wanted others to run; see `body`."""
         self.sizes_seen: object = None

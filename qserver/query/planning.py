@@ -26,6 +26,7 @@ from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCache
 from qserver.query.settings.values import Scope
+from qserver.query.statement_statistics import DatabaseStatements
 from qserver.sql import (
     RULES,
     Described,
@@ -99,8 +100,11 @@ class Planner:
         rules: tuple[Rule, ...] = RULES,
         compute: Compute = compute_here,
         plans: KeptPlans | None = None,
+        statements: DatabaseStatements | None = None,
     ) -> None:
+        """`statements` counts the runs of what is planned."""
         self.rules = rules
+        self.statements = statements
         self.cache = PlanCache(all_plans=plans)
         self._compute = compute
         self._parsed: tuple[str, Parsed] | None = None
@@ -227,6 +231,8 @@ class Planner:
         if made.plan is not None:
             self._parsed = None  # the plan will be found
             parameterized = asked.parameterized
+            if self.statements is not None:
+                made.plan.counter = self.statements.planned(parameterized.fingerprint)
             name = name_of_plans(parameterized, asked.scope)
             self.cache.keep(name, parameterized.literals, made.plan, asked.given)
         return made

@@ -7,7 +7,7 @@ function of snapshot and request.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -41,6 +41,8 @@ from qserver.query.session import NeedsSession, Session
 from qserver.query.session_locks import SessionLocks
 from qserver.query.settings.values import DEFAULTS, Scope
 from qserver.query.sql_port import WritableDatabase
+from qserver.query.statement_counting import statement_row
+from qserver.query.statement_statistics import DatabaseStatements, StatementNumbers
 from qserver.query.storage_quota import StorageQuota
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -78,6 +80,8 @@ class RequestEnvironment:
     writer: WritableDatabase | None = None
     """None if the database can only be read."""
     server: ServerFacts = field(default_factory=ServerFacts)
+    statements: DatabaseStatements | None = None
+    """The counters of statements of the database."""
 
     def request(
         self,
@@ -113,6 +117,10 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """Whether its last run has begun a statement that may change or define something."""
     is_step: bool = False
     """Whether it is a step of an open transaction, whose commit checks what has waited for it."""
+    statements: list[StatementNumbers] | None = None
+    """What is known of statements, if one of its runs has asked for that."""
+    statements_reset: set[int] | None = None
+    """Those of which it has been forgotten."""
     notices: list[Notice] | None = None
     """What its last run has to tell beside its answer."""
     _stop: Callable[[], None] | None = None
@@ -224,6 +232,13 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
             error.statement = needs.statement
             raise
 
+    async def ask_statements(self, counted: DatabaseStatements) -> None:
+        self.statements = await counted.rows_of_all()
+
+    async def reset_statements(self, counted: DatabaseStatements, number: int) -> None:
+        await counted.reset_all(number)
+        self.statements_reset = {*(self.statements_reset or ()), number}
+
     def give_back_unused(self, everything: bool = False) -> None:
         """Give back values that were drawn ahead and that the last run has not used.
 
@@ -261,6 +276,10 @@ class RequestContext(Context):
         self._request = request
         self._transaction = transaction
         self.pages = request.environment.pages
+
+    def asked_by(self) -> tuple[Allowed, str | None]:
+        """Return whose request it is, and its id, if it has one."""
+        return self._request.allowed, self._request.id
 
     def let_go(self, container: Any) -> None:
         if len(container) > PIECE_ENTRIES:
@@ -375,6 +394,23 @@ class RequestContext(Context):
         if session.locks is None:
             session.locks = SessionLocks(writer.advisory_locks, session.number)
         return session.locks
+
+    def statement_rows(self, show_text: bool) -> Iterable[tuple[Any, ...]]:
+        """Return them as all processes know them, for which the statement waits once."""
+        counted = self._request.environment.statements
+        if counted is None:
+            return ()
+        found = self._request.statements
+        if found is None:
+            raise NeedsSequenceValues(partial(self._request.ask_statements, counted))
+        return [statement_row(each, show_text) for each in found]
+
+    def reset_statements(self, number: int) -> None:
+        request = self._request
+        request.allowed.check_write()
+        counted = request.environment.statements
+        if counted is not None and number not in (request.statements_reset or ()):
+            raise NeedsSequenceValues(partial(request.reset_statements, counted, number))
 
     def schemas(self) -> tuple[str, ...]:
         session = self._request.session

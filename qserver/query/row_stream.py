@@ -61,6 +61,8 @@ class RowStream:
         self.committed = committed
         """Are these rows of committed changes? Then only the reader may end the stream early."""
         self.ended = False
+        self._seconds = 0.0
+        """In which it has run."""
         self._given = 0
         self._skip = 0
         self._first: Rows | None = None
@@ -95,8 +97,11 @@ class RowStream:
         page: Any = None
         try:
             if needs is None:
+                now = self._request.environment.now
+                began = now()
                 with InSessionZone(self._zone):
                     page = self._cursor.step()
+                self._seconds += max(0.0, now() - began)
         except NeedsSequenceValues as met:
             needs = met
         except Exception:
@@ -113,6 +118,7 @@ class RowStream:
             self._skip = self._given
             return None
         if page is END:
+            self._cursor.count(self._seconds, self._given)
             self._end()
             return None
         if page and self._skip:
@@ -123,9 +129,14 @@ class RowStream:
         return page  # type: ignore[no-any-return]
 
     def go_on_after(
-        self, given: int, page: Rows | None, needs: NeedsSequenceValues | None = None
+        self,
+        given: int,
+        page: Rows | None,
+        needs: NeedsSequenceValues | None = None,
+        seconds: float = 0.0,
     ) -> None:
         """Go on where its first cursor is, which has given so many rows: with a page, or a wait."""
+        self._seconds = seconds
         self._given, self._first, self._needs = given + len(page or ()), page or None, needs
 
     def _undo(self) -> None:

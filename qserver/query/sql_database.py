@@ -74,6 +74,8 @@ from qserver.query.session import (
     run_in_session,
 )
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.query.statement_counting import count_conflict, count_retries
+from qserver.query.statement_statistics import DatabaseStatements
 from qserver.query.storage_quota import StorageQuota
 from qserver.query.transaction_control import NeedsSavepoints
 from qserver.query.unchanged import check_reads, run_unchanged
@@ -98,11 +100,13 @@ class SqlDatabase:
         value_bytes_most: int = VALUE_BYTES_MAX,
         quota: StorageQuota | None = None,
         plans: KeptPlans | None = None,
+        statements: DatabaseStatements | None = None,
     ) -> None:
+        """`statements` counts the runs of statements; None: nobody asks for them."""
         self._database = database
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
-        self.planner = Planner(compute=world.compute, plans=plans)
+        self.planner = Planner(compute=world.compute, plans=plans, statements=statements)
         self.server = ServerFacts(started=world.now())
         self._running: set[bytes] = set()
         """The names of requests that are applied once and have not ended."""
@@ -117,6 +121,7 @@ class SqlDatabase:
             quota or StorageQuota(),
             writer=self._writer,
             server=self.server,
+            statements=statements,
         )
         self.beginnings = Beginnings(self.planner, self.snapshots, self._environment)
 
@@ -473,7 +478,8 @@ class SqlDatabase:
                     if len(found) == 1:
                         raise savepoint_alone() from None
                     body = partial(run_with_savepoints, self.planner, request, found, options)
-        except SerializationFailure:
+        except SerializationFailure as error:
+            count_conflict(found, error)
             if options.if_version is not None:
                 yield partial(writer.check_kept, options.if_version)
             raise
@@ -524,6 +530,8 @@ class SqlDatabase:
         )
         if once is not None:
             return answered(outcome.result, outcome.version)
+        if outcome.retries:
+            count_retries(found, outcome.retries)
         for result in outcome.result:
             result.committed(outcome.version, outcome.retries)
         committed = request.changes

@@ -157,6 +157,10 @@ class StatementRun:
                 self._prepared = prepared
                 cursor = self._start_other(prepared.parsed, given, text, parameterized.declared)
                 cursor.sql = text
+                counters = self.planner.statements
+                if counters is not None and isinstance(cursor.heading, Heading):
+                    counter = counters.counter_of(parameterized.fingerprint)
+                    cursor.heading = msgspec.structs.replace(cursor.heading, counter=counter)
                 return cursor
         self.check_allowed(plan)
         if given and is_heavy(given):

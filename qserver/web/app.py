@@ -17,6 +17,8 @@ from itertools import count
 from typing import Final
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from qserver.errors import (
     InvalidRequest,
     MethodNotAllowed,
@@ -26,7 +28,7 @@ from qserver.errors import (
 )
 from qserver.http1 import Request, Varying
 from qserver.web.bulk import bulk, bulk_out
-from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
+from qserver.web.calls import TRACE_HEADERS, Endpoint, Facts, Preflight, Refusal
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
 from qserver.web.description.catalogue import BODILESS, find_route, routes_of
@@ -73,6 +75,9 @@ class Application:
         """`routes` builds the quart-trio app for all routes but the hot ones, which takes time."""
         settings = service.settings
         self.service = service
+        if service.traces is not None:
+            headers = (*self.varying.headers, *TRACE_HEADERS)
+            self.varying = replace(self.varying, headers=headers)
         self.node: ClusterNode | None = None
         """Of several machines, if it is one."""
         self.running = running
@@ -90,6 +95,11 @@ class Application:
         self.service.drain()
 
     def endpoint(self, request: Request) -> Endpoint:
+        endpoint = self._found(request)
+        traces = self.service.traces
+        return endpoint if traces is None else traces.traced(endpoint)
+
+    def _found(self, request: Request) -> Endpoint:
         headers = dict(request.headers)
         place = self._hosts.place_of(headers.get(b"host", b""))
         every_answer = self._cors.answer(headers.get(b"origin"))

@@ -60,6 +60,8 @@ from qserver.web.streaming.readers import stopping
 
 JSON: Final = (b"content-type", b"application/json")
 ONLY_JSON: Final = (JSON,)
+TRACE_HEADERS: Final = (b"traceparent", b"tracestate")
+"""By which a client says to which trace a request belongs; see `service.tracing`."""
 CLIENT_LEFT: Final = 0
 """The status in metrics for a request without an answer."""
 
@@ -91,6 +93,7 @@ class Endpoint:
         self.headers = facts.headers
         self.every_answer = facts.every_answer
         self.has_idempotency_key = b"idempotency-key" in facts.headers
+        self.route_name = name
         self.metrics = facts.service.metrics.of_route(name)
         self.cost = 1
         """How many requests a call counts for in the organization's rate limit."""

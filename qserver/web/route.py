@@ -82,6 +82,11 @@ class Route:
         return self.plane is not Plane.CONTROL
 
     @property
+    def is_audited(self) -> bool:
+        """Whether it may change what the control plane has, or a whole database."""
+        return self.plane is not Plane.DATA and self.method not in ("GET", "HEAD", "OPTIONS")
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """The names that its query string may have."""
         return tuple(each.name for each in self.queries)

@@ -19,11 +19,14 @@ KEY = "svc_k_0123456789abcdef0123"
 
 @contextmanager
 def real_server(
-    data: str | Path = ":memory:", environment: Mapping[str, str] | None = None
+    data: str | Path = ":memory:",
+    environment: Mapping[str, str] | None = None,
+    said: list[str] | None = None,
 ) -> Iterator[str]:
     """Its address. It has to end well when it is told to.
 
-    An environment may say which libraries it loads, so it then begins with an interpreter.
+    An environment may say which libraries it loads, so it then begins with an interpreter. `said`
+    gets every line that it writes.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
     clean |= {**(environment or {}), "QSERVER_API_KEY": KEY}
@@ -34,7 +37,7 @@ def real_server(
         process = Forked(arguments, ROOT, clean, writing)
     else:
         command = [sys.executable, "-m", "qserver", *arguments]
-        process = subprocess.Popen(command, cwd=ROOT, env=clean, stderr=writing)
+        process = subprocess.Popen(command, cwd=ROOT, env=clean, stdout=writing, stderr=writing)
     os.close(writing)
     with os.fdopen(reading) as output:
         try:
@@ -42,10 +45,14 @@ def real_server(
             while found is None:
                 line = output.readline()
                 assert line, "it has ended"
+                if said is not None:
+                    said.append(line)
                 found = re.search(r"http://[\d.:]+", line)
             yield found.group()
         finally:
             process.send_signal(SIGTERM)
-            output.read()
+            rest = output.read()
+            if said is not None:
+                said += rest.splitlines()
             process.wait()
     assert process.returncode == 0

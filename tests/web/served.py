@@ -106,7 +106,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(logs: MemoryLogs | None = None, /, **variables: str) -> AsyncIterator[Served]:
+async def serving(
+    logs: MemoryLogs | None = None, /, traces: Any = None, **variables: str
+) -> AsyncIterator[Served]:
     """The whole service, with a clock that can be put forward. Its logs may fail if they are
     given."""
     chosen = load(
@@ -131,7 +133,7 @@ async def serving(logs: MemoryLogs | None = None, /, **variables: str) -> AsyncI
     clock = [NOON]
     world = OrdinaryWorld(lambda: clock[0], Random(0), report)
     counters = Counters()
-    service = Service(chosen, world, used, chance.randbytes, counters)
+    service = Service(chosen, world, used, chance.randbytes, counters, traces=traces)
     app = WatchedApplication(service, service.running, "test-")
     served = Served(("", 0), service, counters, clock)
     app.ways = served.ways

@@ -23,6 +23,7 @@ from qserver.limits import (
 )
 from qserver.web.description import organization_shapes, shapes
 from qserver.web.description.neon_shapes import NeonBatch, NeonError, NeonRequest, NeonResult
+from qserver.web.description.statements_routes import STATEMENTS_ROUTES
 from qserver.web.route import STREAMED, Plane, Query, Route
 
 BODILESS: Final = ("GET", "HEAD", "OPTIONS")
@@ -359,6 +360,7 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query("limit", int, "Versions of a page.", least=1, most=HISTORY_VERSIONS_MAX),
         ),
     ),
+    *STATEMENTS_ROUTES,
     Route(
         "GET",
         "/v1/databases/{database}/diff",

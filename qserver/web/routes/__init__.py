@@ -25,6 +25,7 @@ from qserver.web.routes.bridge import ADMISSION, Bridge
 from qserver.web.routes.control import ControlRoutes
 from qserver.web.routes.description import DescriptionRoutes
 from qserver.web.routes.history import HistoryRoutes
+from qserver.web.routes.insight import InsightRoutes
 from qserver.web.routes.upkeep import UpkeepRoutes
 from qserver.web.service.service import Service
 from qserver.web.statements.json_values import encode_json
@@ -50,6 +51,7 @@ def make_routes(service: Service) -> Bridge:
     handlers = (
         ControlRoutes(service),
         HistoryRoutes(service),
+        InsightRoutes(service),
         UpkeepRoutes(service),
         DescriptionRoutes(service),
     )

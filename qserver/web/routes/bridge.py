@@ -6,8 +6,9 @@ The bridge raises a handler's exception again, so that one place answers all err
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -15,11 +16,14 @@ import trio
 from quart_trio import QuartTrio
 
 from qserver.control.records import Grant
-from qserver.errors import RequestTooLarge
+from qserver.errors import QserverError, RequestTooLarge
+from qserver.http1 import Headers, Response
 from qserver.limits import ANONYMOUS_BODY_BYTES_MAX
 from qserver.web.admission import Admission
-from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
+from qserver.web.callers import address_of
+from qserver.web.calls import CLIENT_LEFT, Endpoint, Facts, KeyedCall, Serving
 from qserver.web.route import Route
+from qserver.web.service.audit import PATH_LENGTH_MAX, id_in, wanted_of
 from qserver.web.statuses import Pairs
 
 Message = MutableMapping[str, Any]
@@ -83,6 +87,9 @@ def _scope(admission: Admission) -> dict[str, Any]:
 
 class RouteCall(KeyedCall):
     endpoint: RouteEndpoint
+    _wanted: Mapping[str, Any] = MappingProxyType({})
+    """What of its body may be audited."""
+    _refused_with: str | None = None
 
     @property
     def reads_body(self) -> bool:  # type: ignore[override]
@@ -107,6 +114,9 @@ class RouteCall(KeyedCall):
 
     def run(self, body: bytes) -> Serving:
         endpoint = self.endpoint
+        if endpoint.audit is not None:
+            endpoint.audit.check()
+            self._wanted = wanted_of(body)
         grant = None if endpoint.route.anonymous else self.grant
         admission = Admission(
             endpoint.request,
@@ -121,12 +131,57 @@ class RouteCall(KeyedCall):
         headers = self.headers((*collected.headers, *admission.headers_out))
         return self.answer(collected.status, headers, collected.body)
 
+    # --- the audit log ---
+
+    def answer(
+        self, status: int, headers: Headers, body: bytes, seconds: float | None = None
+    ) -> Response:
+        self._note(status, body)
+        return super().answer(status, headers, body, seconds)
+
+    def count(self, status: int) -> None:
+        """Count a request without an answer of its own: its client has left."""
+        self._note(status, b"")
+        super().count(status)
+
+    def refuse(self, known: QserverError) -> Response:
+        self._refused_with = known.code
+        return super().refuse(known)
+
+    def _note(self, status: int, body: bytes) -> None:
+        """Write a line to the audit log, if the route changes something.
+
+        What is refused to somebody without a key leaves none: anybody could fill the disk.
+        """
+        endpoint, grant = self.endpoint, getattr(self, "grant", None)
+        done, path = 0 < status < 400, endpoint.request.path
+        if endpoint.audit is None or (grant is None and not done):
+            return
+        endpoint.audit.write(
+            "control",
+            action=f"{endpoint.route.method} {endpoint.route.path}",
+            path=None if path == endpoint.route.path else path[:PATH_LENGTH_MAX],
+            status=status or None,
+            outcome="unknown" if status == CLIENT_LEFT else "done" if done else "refused",
+            code=self._refused_with,
+            organization=None if grant is None else grant.organization,
+            key_id=None if grant is None else grant.key_id,
+            session_id=None if grant is None else grant.session_id,
+            address=address_of(
+                self.client, endpoint.headers, trusted=endpoint.service.settings.trust_forwarded
+            ),
+            request_id=self.request_id,
+            wanted=self._wanted or None,
+            id=id_in(body) if done else None,
+        )
+
 
 class RouteEndpoint(Endpoint):
     kind = RouteCall
 
     def __init__(self, facts: Facts, route: Route, bridge: Bridge) -> None:
         super().__init__(facts, route.path, compressible=route.is_compressible)
+        self.audit = facts.service.audit if route.is_audited else None
         self.route = route
         self.bridge = bridge
         self.cost = route.cost

@@ -50,7 +50,7 @@ class HistoryRoutes:
     ) -> shapes.VersionsAnswer:
         admission.need("data:read")
         earlier = admission.number("before", 0)
-        limit = _limit(admission, HISTORY_VERSIONS_DEFAULT, HISTORY_VERSIONS_MAX)
+        limit = limit_of(admission, HISTORY_VERSIONS_DEFAULT, HISTORY_VERSIONS_MAX)
         async with self._opened(admission, database) as opened:
             versions = opened.database.history.versions
             found = await before(admission.grant.deadline(), versions, earlier, limit + 1)
@@ -74,7 +74,7 @@ class HistoryRoutes:
         admission.need("data:read")
         given = admission.queries()
         start = None if "cursor" not in given else _decoded(given["cursor"])
-        limit = _limit(admission, HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX)
+        limit = limit_of(admission, HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX)
         deadline = admission.grant.deadline()
         async with self._opened(admission, database, reads=True) as opened:
             first = await self._snapshot(opened, given, "from", deadline)
@@ -144,7 +144,7 @@ class HistoryRoutes:
         return await database.snapshot_at(as_of_given(given[name], name), deadline)
 
 
-def _limit(admission: Admission, default: int, most: int) -> int:
+def limit_of(admission: Admission, default: int, most: int) -> int:
     limit = admission.number("limit")
     if limit is None:
         return default

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -24,16 +23,18 @@ from qserver.durability.data_folder import DataFolder
 from qserver.durability.folder import REPLICAS, FolderLock, lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
+from qserver.errors import InvalidSetting
 from qserver.http1 import Counters
 from qserver.sql import load_grammar
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication
 from qserver.web.description.welcome import welcome
 from qserver.web.service.computing import compute_in_threads
+from qserver.web.service.log_lines import write_welcome
 from qserver.web.service.node import needs_own_server
 from qserver.web.service.processes import Member
 from qserver.web.service.replicated import Replicated
-from qserver.web.service.service import Service
+from qserver.web.service.service import Service, Traces
 from qserver.web.service.watchdog import EVIDENCE, Watchdog
 
 logger = logging.getLogger("qserver")
@@ -74,6 +75,7 @@ def create_application(
     service = Service(
         *(settings, world, logs, secrets.token_bytes, counters, member, copies),
         None if node is None else node.node,
+        new_traces(settings, 0 if member is None else member.number),
     )
     if replicated is not None:
         replicated.attend(service)
@@ -92,18 +94,40 @@ def create_application(
                 service.running() as first_key,
             ):
                 if announce is None:
-                    sys.stderr.write(welcome(settings, first_key))
+                    write_welcome(welcome(settings, first_key), settings.log_format)
                 else:
                     announce(first_key)
                 settle_collector()
                 yield
         finally:
-            if lock is not None:
-                lock.release()
+            await _end(service, lock)
 
     app = Application(service, running, secrets.token_hex(4) + "-")
     app.node = node
     return app
+
+
+async def _end(service: Service, lock: FolderLock | None) -> None:
+    """Send the traces that are left, and let others have the folder."""
+    if service.traces is not None:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(service.traces.close)
+    if lock is not None:
+        lock.release()
+
+
+def new_traces(settings: Settings, process: int) -> Traces | None:
+    """What sends traces, if that is wanted; only then its packages are imported."""
+    if settings.traces is None:
+        return None
+    try:
+        from qserver.web.service.tracing import Traces as SentTraces
+    except ImportError:
+        raise InvalidSetting(
+            "QSERVER_TRACES needs packages that are not installed",
+            hint="pip install 'qserver[otel]'",
+        ) from None
+    return SentTraces.to(settings.traces, process)
 
 
 def _watchdog(service: Service, folder: Path, member: Member | None) -> Watchdog:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from qserver.config import Settings
 from qserver.http1 import ServerOptions
+from qserver.web.service.log_lines import access_writer
 
 
 def server_options(settings: Settings) -> ServerOptions:
@@ -20,10 +20,5 @@ def server_options(settings: Settings) -> ServerOptions:
         header_seconds=settings.header_timeout_s,
         idle_seconds=settings.idle_timeout_s,
         drain_seconds=settings.drain_timeout_s,
-        access_log=_write_line if settings.access_log else None,
+        access_log=access_writer(settings.log_format) if settings.access_log else None,
     )
-
-
-def _write_line(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()

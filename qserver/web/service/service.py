@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from enum import Enum
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -29,6 +29,7 @@ from qserver.control.replicas import Replicas
 from qserver.control.shares import Shares
 from qserver.durability.page_cache import PageCache
 from qserver.engine.database import DatabaseState, DatabaseStatistics
+from qserver.engine.observers import Observer
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
@@ -44,12 +45,16 @@ from qserver.limits import BODIES_BYTES_MAX
 from qserver.pgwire import Statistics
 from qserver.pgwire.texts import Texts
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.query.permissions import Allowed
+from qserver.query.statement_counting import MS
+from qserver.query.statement_statistics import SlowRun, StatementStatistics
 from qserver.replication.replicated_folder import ReplicatedFolder
 from qserver.replication.replicated_logs import StreamStatistics
+from qserver.web.service.audit import AuditLog
 from qserver.web.service.machine import half_of_memory
 from qserver.web.service.metrics import Metrics
 from qserver.web.service.processes import Member
+from qserver.web.service.slow_statements import report_to_log
 from qserver.web.service.storage_test import StorageReport, storage_test
 from qserver.web.statuses import Pairs
 from qserver.web.streaming.readers import Readers
@@ -59,6 +64,15 @@ BEARER: Final = b"bearer "
 STORAGE_POLL_SECONDS: Final = 1.0
 """The minimum interval between two storage tests, however often /health is called."""
 logger: Final = logging.getLogger("qserver")
+
+
+class Traces(Protocol):
+    """What traces what the service does, see `tracing`."""
+
+    def statement(self, run: SlowRun) -> None: ...
+    def appends(self, database: str) -> Observer: ...
+    def traced(self, endpoint: Any) -> Any: ...
+    def close(self) -> None: ...
 
 
 class ServiceState(Enum):
@@ -83,8 +97,10 @@ class Service:
         member: Member | None = None,
         replica_logs: Logs | None = None,
         node: Node | None = None,
+        traces: Traces | None = None,
     ) -> None:
         """`member` is given for one of several processes, `node` for one of several machines."""
+        self.traces = traces
         self.settings = settings
         self.world = world
         self.logs = logs
@@ -98,16 +114,11 @@ class Service:
         self._storage_again = 0.0
         self.started = monotonic()
         self.pages, self.memory, self.bodies = _memory_of(settings)
-        options: dict[str, Any] = {
-            "shards": settings.shards,
-            "idle_seconds": settings.database_idle_s,
-            "open_max": settings.databases_open_max,
-            "pool": self.memory,
-            "cache": self.pages,
-            "value_bytes_most": settings.value_bytes_max,
-            "history": settings.history,
-        }
+        self.audit = None if settings.audit is None else AuditLog(settings.audit)
+        options = self._options_of_databases(settings)
         self.databases = Databases(logs, world, **options)
+        if traces is not None:
+            self.databases.observers_of = lambda database: (traces.appends(database),)
         self.replicas: Replicas | None = None
         if replica_logs is not None and member is not None:
             self.replicas = Replicas(member.versions, replica_logs, world, **options)
@@ -133,6 +144,47 @@ class Service:
         self.plane.organizations.count_open = self._count_open
         self.live_queries = Readers("live queries", self.plane.version)
         self.feed_readers = Readers("readers of changes", self.plane.version)
+
+    def _options_of_databases(self, settings: Settings) -> dict[str, Any]:
+        """Return what the databases of this process, and its replicas, are opened with."""
+        return {
+            "shards": settings.shards,
+            "idle_seconds": settings.database_idle_s,
+            "open_max": settings.databases_open_max,
+            "pool": self.memory,
+            "cache": self.pages,
+            "value_bytes_most": settings.value_bytes_max,
+            "history": settings.history,
+            "statements": StatementStatistics(*self._watched_runs(settings)),
+        }
+
+    def _watched_runs(
+        self, settings: Settings
+    ) -> tuple[float | None, Callable[[SlowRun], None] | None]:
+        """Return from how many seconds on runs of statements are looked at, and by what."""
+        slow = None if settings.slow_ms is None else settings.slow_ms / MS
+        to_log = report_to_log(self._name_of_database)
+        every: list[Callable[[SlowRun], None]] = []
+        if self.audit is not None and settings.audit_statements:
+            every.append(self.audit.write_run)
+        if self.traces is not None:
+            every.append(self.traces.statement)
+        if not every:
+            return slow, to_log
+
+        def look(run: SlowRun) -> None:
+            for note in every:
+                note(run)
+            if slow is not None and run.seconds >= slow:
+                to_log(run)
+
+        return 0.0, look
+
+    def _name_of_database(self, database_id: str) -> str:
+        for each in self.databases.all_open():
+            if each.id == database_id:
+                return each.name
+        return database_id
 
     def _count_open(self, organization_id: str) -> tuple[int, int, int]:
         """An organization's open transactions, feeds and live queries."""
@@ -312,10 +364,9 @@ def _checkpoint_failed(database: DatabaseStatistics) -> bool:
 def allowed_of(grant: Grant) -> Allowed:
     """The permissions on statements that the grant's scopes, or its own statements, give."""
     if grant.statements is not None:
-        return Allowed(True, any(each.writes for each in grant.statements.values()), False)
-    if grant.may_read and grant.may_write and grant.may_define:
-        return EVERYTHING
-    return Allowed(grant.may_read, grant.may_write, grant.may_define)
+        writes = any(each.writes for each in grant.statements.values())
+        return Allowed(True, writes, False, key_id=grant.key_id)
+    return Allowed(grant.may_read, grant.may_write, grant.may_define, key_id=grant.key_id)
 
 
 _KEY_HINT: Final = "Send the header Authorization: Bearer svc_k_…"

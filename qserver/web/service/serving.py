@@ -36,6 +36,7 @@ from qserver.limits import DATABASES_OPEN_MAX, PROCESSES_MAX
 from qserver.sql import load_grammar
 from qserver.web.description.welcome import welcome
 from qserver.web.service.create import create_application, lock_data
+from qserver.web.service.log_lines import begin_log, write_welcome
 from qserver.web.service.machine import cores, half_of_memory
 from qserver.web.service.options import server_options
 from qserver.web.service.postgres import bind_postgres, new_postgres
@@ -58,7 +59,7 @@ chance: for 90 ms instead of 6."""
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code."""
     start_collector()
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    begin_log(settings.log_format)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     files = allow_files(settings.connections_max)
     if files <= settings.connections_max:
@@ -193,8 +194,8 @@ async def _serve(settings: Settings, member: Member | None) -> None:
         if mover is not None:
             mover.begin_postgres(postgres)
         if member is None or member.number == LEADER:
-            sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1], pg_port))
-            sys.stderr.flush()
+            text = welcome(settings, first_keys[0], addresses[0][1], pg_port)
+            write_welcome(text, settings.log_format)
 
 
 async def _heed_signals(

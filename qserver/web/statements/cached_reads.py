@@ -84,7 +84,7 @@ class ReadCall(QueryCall):
         return super()._open_stream()
 
     def _only_read(self) -> None:
-        allowed = Allowed(self._options.allowed.read, read_only=True)
+        allowed = Allowed(self._options.allowed.read, read_only=True, key_id=self.grant.key_id)
         self._options = msgspec.structs.replace(self._options, allowed=allowed)
 
     def headers(self, own: Any = ONLY_JSON) -> Headers:

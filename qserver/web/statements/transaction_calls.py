@@ -83,11 +83,30 @@ class TransactionCall(StatementCall):
     def _perform_on_branch(self) -> Generator[Step, Any, TransactionResult]:
         """Run the transaction on a new branch of the database that it names."""
         plane, asked = self.endpoint.service.plane, (self._statements, self._options)
+        if self.endpoint.service.audit is not None:
+            self.endpoint.service.audit.check()
         made: tuple[str, TransactionResult] = yield partial(
             run_on_branch, plane, self.grant, self._database_id, *asked
         )
         self._branch, outcome = made
+        self._note_branch(self._branch)
         return outcome
+
+    def _note_branch(self, name: str) -> None:
+        """Write to the audit log that a database was made."""
+        audit, grant = self.endpoint.service.audit, self.grant
+        if audit is not None:
+            audit.write(
+                "control",
+                action="POST /v1/transaction",
+                outcome="done",
+                organization=grant.organization,
+                key_id=grant.key_id,
+                session_id=grant.session_id,
+                address=None if self.client is None else str(self.client[0]),
+                request_id=self.request_id,
+                wanted={"name": name, "branch_of": self._database_id},
+            )
 
     def encode(self, outcome: TransactionResult) -> Response | None:
         every = self.encoders_of(outcome)
