@@ -7,6 +7,7 @@
     log_config.py     log-config                   nodes/       cluster up, status, move, drain
     cluster_line.py   arguments of cluster         moving/      import from other databases
     mcp_line.py       arguments of mcp             mcp_serving.py  mcp
+    doctor_line.py    arguments of doctor          doctor/      doctor
 
 `bench` is in `qserver.benchmarks`.
 
@@ -93,6 +94,10 @@ def _run(options: Namespace) -> int:
             from qserver.cli import mcp_serving
 
             return mcp_serving.run(options)
+        case "doctor":
+            from qserver.cli.doctor.command import run as run_doctor
+
+            return run_doctor(options)
         case "log-config":
             from qserver.cli import log_config
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from qserver import __version__
 from qserver.cli.cluster_line import CLUSTER, cluster
+from qserver.cli.doctor_line import DOCTOR, doctor
 from qserver.cli.mcp_line import MCP, mcp
 from qserver.config import SETTINGS
 
@@ -201,6 +202,7 @@ def command_line() -> argparse.ArgumentParser:
     _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
     _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
     _check(_command(commands, "check", "verify a data folder that is not served", _CHECK))
+    doctor(_command(commands, "doctor", "look at a deployment, and say what to change", DOCTOR))
     summary = "start, watch and change nodes that share a replicated log"
     cluster(_command(commands, "cluster", summary, CLUSTER))
     _export(_command(commands, "export", "write a database to one file", _EXPORT))
