@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as codes
+from re import _parser as parser
 from typing import Any
 
 import pytest
