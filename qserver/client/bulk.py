@@ -105,6 +105,51 @@ def select(
     return Request("GET", place.path, accept=accept, versions_of=database or "")
 
 
+def copy_in(
+    sql: str,
+    content: Iterable[bytes],
+    *,
+    database: str | None = None,
+    transaction: str | None = None,
+    idempotency_key: str | None = None,
+) -> Request:
+    """A request for COPY … FROM STDIN, whose data is the body."""
+    return Request(
+        "POST",
+        requests.listing("copy", sql=sql, database=database).path,
+        content,
+        idempotency_key=requests.idempotency_key_of(idempotency_key),
+        content_type="application/octet-stream",
+        versions_of=database or "",
+        transaction=transaction,
+    )
+
+
+def copy_out(
+    sql: str,
+    *,
+    as_of: int | str | None = None,
+    min_version: int | None = None,
+    consistency: str | None = None,
+    max_age_ms: int | None = None,
+    timeout_ms: int | None = None,
+    database: str | None = None,
+    transaction: str | None = None,
+) -> Request:
+    """A request for COPY … TO STDOUT."""
+    place = requests.listing(
+        "copy",
+        sql=sql,
+        as_of=as_of,
+        min_version=min_version,
+        consistency=consistency,
+        max_age_ms=max_age_ms,
+        timeout_ms=timeout_ms,
+        database=database,
+    )
+    return Request("GET", place.path, versions_of=database or "", transaction=transaction)
+
+
 def lines(rows: Iterable[RowIn], columns: Sequence[str] | None) -> Iterator[bytes]:
     """The rows as JSON lines, many at a time."""
     objects: list[dict[str, Any]] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, BinaryIO
 
 from qserver.client import bulk, columns, requests
@@ -156,6 +157,34 @@ class Calls(Caller):
                     piece = await body.piece()
         saver.end()
         return saver.bytes
+
+    async def copy_in(
+        self: Caller, sql: str, data: BinaryIO | Iterable[bytes], **options: Any
+    ) -> Result:
+        """Insert rows by `COPY … FROM STDIN`, all or none.
+
+        The data is a file that is open for reading bytes, or pieces of bytes, in the format that
+        the statement says. The options are `database`, `transaction`, `idempotency_key`.
+        """
+        read = getattr(data, "read", None)
+        pieces = data if read is None else iter(partial(read, bulk.PIECE_BYTES), b"")
+        given = {"database": self.database, **options}
+        return result_of(await self._ask(bulk.copy_in(sql, pieces, **given)))
+
+    async def copy_out(self: Caller, sql: str, file: BinaryIO, **options: Any) -> int:
+        """Write the data of `COPY … TO STDOUT` to a file; return the number of bytes.
+
+        The options are `database`, `transaction`, `as_of`, `min_version`, `consistency`,
+        `max_age_ms`, `timeout_ms`.
+        """
+        request, size = bulk.copy_out(sql, **{"database": self.database, **options}), 0
+        with trouble_named(self.url):
+            async with aclosing(await self._open(request)) as body:
+                if body.status != 200 or body.headers.get("content-type", "") == requests.JSON:
+                    success_of(body.status, body.headers, await body.rest())
+                while (piece := await body.piece()) is not None:
+                    size += file.write(piece)
+        return size
 
     async def open_transaction(self: Caller, **options: Any) -> JsonObject:
         """Open a transaction that stays open between requests; its id is an option of other calls.

@@ -50,6 +50,8 @@ class Request:
     database: str | None = None
     """For a request that has no body to name it in."""
     idempotency_key: str | None = None
+    transaction: str | None = None
+    """The open transaction that it is a step of, for a request that has no body to name it in."""
     content_type: str | None = None
     """Of a content that is not JSON."""
     cacheable: bool = False
@@ -80,6 +82,7 @@ class Request:
             "Accept": self.accept,
             "X-Database": self.database,
             "Idempotency-Key": self.idempotency_key,
+            "X-Transaction": self.transaction,
             "Content-Type": self.content_type,
             "If-None-Match": None if kept is None else kept.tag,
             "X-Min-Version": None if self.min_version is None else str(self.min_version),

@@ -140,6 +140,8 @@ class Client(Opener[Stream, Live, Feed, Transaction]):
     insert_rows = _blocking(Calls.insert_rows)
     insert_file = _blocking(Calls.insert_file)
     save_rows = _blocking(Calls.save_rows)
+    copy_in = _blocking(Calls.copy_in)
+    copy_out = _blocking(Calls.copy_out)
     open_transaction = _blocking(Calls.open_transaction)
     commit_transaction = _blocking(Calls.commit_transaction)
     roll_back_transaction = _blocking(Calls.roll_back_transaction)

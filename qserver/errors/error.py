@@ -31,6 +31,8 @@ class QserverError(Exception):
     """The row of a request with many that failed, counted from 1."""
     literal: int | None = None
     """The literal of the statement that could not be read; the caller knows its position."""
+    where: str | None = None
+    """The place in data beside the statement, as COPY tells it: table, line and column."""
     item: int = 0
     """The value in a list of rows, counted through all rows."""
     definition: tuple[str, int] | None = None

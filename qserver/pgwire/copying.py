@@ -10,29 +10,23 @@ cannot be read or stored fails the whole, with its line.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
 import trio
 
 from qserver.engine.work import timed_out
-from qserver.errors import ProtocolViolation, QserverError, QueryCanceled, UndefinedTable
+from qserver.errors import ProtocolViolation, QueryCanceled
 from qserver.limits import BULK_SECONDS_MAX
 from qserver.pgwire import messages
 from qserver.pgwire.controlling import open_block
 from qserver.pgwire.copy_binary import TRAILER, BinaryWriter, Tuples
-from qserver.pgwire.copy_statement import CopyStatement, read_copy
-from qserver.pgwire.copy_text import Lines, TextWriter
 from qserver.pgwire.messages import complete, copy_data, copy_response
 from qserver.pgwire.running import start
 from qserver.pgwire.state import State
 from qserver.pgwire.waits import Waits
-from qserver.query.bulk import BulkInsert, RowBatch, find_relation
+from qserver.query.copying.rows_in import CopyIn
+from qserver.query.copying.statement import CopyStatement, query_of, read_copy
+from qserver.query.copying.text import TextWriter
 from qserver.query.results import Statement
-from qserver.values.identifiers import quoted
-from qserver.values.schema import Table
-
-ROWS_AT_ONCE: Final = 1000
-"""Rows of one step."""
 
 
 def copy(state: State, text: str, *, commits: bool) -> Waits[None]:
@@ -59,52 +53,24 @@ def _copy_in(state: State, statement: CopyStatement) -> Waits[int]:
     block = state.block
     transaction, sql = block.transaction, block.opened.sql
     assert transaction is not None, "it was opened"
-    name, form = ".".join(statement.table), statement.format
     options = state.options_inside()
-    insert = BulkInsert(sql, transaction, name, "error", options, texts=True, overriding=True)
-    table = find_relation(transaction.transaction.catalog, name)
-    if not isinstance(table, Table):
-        raise UndefinedTable(f'relation "{name}" does not exist')
-    columns = statement.columns or _settable(table)
-    insert.check_columns(columns)
-    types = tuple([table.column(each).type for each in columns])
-    reader = Tuples(types, table.name) if form.is_binary else Lines(form, columns, table.name)
-    state.out += copy_response(b"G", form.is_binary, len(columns))
+    copied = CopyIn(sql, transaction, statement, options, Tuples)
+    state.out += copy_response(b"G", statement.format.is_binary, len(copied.columns))
     state.request = sql.request_of(options)
-    try:
-        yield from _take_rows(state, insert, reader, columns)
-    except QserverError as error:
-        where = reader.where()
-        if error.row is not None:
-            where = f"COPY {table.name}, line {error.row + form.header}"
-        error.where = where  # type: ignore[attr-defined]
-        raise
-    return insert.affected_rows
+    yield from _take_rows(state, copied)
+    return copied.insert.affected_rows
 
 
-def _settable(table: Table) -> tuple[str, ...]:
-    return tuple([each.name for each in table.columns if not (each.hidden or each.generated)])
-
-
-def _take_rows(
-    state: State, insert: BulkInsert, reader: Lines | Tuples, columns: tuple[str, ...]
-) -> Waits[None]:
-    until, batch, first = trio.current_time() + BULK_SECONDS_MAX, [], 1
-    is_last = False
+def _take_rows(state: State, copied: CopyIn) -> Waits[None]:
+    until, is_last = trio.current_time() + BULK_SECONDS_MAX, False
     while not is_last:
         piece = yield from _piece(state)
         is_last = piece is None
-        for row in reader.feed(piece or b"", last=is_last):
-            batch.append(row)
-            if len(batch) >= ROWS_AT_ONCE:
-                yield partial(insert.add, RowBatch(columns, batch, first))
-                first += len(batch)
-                batch = []
+        for batch in copied.batches(piece or b"", last=is_last):
+            yield partial(copied.add, batch)
         if trio.current_time() > until or state.was_canceled:
             raise timed_out()
         yield from state.check()
-    if batch:
-        yield partial(insert.add, RowBatch(columns, batch, first))
 
 
 def _piece(state: State) -> Waits[bytes | None]:
@@ -126,8 +92,7 @@ def _piece(state: State) -> Waits[bytes | None]:
 
 
 def _copy_out(state: State, statement: CopyStatement) -> Waits[None]:
-    query = statement.query or _select(statement)
-    running = yield from start(state, Statement(query))
+    running = yield from start(state, Statement(query_of(statement)))
     try:
         stream, form = running.stream, statement.format
         writer = (
@@ -145,11 +110,6 @@ def _copy_out(state: State, statement: CopyStatement) -> Waits[None]:
         state.out += messages.COPY_ENDS + complete(f"COPY {rows}")
     finally:
         running.close()
-
-
-def _select(statement: CopyStatement) -> str:
-    columns = ", ".join(map(quoted, statement.columns)) or "*"
-    return f"SELECT {columns} FROM {'.'.join(map(quoted, statement.table))}"
 
 
 class _Lines:

@@ -193,7 +193,7 @@ class Session:
             known = QueryCanceled("canceling statement due to user request")
         state.host.count(known, 0.0)
         state.tell_notices()
-        state.out += problem(known, where=getattr(error, "where", None))
+        state.out += problem(known, where=error.where if isinstance(error, QserverError) else None)
         self._extended.waiting = None
         if block.transaction is None or block.is_implicit:
             self._executing.close_portals()

@@ -27,7 +27,7 @@ from qserver.errors import (
     UnsupportedMediaType,
 )
 from qserver.http1 import Request, Varying
-from qserver.web.bulk import bulk, bulk_out
+from qserver.web.bulk import bulk, bulk_out, copy_in, copy_out
 from qserver.web.calls import TRACE_HEADERS, Endpoint, Facts, Preflight, Refusal
 from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
@@ -159,6 +159,10 @@ class Application:
             and not route.takes_idempotency_key
         ):
             return Refusal(facts, route.path, lambda: no_key_for(route))
+        if route.path == copy_in.PATH:
+            if route.method == "GET":
+                return copy_out.CopyOutEndpoint(facts, route, self._encoders)
+            return copy_in.CopyInEndpoint(facts, route)
         if b"x-transaction" in facts.headers and not route.anonymous:
             return Refusal(facts, route.path, lambda: not_inside(route))
         if (route.method, route.path) in KINDS:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.pgwire.copy_binary import HEADER, TRAILER, BinaryWriter, Tuples
-from qserver.pgwire.copy_statement import CopyFormat, read_copy
-from qserver.pgwire.copy_text import Lines, TextWriter
+from qserver.query.copying.statement import CopyFormat, read_copy
+from qserver.query.copying.text import Lines, TextWriter
 from qserver.values.types import INTEGER, TEXT
 from tests.pgwire.serving import Served, in_thread, serving
 from tests.pgwire.wire import (
@@ -161,15 +161,15 @@ async def test_copy_takes_values_for_identities() -> None:
 async def test_a_bad_row_undoes_all_and_is_named() -> None:
     async with serving() as served, await Wire.enter(served.port) as wire:
         await wire.run(TABLE)
-        for data, expected, line in (
-            (b"1\ta\n2\tb\nx\tc\n4\td\n", "22P02", 3),
-            (b"1\ta\n1\tb\n", "23505", 2),
-            (b"1\ta\n2\n", "22P04", 2),
-            (b"1\ta\tmore\n", "22P04", 1),
+        for data, expected, place in (
+            (b"1\ta\n2\tb\nx\tc\n4\td\n", "22P02", '3, column id: "x"'),
+            (b"1\ta\n1\tb\n", "23505", "2"),
+            (b"1\ta\n2\n", "22P04", '2: "2"'),
+            (b"1\ta\tmore\n", "22P04", '1: "1\ta\tmore"'),
         ):
             got = await wire.ask(query("copy t from stdin") + frame("d", data) + frame("c"))
             assert kinds(got) == "GEZ" and code(got) == expected, got
-            assert got[1].fields()["W"] == f"COPY t, line {line}"
+            assert got[1].fields()["W"] == f"COPY t, line {place}"
             assert rows(await wire.run("select count(*) from t")) == [(b"0",)]
         got = await wire.ask(query("copy t from stdin") + frame("f", b"enough\0"))
         assert code(got) == "57014"

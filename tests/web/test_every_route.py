@@ -37,7 +37,7 @@ BODIES: dict[str, Any] = {
 """A body that would be good, for routes that need one."""
 
 PLACES = {"name": "t", "database": "main"}
-NOT_JSON = ("POST /query", "POST /v1/tables/{name}/rows")
+NOT_JSON = ("POST /query", "POST /v1/tables/{name}/rows", "POST /v1/copy")
 HOT = ("POST /v1/query", "POST /query", "POST /v1/transaction")
 PYTHON = re.compile(
     rb"codec|recursion|Traceback|msgspec|NoneType|<class|has no attribute|universal-newline"
@@ -250,6 +250,9 @@ async def test_x_database_names_a_database_wherever_one_is_read() -> None:
                 address += "?sql=" + quote("select 1")
             if route.path == "/v1/changes":
                 address += "?since=0"
+            if route.path == "/v1/copy":
+                way = "from stdin" if route.method == "POST" else "to stdout"
+                address += "?sql=" + quote(f"copy t {way}")
             if route.path == "/v1/notifications":
                 address += "?channel=news"
             sent = message(route.method, address, body, headers={"X-Database": "nowhere"})

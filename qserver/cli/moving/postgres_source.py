@@ -20,8 +20,8 @@ from qserver.cli.moving.postgres_catalog import CatalogReader
 from qserver.cli.transfer.batches import TextRow
 from qserver.client import ConnectionFailed, ConnectionLost
 from qserver.errors import InvalidRequest
-from qserver.pgwire.copy_statement import CopyFormat
-from qserver.pgwire.copy_text import Lines
+from qserver.query.copying.statement import CopyFormat
+from qserver.query.copying.text import Lines
 
 if TYPE_CHECKING:
     import psycopg

@@ -20,8 +20,8 @@ from typing import Final
 from qserver.cli.splitting import Splitter, Statement
 from qserver.cli.transfer.writing import SQL_FIRST, SQL_LAST
 from qserver.errors import InvalidRequest, SqlSyntaxError
-from qserver.pgwire.copy_statement import CopyStatement, read_copy
-from qserver.pgwire.copy_text import CopiedRow, Lines
+from qserver.query.copying.statement import CopyStatement, read_copy
+from qserver.query.copying.text import CopiedRow, Lines
 
 PIECE_BYTES: Final = 256 * 1024
 _TAIL_LENGTH: Final = 200

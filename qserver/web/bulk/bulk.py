@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import trio
 
@@ -28,7 +28,9 @@ from qserver.http1 import IncomingBody
 from qserver.limits import BULK_BYTES_MAX, BULK_SECONDS_MAX
 from qserver.query.bulk import BulkInsert, OnConflict
 from qserver.query.idempotency import mismatch
+from qserver.query.open_transaction import OpenTransaction
 from qserver.query.results import Answered, RunOptions
+from qserver.query.sql_database import SqlDatabase
 from qserver.web.bulk.bulk_array import JsonArrayDecoder
 from qserver.web.bulk.bulk_rows import CsvDecoder, JsonLinesDecoder
 from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall, Serving
@@ -63,7 +65,7 @@ class BulkEndpoint(Endpoint):
     def __init__(self, facts: Facts, route: Route) -> None:
         super().__init__(facts, route.path)
         self.body_bytes_max = BULK_BYTES_MAX
-        self.table = facts.request.path.split("/")[3]
+        self.table = "" if route.path != PATH else facts.request.path.split("/")[3]
         self.queries = route.parameters
         self.content_type = facts.headers.get(b"content-type", b"")
         named = facts.headers.get(b"x-database")
@@ -93,7 +95,7 @@ class BulkCall(KeyedCall):
         return self.answer(200, headers, answered.text)
 
     async def _load(self, body: bytes | IncomingBody) -> Answered:
-        bulk, endpoint, grant = self._bulk_options(), self.endpoint, self.grant
+        bulk, endpoint, grant = self.asked(), self.endpoint, self.grant
         self._began = perf_counter()
         with await endpoint.service.plane.database(grant, bulk.database) as opened:
             key = self.values.get(b"idempotency-key")
@@ -107,7 +109,8 @@ class BulkCall(KeyedCall):
             finally:
                 endpoint.service.metrics.bulk_bytes += pieces.size
 
-    def _bulk_options(self) -> BulkOptions:
+    def asked(self) -> Any:
+        """What the head asks for: with the database, and what `take` needs."""
         endpoint = self.endpoint
         if not self.grant.may_write:
             raise Forbidden("rows in bulk need a key with the scope data:write")
@@ -130,11 +133,11 @@ class BulkCall(KeyedCall):
         return BulkOptions(kind, chosen, only, database, overriding is not None)
 
     async def _insert(
-        self, opened: OpenDatabase, bulk: BulkOptions, body: BodyPieces, name: bytes | None
+        self, opened: OpenDatabase, bulk: Any, body: BodyPieces, name: bytes | None
     ) -> Answered:
         """Insert the rows. With `name`, store the answer under it, or return the stored one."""
         sql, allowed = opened.sql, allowed_of(self.grant)
-        still_allowed = partial(self._check_still_allowed, opened)
+        still_allowed = partial(self.check_still_allowed, opened)
         options = RunOptions(
             timeout_ms=self.grant.limits.statement_timeout_ms,
             allowed=allowed,
@@ -149,19 +152,8 @@ class BulkCall(KeyedCall):
                 known = sql.stored_answer(transaction.transaction, name)
                 if known is not None:
                     return await _repeated(known, body)
-            texts = bulk.kind is CsvDecoder
-            insert = BulkInsert(
-                sql,
-                transaction,
-                self.endpoint.table,
-                bulk.on_conflict,
-                options,
-                texts=texts,
-                overriding=bulk.overriding,
-            )
-            insert.check_columns(bulk.only or ())
             with trio.move_on_after(BULK_SECONDS_MAX) as scope:
-                await _add_all(insert, body, bulk.kind(bulk.only), still_allowed)
+                insert = await self.take(sql, transaction, bulk, options, body, still_allowed)
             if scope.cancelled_caught:
                 raise timed_out()
             head = b'{"success":true,"affected_rows":%d,"version":' % insert.affected_rows
@@ -175,8 +167,25 @@ class BulkCall(KeyedCall):
             transaction.release()
         return Answered(text_of(answer, version), False)
 
+    async def take(
+        self,
+        sql: SqlDatabase,
+        transaction: OpenTransaction,
+        bulk: Any,
+        options: RunOptions,
+        body: BodyPieces,
+        still_allowed: Callable[[], Awaitable[None]],
+    ) -> BulkInsert:
+        """Insert the rows of the body while they arrive."""
+        table, texts = self.endpoint.table, bulk.kind is CsvDecoder
+        about = sql, transaction, table, bulk.on_conflict, options
+        insert = BulkInsert(*about, texts=texts, overriding=bulk.overriding)
+        insert.check_columns(bulk.only or ())
+        await _add_all(insert, body, bulk.kind(bulk.only), still_allowed)
+        return insert
+
     async def _insert_once(
-        self, opened: OpenDatabase, bulk: BulkOptions, body: BodyPieces, name: bytes
+        self, opened: OpenDatabase, bulk: Any, body: BodyPieces, name: bytes
     ) -> Answered:
         """Insert the rows, unless the same request has inserted them."""
         sql = opened.sql
@@ -194,7 +203,7 @@ class BulkCall(KeyedCall):
                     raise
                 return await _repeated(known, body)
 
-    async def _check_still_allowed(self, opened: OpenDatabase) -> None:
+    async def check_still_allowed(self, opened: OpenDatabase) -> None:
         """Raise if the sender may no longer write: a revoked key ends a long upload."""
         grant = await self.endpoint.service.authenticate(self.endpoint.headers)
         if not (grant.may_write and grant.may_use(opened.id)):

@@ -19,9 +19,14 @@ from qserver.limits import (
     HISTORY_VERSIONS_MAX,
     LIST_LENGTH_MAX,
     SELF_TEST_COST_REQUESTS,
-    STATEMENT_SECONDS_MAX,
 )
 from qserver.web.description import organization_shapes, shapes
+from qserver.web.description.catalogue_rows import (
+    FRESH,
+    IN_DATABASE,
+    ROUTES_OF_ROWS,
+    TIMEOUT_MS,
+)
 from qserver.web.description.neon_shapes import NeonBatch, NeonError, NeonRequest, NeonResult
 from qserver.web.description.statements_routes import STATEMENTS_ROUTES
 from qserver.web.route import STREAMED, Plane, Query, Route
@@ -33,17 +38,6 @@ _PAGES: Final = (
     Query("cursor", str, "Where the page begins: `next_cursor` of the page before."),
     Query("limit", int, "Records of a page.", least=1, most=LIST_LENGTH_MAX),
 )
-_IN_DATABASE: Final = Query("database", str, "Which database; else X-Database, else the key's own.")
-_TIMEOUT_MS: Final = Query(
-    "timeout_ms", int, "Give up after so long.", least=1, most=int(STATEMENT_SECONDS_MAX * 1000)
-)
-
-_FRESH: Final = (
-    Query("min_version", int, "Read this version or a later one, and wait for it.", least=0),
-    Query("consistency", str, "What a replica may show.", choices=("strong", "session", "any")),
-    Query("max_age_ms", int, "When a replica heard of its database, at most so long ago.", least=0),
-)
-
 ROUTES: Final[tuple[Route, ...]] = (
     # --- the data plane
     Route(
@@ -71,12 +65,12 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query("sql", str, "The query."),
             Query("statement", str, "Its name, for a key that can only run its statements."),
             Query("params", str, "Its parameters, as a JSON array or object."),
-            _IN_DATABASE,
+            IN_DATABASE,
             Query("format", str, "The form of each row.", choices=("objects", "arrays")),
             Query("max_rows", int, "Give the first so many.", least=0, most=ANSWER_ROWS_MAX),
-            _TIMEOUT_MS,
+            TIMEOUT_MS,
             Query("as_of", str, "Read the database as it was: a version, or a time with its zone."),
-            *_FRESH,
+            *FRESH,
         ),
     ),
     Route(
@@ -113,55 +107,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
-    Route(
-        "POST",
-        "/v1/tables/{name}/rows",
-        "insert rows in bulk: JSON lines, CSV or a JSON array",
-        Plane.DATA,
-        shapes.BulkAnswer,
-        request=shapes.BULK,
-        request_media=("application/x-ndjson", "text/csv"),
-        takes_idempotency_key=True,
-        scope="data:write",
-        errors=(400, 403, 404, 413, 415),
-        queries=(
-            Query(
-                "on_conflict",
-                str,
-                "What a row whose key is taken does: end it all, nothing, or change that row.",
-                choices=("error", "ignore", "update"),
-            ),
-            Query("columns", str, "Take only these, with commas between them."),
-            Query(
-                "overriding",
-                str,
-                "Take values for columns that are GENERATED ALWAYS AS IDENTITY.",
-                choices=("system",),
-            ),
-            _IN_DATABASE,
-        ),
-    ),
-    Route(
-        "GET",
-        "/v1/tables/{name}/rows",
-        "stream the rows of a table: CSV, JSON lines or a JSON array",
-        Plane.DATA,
-        shapes.BULK,
-        media_besides=STREAMED,
-        scope="data:read",
-        errors=(400, 403, 404, 405),
-        queries=(
-            Query("columns", str, "Only these, with commas between them."),
-            Query("where", str, "Only rows for which this expression is true."),
-            Query("params", str, "Parameters of that expression, as a JSON array or object."),
-            Query("order", str, "Names of columns, each with ASC or DESC if you like."),
-            Query("limit", int, "At most so many rows.", least=0),
-            Query("as_of", str, "As it was at this version or time."),
-            *_FRESH,
-            _TIMEOUT_MS,
-            _IN_DATABASE,
-        ),
-    ),
+    *ROUTES_OF_ROWS,
     Route(
         "POST",
         "/v1/transaction/open",
@@ -226,7 +172,7 @@ ROUTES: Final[tuple[Route, ...]] = (
                 least=0,
                 most=FEED_WAIT_MS_MAX,
             ),
-            _IN_DATABASE,
+            IN_DATABASE,
         ),
     ),
     Route(
@@ -246,7 +192,7 @@ ROUTES: Final[tuple[Route, ...]] = (
                 required=True,
                 several=True,
             ),
-            _IN_DATABASE,
+            IN_DATABASE,
         ),
     ),
     Route(
@@ -257,7 +203,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.TablesAnswer,
         scope="data:read",
         errors=(403, 404),
-        queries=(_IN_DATABASE,),
+        queries=(IN_DATABASE,),
     ),
     # --- the control plane
     Route(

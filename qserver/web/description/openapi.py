@@ -137,7 +137,7 @@ def _example(route: Route, which: int) -> dict[str, Any]:
 def _headers_taken(route: Route) -> Iterator[str]:
     if route.path in (*_OF_A_DATABASE, "/v1/notifications"):
         yield "X-Database"
-    if route.path in _INSIDE and route.method == "POST":
+    if route.path == "/v1/copy" or (route.path in _INSIDE and route.method == "POST"):
         yield "X-Transaction"
     if route.path in _OF_VERSIONS:
         yield "X-Min-Version"
@@ -281,7 +281,7 @@ def _is_struct(shape: type) -> bool:
 
 _OF_A_DATABASE: Final = (
     *("/v1/query", "/query", "/sql", "/v1/transaction", "/v1/transaction/open"),
-    *("/v1/changes", "/tables", "/v1/tables/{name}/rows"),
+    *("/v1/changes", "/tables", "/v1/tables/{name}/rows", "/v1/copy"),
 )
 _OF_VERSIONS: Final = (
     *_OF_A_DATABASE,

@@ -278,6 +278,7 @@ class ErrorObject(Struct, frozen=True):
     request_id: str
     conflict: options.Conflict | UnsetType = UNSET
     row: int | UnsetType = UNSET
+    where: str | UnsetType = UNSET
 
 
 class ErrorAnswer(Struct, frozen=True):

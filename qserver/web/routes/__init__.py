@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 
 from qserver.errors import InvalidRequest
 from qserver.web.admission import Admission
-from qserver.web.bulk import bulk
+from qserver.web.bulk import bulk, copy_in
 from qserver.web.description.catalogue import BODILESS, ROUTES
 from qserver.web.route import Route
 from qserver.web.routes.bodies import need_no_fields
@@ -35,7 +35,7 @@ from qserver.web.streaming import change_feed, notifications
 
 Handler = Callable[..., Awaitable[Any]]
 
-ELSEWHERE = {*STATEMENT_ROUTES, bulk.PATH, change_feed.PATH, notifications.PATH}
+ELSEWHERE = {*STATEMENT_ROUTES, bulk.PATH, copy_in.PATH, change_feed.PATH, notifications.PATH}
 """Paths that have endpoints of their own."""
 
 TEXTS: Final = ("text/plain", "text/html")

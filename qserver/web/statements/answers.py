@@ -187,6 +187,8 @@ def error_object(error: QserverError, request_id: str) -> ErrorObject:
         fields["conflict"] = describe_conflict(error.conflict)
     if error.row is not None:
         fields["row"] = error.row
+    if error.where is not None:
+        fields["where"] = error.where
     return ErrorObject(
         code=error.code,
         name=error.name,

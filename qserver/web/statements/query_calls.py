@@ -32,11 +32,12 @@ from qserver.web.statements.requests import (
     text_request,
     wants_stream,
 )
+from qserver.web.statements.rows import RowEncoder
 from qserver.web.statements.statement_calls import StatementCall
 from qserver.web.streaming.changes import tail_in_parts, with_diff
 from qserver.web.streaming.live import LiveEvents, LiveParts, checked_live, lines_with
 from qserver.web.streaming.parts import AnswerParts
-from qserver.web.streaming.streams import ArrowBatches, EventStream, RowParts, begun
+from qserver.web.streaming.streams import ArrowBatches, EventStream, Format, RowParts, begun
 
 DecodeLong: TypeAlias = Callable[[bytes, bytes, Limits], Coroutine[Any, Any, QueryRequest]]
 
@@ -148,7 +149,7 @@ class QueryCall(StatementCall):
     def _streams(self, stream: RowStream) -> Response:
         endpoint = self.endpoint
         encoder = endpoint.encoders.find(stream.columns, stream.types)
-        form = (endpoint.form or EventStream)(encoder, as_arrays=self._form == "arrays")
+        form = self.format_of(encoder)
 
         async def check() -> None:
             if not stream.committed:
@@ -158,6 +159,10 @@ class QueryCall(StatementCall):
         most = self._options.cut_rows
         rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known, pool, most)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
+
+    def format_of(self, encoder: RowEncoder) -> Format:
+        """Return what writes the parts of a stream."""
+        return (self.endpoint.form or EventStream)(encoder, as_arrays=self._form == "arrays")
 
     def live(self, request: QueryRequest) -> Serving:
         """Start a live query."""

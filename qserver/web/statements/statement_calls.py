@@ -30,6 +30,7 @@ from qserver.engine.work import Step
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import (
     DatabaseUnavailable,
+    FeatureNotSupported,
     HistoryTooOld,
     InvalidRequest,
     QserverError,
@@ -296,7 +297,17 @@ class StatementCall(KeyedCall):
         known = super().known(error)
         if self._named is not None:
             hide_rows(known)
+        elif isinstance(known, FeatureNotSupported) and known.position == 1:
+            self._tell_of_copy(known)
         return known
+
+    def _tell_of_copy(self, error: FeatureNotSupported) -> None:
+        sql = self._statements[error.statement or 0].sql.lstrip()
+        if sql[:5].rstrip().lower() == "copy":
+            error.hint = (
+                "COPY has a route of its own, whose body is the data: POST /v1/copy?sql=… for"
+                " FROM STDIN, GET for TO STDOUT."
+            )
 
     @abstractmethod
     def encode(self, outcome: TransactionResult) -> Response | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qserver.cli import main
 from qserver.cli.transfer.sql_text import Copy, Cut, Step, sql_steps
 from qserver.client import Client
-from qserver.pgwire.copy_text import CopiedRow
+from qserver.query.copying.text import CopiedRow
 from tests.cli.databases import MakeClient
 
 HEAD = r"""--

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from qserver.errors import BadCopyFileFormat, CharacterNotInRepertoire, ProgramLimitExceeded
 from qserver.limits import BULK_ROW_BYTES_MAX
-from qserver.pgwire.copy_statement import ALL, CopyFormat
+from qserver.query.copying.statement import ALL, CopyFormat
 from qserver.values.text_output import shown_function
 from qserver.values.types import SqlType
 
@@ -26,6 +26,14 @@ _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "
 _ESCAPED: Final = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.?))", re.DOTALL)
 _END: Final = "\\."
 _UNREADABLE: Final = 'invalid byte sequence for encoding "UTF8"'
+
+
+SHOWN_LENGTH_MAX: Final = 100
+"""Characters of data that an error shows."""
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_LENGTH_MAX else f"{text[:SHOWN_LENGTH_MAX]}..."
 
 
 # --- out ------------------------------------------------------------------------------------------
@@ -95,7 +103,7 @@ def _quoting(form: CopyFormat, forced: bool = False) -> Callable[[str], str]:
 
 
 class Lines:
-    """Decodes pieces, and cuts them into records; `line` counts those that were given out."""
+    """Decodes pieces, and cuts them into records."""
 
     def __init__(self, form: CopyFormat, columns: tuple[str, ...], table: str) -> None:
         self._form = form
@@ -103,6 +111,9 @@ class Lines:
         self._table = table
         self._rest = b""
         self.line = 0
+        """The line of the data on which the last record ends."""
+        self._record: str | None = None
+        """The record that is being read."""
         self._is_header = form.header
         self._has_ended = False
         is_csv = form.name == "csv"
@@ -132,7 +143,8 @@ class Lines:
         if "\0" in text:
             raise CharacterNotInRepertoire(f"{_UNREADABLE}: 0x00")
         for record in self._records(text):
-            self.line += 1
+            self.line += 1 + record.count("\n")
+            self._record = record
             if self._has_ended:
                 continue
             if record == _END:
@@ -140,7 +152,9 @@ class Lines:
             elif self._is_header:
                 self._check_header(record)
             else:
-                yield self._row(record)
+                row = self._row(record)
+                self._record = None
+                yield row
 
     def _whole(self, data: bytes) -> int:
         """Return where the last whole record of some bytes ends."""
@@ -172,6 +186,8 @@ class Lines:
             kept = ""
             yield whole.removesuffix("\r")
         if kept:
+            self.line += kept.count("\n")
+            self._record = kept.removesuffix("\n")
             what = "CSV quoted field" if self._form.name == "csv" else "line"
             raise BadCopyFileFormat(f"unterminated {what}")
 
@@ -196,7 +212,8 @@ class Lines:
                 )
 
     def where(self) -> str:
-        return f"COPY {self._table}, line {self.line}"
+        where = f"COPY {self._table}, line {self.line}"
+        return where if self._record is None else f'{where}: "{shortened(self._record)}"'
 
     # --- fields ---
 

@@ -1,4 +1,4 @@
-"""Reads COPY, which is a statement of the wire alone: its rows go over the connection.
+"""Reads COPY, whose rows go over the connection, or are the body of a request.
 
 COPY t (a, b) FROM STDIN WITH (FORMAT csv, HEADER)
 COPY (SELECT …) TO STDOUT (FORMAT binary)
@@ -15,7 +15,7 @@ import msgspec
 from qserver.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from qserver.lexing.lexer import Token, tokenize
 from qserver.lexing.literals import LITERAL_TOKENS, read_literal
-from qserver.values.identifiers import identifiers
+from qserver.values.identifiers import identifiers, quoted
 
 FORMATS: Final = ("text", "csv", "binary")
 _ON: Final[Mapping[str, bool]] = {
@@ -61,6 +61,14 @@ class CopyStatement(msgspec.Struct, frozen=True):
 
 def read_copy(text: str) -> CopyStatement:
     return _Reader(text).statement()
+
+
+def query_of(statement: CopyStatement) -> str:
+    """Return the query whose rows COPY TO gives."""
+    if statement.query:
+        return statement.query
+    columns = ", ".join(map(quoted, statement.columns)) or "*"
+    return f"SELECT {columns} FROM {'.'.join(map(quoted, statement.table))}"
 
 
 class _Reader:

@@ -1,0 +1,1 @@
+"""COPY: the statement, its formats, and the way of its rows into a table; for all doors."""
