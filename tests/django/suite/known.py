@@ -44,7 +44,6 @@ _OF_WIRE: Final = {
     "queries.test_bulk_update.BulkUpdateTests.test_ipaddressfield": (
         "a column cannot have the type inet, so its addresses are texts"
     ),
-    "queries.test_explain.ExplainTests.test_basic": "EXPLAIN (FORMAT XML) is not supported",
     "queries.test_explain.ExplainTests.test_multi_page_text_explain": (
         "a union of 101 queries is too complex"
     ),

@@ -112,7 +112,7 @@ def run(target: Target, label: str, folder: Path, run_limit: RunLimit = RUN_LIMI
         )
         watch = Watch(f"{label} on {target}", run_limit.told)
         stopped = Event()
-        timer = Timer(run_limit.seconds, _stop, (process, stopped))
+        timer = Timer(run_limit.seconds, stop_run, (process, stopped))
         timer.start()
         try:
             assert process.stdout is not None
@@ -120,12 +120,12 @@ def run(target: Target, label: str, folder: Path, run_limit: RunLimit = RUN_LIMI
                 watch.see(line)
         finally:
             timer.cancel()
-            _stop(process, Event())
+            stop_run(process, Event())
     output = "".join(watch.lines)
     return replace(read(target, label, output), was_stopped=stopped.is_set(), done=watch.done)
 
 
-def _stop(process: subprocess.Popen[str], stopped: Event) -> None:
+def stop_run(process: subprocess.Popen[str], stopped: Event) -> None:
     """End a run, with all processes that it began."""
     if process.poll() is None:
         stopped.set()
