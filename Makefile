@@ -68,7 +68,7 @@ CODE := qserver simulations tests docs
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test nightly lint pytest slowly durations coverage simulate torture \
+.PHONY: help install serve test test-browser nightly lint pytest slowly durations coverage simulate torture \
 	processes-torture log-torture cluster-torture powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
 
 help: ## list the targets
@@ -89,6 +89,10 @@ nightly: install ## all tests and all campaigns, which `make test` has samples o
 	done; \
 	if [ "$$failed" ]; then echo "nightly: failed: $${failed#, }" >&2; exit 1; fi; \
 	echo "nightly: ok"; }
+
+test-browser: install ## the console in a real browser, which is installed if that is possible (QSERVER_SCREENSHOTS=1)
+	@tests/console/install
+	@QSERVER_BROWSER_TESTS=1 $(BIN)/python -m pytest --quiet -rs tests/console/test_in_browser.py
 
 lint: install ## ruff (rules, format) and mypy --strict
 	@$(BIN)/ruff check --quiet $(CODE)

@@ -45,7 +45,7 @@ _QUERY: Final = _ENGINE | _SQL | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
 _PGWIRE: Final = _CONTROL | {"qserver", "control", "http1"}
 _WEB: Final = _PGWIRE | {
-    *("config", "replication", "cluster", "probes", "workloads", "pgwire"),
+    *("config", "replication", "cluster", "probes", "workloads", "pgwire", "console"),
 }
 _ALL: Final = _WEB | {"web", "client", "dbapi", "sqlalchemy", "mcp", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -66,6 +66,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "workloads": _CONTROL,
     "control": _CONTROL | {"cluster", "replication"},
     "cluster": _GROUND,
+    "console": _GROUND,
     "http1": _GROUND,
     "pgwire": _PGWIRE,
     "web": _WEB,

@@ -44,6 +44,7 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
         ("a.test",),
     ),
     "compression": ("off", False, ("gzip", "2")),
+    "console": ("off", False, ("none", "2")),
     "open_signup": ("yes", True, ("2", "maybe")),
     "signups_per_address": ("5", 5, ("0", "-1", "many")),
     "signups_per_hour": ("50", 50, ("0", "1000001")),

@@ -51,6 +51,7 @@ class Settings:
     control_url: str | None
     cors_origins: tuple[str, ...]
     compression: bool
+    console: bool
     open_signup: bool
     signups_per_address: int
     signups_per_hour: int

@@ -212,6 +212,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         switch,
     ),
     Setting(
+        "QSERVER_CONSOLE",
+        "console",
+        "1",
+        "1 serves the page /console; 0: the console is off. It can do what its user's key can.",
+        switch,
+    ),
+    Setting(
         "QSERVER_OPEN_SIGNUP",
         "open_signup",
         "0",

@@ -27,6 +27,7 @@ from qserver.errors import (
     UnsupportedMediaType,
 )
 from qserver.http1 import Request, Varying
+from qserver.web import console
 from qserver.web.bulk import bulk, bulk_out, copy_in, copy_out
 from qserver.web.calls import TRACE_HEADERS, Endpoint, Facts, Preflight, Refusal
 from qserver.web.compression import negotiate
@@ -175,6 +176,8 @@ class Application:
             return change_feed.ChangesEndpoint(facts, route)
         if route.path == notifications.PATH:
             return notifications.NotificationsEndpoint(facts, route)
+        if route.path.startswith(console.PATH):
+            return console.ConsoleEndpoint(facts, route)
         return RouteEndpoint(facts, route, self._bridge)
 
     def _preflight(self, facts: Facts, path: str) -> Endpoint:

@@ -127,6 +127,12 @@ def negotiate(accepted: Iterable[bytes]) -> Compression | None:
     return Compression(best, required=plain == 0.0)
 
 
+def accepts_gzip(accepted: Iterable[bytes]) -> bool:
+    """Whether a file that is kept compressed with gzip may be sent as it is kept."""
+    weights = _weights(accepted)
+    return weights.get(GZIP.name, weights.get(b"*", 0.0)) > 0.0
+
+
 def _weights(accepted: Iterable[bytes]) -> dict[bytes, float]:
     """The weight of each coding; one with a malformed weight is left out."""
     weights: dict[bytes, float] = {}

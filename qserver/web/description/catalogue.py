@@ -27,6 +27,7 @@ from qserver.web.description.catalogue_rows import (
     ROUTES_OF_ROWS,
     TIMEOUT_MS,
 )
+from qserver.web.description.console_routes import CONSOLE_ROUTES
 from qserver.web.description.neon_shapes import NeonBatch, NeonError, NeonRequest, NeonResult
 from qserver.web.description.statements_routes import STATEMENTS_ROUTES
 from qserver.web.route import STREAMED, Plane, Query, Route
@@ -522,6 +523,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         anonymous=True,
         media="text/html",
     ),
+    *CONSOLE_ROUTES,
 )
 
 

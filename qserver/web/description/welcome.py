@@ -27,6 +27,8 @@ def welcome(
     many = f", {settings.processes} processes" if settings.processes > 1 else ""
     log = f", log on {settings.log_copies} nodes" if settings.log is not None else ""
     lines = [f"qserver {__version__}{place}, data in {settings.data}{many}{log}"]
+    if settings.console and url != ADDRESS_UNKNOWN:
+        lines.append(f"Console: {url}/console")
     if first_key is not None:
         lines += ["", f"Your API key, shown only now: {first_key}", "", "Try it:"]
         lines += [f"  {line}" for line in curl_lines(url, first_key)]

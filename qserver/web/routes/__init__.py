@@ -16,6 +16,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from qserver.errors import InvalidRequest
+from qserver.web import console
 from qserver.web.admission import Admission
 from qserver.web.bulk import bulk, copy_in
 from qserver.web.description.catalogue import BODILESS, ROUTES
@@ -57,7 +58,8 @@ def make_routes(service: Service) -> Bridge:
     )
     for route in ROUTES:
         place = (route.method, route.path)
-        if route.path not in ELSEWHERE and place not in KINDS:
+        elsewhere = route.path in ELSEWHERE or route.path.startswith(console.PATH)
+        if not elsewhere and place not in KINDS:
             rule = route.path.replace("{", "<").replace("}", ">")
             view = _view(route, _handler(handlers, route))
             app.add_url_rule(rule, endpoint=route.name, view_func=view, methods=[route.method])

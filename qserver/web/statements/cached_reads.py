@@ -119,7 +119,7 @@ class ReadEndpoint(StatementEndpoint):
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
         super().__init__(facts, name, encoders)
-        self.known_tags = _tags(facts.headers.get(b"if-none-match", b""))
+        self.known_tags = tags_in(facts.headers.get(b"if-none-match", b""))
 
 
 def _fields(query: bytes) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def typed_fields(given: Mapping[str, str]) -> dict[str, Any]:
     return fields
 
 
-def _tags(header: bytes) -> frozenset[bytes]:
+def tags_in(header: bytes) -> frozenset[bytes]:
     """The tags of If-None-Match, for weak comparison."""
     tags = (each.strip() for each in header.split(b","))
     return frozenset(b"W/" + tag if tag[:1] == b'"' else tag for tag in tags if tag)

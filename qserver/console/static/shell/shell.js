@@ -1,0 +1,107 @@
+// The frame of the page: parts at the side, the database and the session on top, one part inside.
+
+import { add, fill, h, icon, iconButton, select } from "../core/dom.js";
+import { openDialog } from "../core/dialog.js";
+import { mountNotices, telling } from "../core/notice.js";
+import { forget } from "../core/kept.js";
+import { nextTheme } from "./theme.js";
+
+const PARTS = [
+  { name: "sql", title: "SQL", load: () => import("../sql/view.js") },
+  { name: "data", title: "Data", load: () => import("../data/view.js") },
+];
+
+export class Shell {
+  constructor(app, onSignedOut) {
+    this.app = app;
+    this.onSignedOut = onSignedOut;
+    this.parts = new Map();
+    this.place = h("main", { class: "place", id: "place", tabindex: "-1" });
+    this.links = new Map(PARTS.map((part) => [part.name, link(part)]));
+    this.picker = h("div", { class: "picker" });
+    this.navigate = telling(() => this.#navigate());
+  }
+
+  mount() {
+    const skip = h("a", { class: "skip", href: "#place", on: { click: (event) => this.#skip(event) } }, "Skip to content");
+    const brand = h("div", { class: "brand" }, icon("logo"), h("span", {}, "qserver"));
+    const nav = h("nav", { class: "parts", "aria-label": "Parts" }, brand, [...this.links.values()]);
+    const theme = iconButton("theme", "Dark or light", () => nextTheme());
+    const leave = iconButton("leave", "Sign out", () => this.#askToLeave());
+    const top = h("header", { class: "top" }, this.picker, h("div", { class: "spacer" }), theme, leave);
+    fill(document.body, skip, nav, h("div", { class: "right" }, top, this.place));
+    mountNotices();
+    this.showDatabases();
+    this.stopListening = this.app.onChange(() => this.showDatabases());
+    window.addEventListener("hashchange", this.navigate);
+    return this.navigate();
+  }
+
+  unmount() {
+    window.removeEventListener("hashchange", this.navigate);
+    this.stopListening?.();
+    for (const view of this.parts.values()) view.close?.();
+    this.parts.clear();
+  }
+
+  showDatabases() {
+    const { app } = this;
+    const options = app.databases.map(({ name }) => [name, name]);
+    const control = select(options, app.database, (name) => app.choose(name), { id: "database" });
+    fill(this.picker, h("label", { for: "database" }, "Database"), control);
+  }
+
+  async #navigate() {
+    const [name, ...rest] = location.hash.slice(1).replace(/^\//, "").split("/").map(decoded);
+    const part = PARTS.find((each) => each.name === name) ?? PARTS[0];
+    for (const [key, element] of this.links) {
+      if (key === part.name) element.setAttribute("aria-current", "page");
+      else element.removeAttribute("aria-current");
+    }
+    document.title = `${part.title} · qserver console`;
+    if (!this.parts.has(part.name)) {
+      const { makeView } = await part.load();
+      if (!this.parts.has(part.name)) this.parts.set(part.name, makeView(this.app));
+    }
+    const view = this.parts.get(part.name);
+    if (this.shown !== view) this.shown?.hide?.();
+    this.shown = view;
+    this.place.replaceChildren(view.element);
+    await view.show?.(rest);
+  }
+
+  #skip(event) {
+    event.preventDefault(); // the fragment is the part that is shown
+    this.place.focus();
+  }
+
+  #askToLeave() {
+    openDialog("Sign out", (close) => {
+      const leave = (forgetting) =>
+        telling(async () => {
+          if (forgetting) forget(localStorage, "history");
+          close();
+          forget(sessionStorage, "");
+          await this.app.session.end(this.app.api).finally(() => this.onSignedOut(""));
+        });
+      const plain = h("button", { type: "button", class: "primary", on: { click: leave(false) } }, "Sign out");
+      const both = h("button", { type: "button", on: { click: leave(true) } }, "Sign out and forget the history");
+      return [
+        h("p", {}, "The session ends at the server too. Statements that you ran stay in this browser’s history unless you have it forgotten."),
+        add(h("div", { class: "buttons" }), [both, plain]),
+      ];
+    });
+  }
+}
+
+function link({ name, title }) {
+  return h("a", { href: `#/${name}`, class: "part" }, icon(name), h("span", {}, title));
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // somebody has typed it
+  }
+}
