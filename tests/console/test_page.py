@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -90,6 +91,17 @@ def test_everything_is_less_than_300_kilobytes_as_it_is_sent() -> None:
     print(f"{total} bytes in {len(sent) + 1} files")
     assert None not in sent.values()
     assert total < COMPRESSED_BYTES_MAX
+
+
+def test_everything_that_is_sent_is_in_the_wheel() -> None:
+    """Files get into the wheel by their kind; one of a new kind would be left out."""
+    project = tomllib.loads((ROOM.parents[1] / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]
+    for path in STATIC.rglob("*"):
+        if path.is_file():
+            package = ".".join(["qserver.console", *path.parent.relative_to(ROOM).parts])
+            allowed = [*patterns["*"], *patterns.get(package, [])]
+            assert f"*{path.suffix}" in allowed, f"{path.name} is not in the wheel"
 
 
 def test_files_by_hand_are_small() -> None:

@@ -20,6 +20,17 @@ test("a key is exchanged for a session, and is nowhere afterwards", async () => 
   await closed(page);
 });
 
+test("the form is there after the first paint, and how long that takes is told", async (t) => {
+  const page = await opened();
+  const paints = () => performance.getEntriesByType("paint").map(({ name, startTime }) => `${name} ${Math.round(startTime)} ms`);
+  await page.getByLabel("API key").waitFor();
+  t.diagnostic(`cold: ${(await page.evaluate(paints)).join(", ")}`);
+  await page.reload();
+  await page.getByLabel("API key").waitFor();
+  t.diagnostic(`with files kept: ${(await page.evaluate(paints)).join(", ")}`);
+  await closed(page);
+});
+
 test("a wrong key is told, and its field is empty again", async () => {
   const page = await opened({ expected: [/401/] });
   await page.getByLabel("API key").fill("svc_k_wrongwrongwrongwrong");

@@ -9,6 +9,9 @@ import { nextTheme } from "./theme.js";
 const PARTS = [
   { name: "sql", title: "SQL", load: () => import("../sql/view.js") },
   { name: "data", title: "Data", load: () => import("../data/view.js") },
+  { name: "time", title: "Time", load: () => import("../time/view.js") },
+  { name: "live", title: "Live", load: () => import("../live/view.js") },
+  { name: "admin", title: "Admin", load: () => import("../admin/view.js") },
 ];
 
 export class Shell {
