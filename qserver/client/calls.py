@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
+from io import BytesIO
 from typing import Any, BinaryIO
 
 from qserver.client import bulk, columns, requests
@@ -159,13 +160,15 @@ class Calls(Caller):
         return saver.bytes
 
     async def copy_in(
-        self: Caller, sql: str, data: BinaryIO | Iterable[bytes], **options: Any
+        self: Caller, sql: str, data: BinaryIO | bytes | Iterable[bytes], **options: Any
     ) -> Result:
         """Insert rows by `COPY … FROM STDIN`, all or none.
 
-        The data is a file that is open for reading bytes, or pieces of bytes, in the format that
-        the statement says. The options are `database`, `transaction`, `idempotency_key`.
+        The data is bytes, a file that is open for reading them, or pieces of them, in the format
+        that the statement says. The options are `database`, `transaction`, `idempotency_key`.
         """
+        if isinstance(data, bytes):
+            data = BytesIO(data)
         read = getattr(data, "read", None)
         pieces = data if read is None else iter(partial(read, bulk.PIECE_BYTES), b"")
         given = {"database": self.database, **options}

@@ -138,10 +138,50 @@ async def test_the_trio_client_does_the_same(url: str, client: Client) -> None:
             with pytest.raises(UndefinedTable):
                 await other.save_rows("nothing", io.BytesIO(), format)
         assert client.query("select * from t order by id").rows == SHOWN
+        file = io.BytesIO()
+        assert await other.copy_out("copy t to stdout", file) == len(file.getvalue())
+        await other.query("delete from t")
+        assert (await other.copy_in("copy t from stdin", file.getvalue())).affected_rows == 3
+        assert client.query("select * from t order by id").rows == SHOWN
         done = await other.insert_rows("t", many(2000), ["id", "name"], on_conflict="update")
         assert done.affected_rows == 2000
         with pytest.raises(InvalidTextRepresentation):
             await other.insert_rows("t", (("x",) for _ in range(100_000)), ["id"])
+
+
+def test_copy_goes_in_and_out_with_the_client(client: Client, tmp_path: Path) -> None:
+    client.insert_rows("t", ROWS)
+    for options in ("", "(format csv, header)", "(format binary)"):
+        path = tmp_path / "rows"
+        with path.open("wb") as file:
+            assert client.copy_out(f"copy t to stdout {options}", file) == file.tell() > 0
+        client.query("delete from t")
+        with path.open("rb") as file:
+            assert client.copy_in(f"copy t from stdin {options}", file).affected_rows == 3
+        assert client.query("select * from t order by id").rows == SHOWN, options
+    pieces = (b"%d\tx\n" % at for at in range(10, 5010))
+    assert client.copy_in("copy t (id, name) from stdin", pieces).affected_rows == 5000
+    once = {"idempotency_key": "once"}
+    assert not client.copy_in("copy t (id) from stdin", b"7\n8\n", **once).replayed
+    assert client.copy_in("copy t (id) from stdin", b"7\n8\n", **once).replayed
+    with pytest.raises(UniqueViolation):
+        client.copy_in("copy t (id) from stdin", b"9\n7\n")
+    with pytest.raises(InvalidTextRepresentation):
+        client.copy_in("copy t (id) from stdin", b"9\nnine\n")
+    with pytest.raises(UndefinedTable):
+        client.copy_out("copy nothing to stdout", io.BytesIO())
+    assert client.query("select id from t where id = 9").rows == []
+
+
+def test_copy_takes_part_in_an_open_transaction(client: Client) -> None:
+    opened = client.open_transaction()["id"]
+    client.copy_in("copy t (id) from stdin", b"1\n2\n", transaction=opened)
+    inside, outside = io.BytesIO(), io.BytesIO()
+    client.copy_out("copy t (id) to stdout", inside, transaction=opened)
+    client.copy_out("copy t (id) to stdout", outside)
+    assert (inside.getvalue(), outside.getvalue()) == (b"1\n2\n", b"")
+    client.roll_back_transaction(opened)
+    assert client.query("select count(*) from t").rows == [(0,)]
 
 
 def talk(client: Client, text: str) -> str:
