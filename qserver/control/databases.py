@@ -18,8 +18,9 @@ durable. Only for that are hosts shielded from cancellation.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -58,6 +59,7 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.plan_cache import KeptPlans, PlanCacheStatistics
+from qserver.query.server_facts import Connected, ConnectedSession
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statement_statistics import StatementStatistics
 from qserver.query.storage_quota import StorageQuota
@@ -206,6 +208,8 @@ class Databases:
         self.logs = logs
         self._world = world
         self._started = world.now()
+        self._connected: dict[str, dict[int, Connected]] = {}
+        """The connections to each database, by their numbers."""
         self._shards = shards
         self._idle_seconds = idle_seconds
         self._open_max = open_max
@@ -439,6 +443,20 @@ class Databases:
             await self._serve(host, database, share)
             nursery.cancel_scope.cancel()
 
+    def connect(self, database_id: str, number: int, session: ConnectedSession) -> None:
+        """Count a connection as one to a database, whether that is open or not."""
+        connected = self._connected.setdefault(database_id, {})
+        connected[number] = Connected(session, self._world.now())
+
+    def _connected_to(self, database_id: str) -> Mapping[int, Connected]:
+        return self._connected.get(database_id, {})
+
+    def disconnect(self, database_id: str, number: int) -> None:
+        connected = self._connected[database_id]
+        del connected[number]
+        if not connected:
+            del self._connected[database_id]
+
     async def _serve(
         self,
         host: Host,
@@ -459,6 +477,7 @@ class Databases:
             statements=None if share is None else self.statements.of(share.organization, host.id),
         )
         sql.server.started = self._started
+        sql.server.connected = partial(self._connected_to, host.id)
         opened = OpenDatabase(host.id, database, sql, host.quota, owner)
         host.opened = self._open[host.id] = opened
         self.troubles.pop(host.id, None)

@@ -107,6 +107,25 @@ class AdvisoryLocks:
                     del self._holders[lock.key]
             self._grant(lock.key)
 
+    def listed(self) -> Iterator[tuple[int, Lock, bool]]:
+        """Yield who has which lock, or waits for it, by the number of the session."""
+        holders = dict.fromkeys(each for found in self._holders.values() for each in found)
+        for holder in holders:
+            for lock in holder.held:
+                yield holder.number, lock, True
+        for waiting in self._waiters.values():
+            for waiter in waiting:
+                yield waiter.holder.number, waiter.lock, False
+
+    def blockers_of(self, number: int) -> tuple[int, ...]:
+        """Return the sessions that a session waits for, by number."""
+        for waiting in self._waiters.values():
+            for at, waiter in enumerate(waiting):
+                if waiter.holder.number == number:
+                    found = self._in_the_way(waiter.holder, waiter.lock, waiting[:at])
+                    return tuple(dict.fromkeys(other.number for other in found))
+        return ()
+
     def _in_the_way(
         self, holder: LockHolder, lock: Lock, before: list[_Waiter]
     ) -> Iterator[LockHolder]:

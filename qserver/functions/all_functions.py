@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from qserver.functions import (
     advisory_locks,
+    backends,
     catalog_functions,
     channels,
     comparisons,
@@ -24,6 +25,7 @@ from qserver.functions import (
     settings,
     statements,
     typed_comparisons,
+    uuids,
 )
 from qserver.functions.aggregates import basic as aggregates
 from qserver.functions.aggregates import ordered_aggregates, statistics
@@ -53,6 +55,7 @@ from qserver.functions.signatures import Generic, Signature
 from qserver.functions.text import (
     binary,
     concatenation,
+    hashing,
     like,
     quoting,
     strings,
@@ -75,11 +78,13 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     datetime_functions,
     clock,
     general,
+    uuids,
     settings,
     ordered_aggregates,
     sequences,
     statements,
     advisory_locks,
+    backends,
     channels,
     statistics,
     typed_comparisons,
@@ -90,6 +95,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     binary,
     histogram,
     quoting,
+    hashing,
     text_format,
     json_access,
     jsonb_changes,

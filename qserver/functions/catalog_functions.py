@@ -67,7 +67,10 @@ pg_indexam_has_property(oid, text) bool
 pg_describe_object(oid, oid, int4) text
 pg_partition_root(regclass) regclass
 row_security_active(oid) bool; row_security_active(text) bool
-acldefault(char, oid) _aclitem
+acldefault(char, oid) _aclitem; age(xid) int4
+pg_current_wal_lsn() pg_lsn; pg_current_wal_insert_lsn() pg_lsn; pg_current_wal_flush_lsn() pg_lsn
+pg_last_xact_replay_timestamp() timestamptz; pg_collation_actual_version(oid) text
+pg_database_collation_actual_version(oid) text; oidvectortypes(oidvector) text
 _pg_truetypid(record, record) oid; _pg_truetypmod(record, record) int4
 _pg_char_max_length(oid, int4) int4; _pg_char_octet_length(oid, int4) int4
 _pg_numeric_precision(oid, int4) int4; _pg_numeric_precision_radix(oid, int4) int4
@@ -87,8 +90,36 @@ pg_sequence_parameters(oid) start_value int8, minimum_value int8, maximum_value 
 increment int8, cycle_option bool, cache_size int8, data_type oid
 pg_get_sequence_data(regclass) last_value int8, is_called bool
 pg_get_publication_tables(text) relid oid, attrs int2vector, qual pg_node_tree
+pg_identify_object(oid, oid, int4) type text, schema text, name text, identity text
+pg_timezone_names() name text, abbrev text, utc_offset interval, is_dst bool
+pg_timezone_abbrevs() abbrev text, utc_offset interval, is_dst bool
+pg_available_extension_versions() name name, version text, superuser bool, trusted bool, \
+relocatable bool, schema name, requires _name, comment text
+pg_available_extensions() name name, default_version text, comment text
+pg_lock_status() locktype text, database oid, relation oid, page int4, tuple int2, \
+virtualxid text, transactionid xid, classid oid, objid oid, objsubid int2, \
+virtualtransaction text, pid int4, mode text, granted bool, fastpath bool, waitstart timestamptz
+pg_show_all_settings() name text, setting text, unit text, category text, short_desc text, \
+extra_desc text, context text, vartype text, source text, min_val text, max_val text, \
+enumvals _text, boot_val text, reset_val text, sourcefile text, sourceline int4, \
+pending_restart bool
 """
 """Functions that return rows, with their columns."""
+
+_RELATION_OF: Final = {
+    "pg_timezone_names": "pg_timezone_names",
+    "pg_timezone_abbrevs": "pg_timezone_abbrevs",
+    "pg_available_extensions": "pg_available_extensions",
+    "pg_available_extension_versions": "pg_available_extension_versions",
+    "pg_lock_status": "pg_locks",
+    "pg_show_all_settings": "pg_settings",
+}
+ROWS_OF: Final = {
+    name: (_RELATION_OF[name], tuple(column.split()[0] for column in columns.split(", ")))
+    for name, columns in re.findall(r"(\w+)\(\) (.+)", ROWS)
+    if name in _RELATION_OF
+}
+"""Functions that return rows of a relation, and their columns."""
 
 STATISTICS: Final = """
 numscans tuples_returned tuples_fetched tuples_inserted tuples_updated tuples_deleted
@@ -180,4 +211,6 @@ def _row_functions() -> Iterator[TableFunction]:
 
 
 FUNCTIONS: Final = tuple(_signatures())
+ROW_VERSION: Final = _function("xmin", (), "xid", True)
+"""What a row of the catalog has as its column xmin: it may have changed as late as that."""
 TABLE_FUNCTIONS: Final = tuple(_row_functions())

@@ -155,6 +155,32 @@ class Context:
     def give_notice(self, notice: Notice) -> None:
         """Tell the client something beside the answer."""
 
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        raise FeatureNotSupported("nothing can wait here")
+
+    def cancel_session(self, number: int) -> bool:
+        """Cancel the statement of another connection; return whether there is such a one."""
+        return False
+
+    def terminate_session(self, number: int) -> bool:
+        """End a connection; return whether there is such a one."""
+        return False
+
+    def transaction_number(self, *, draws: bool) -> int | None:
+        """Return the number of the transaction; None if it has none, and does not draw it now."""
+        return None
+
+    client_address: str | None = None
+    """The address of the client, where it is known."""
+
+    def blockers_of(self, number: int) -> tuple[int, ...]:
+        """Return the connections that one waits for."""
+        return ()
+
+    statement_text: str | None = None
+    """The text that the client has sent, where it is known."""
+
     database = "main"
     """The name of the database."""
 

@@ -21,6 +21,7 @@ from qserver.values.types import (
     OID,
     TEXT,
     TIMESTAMPTZ,
+    VOID,
     Kind,
     SqlType,
     array_of,
@@ -40,6 +41,15 @@ ENCODINGS: Final = (
 """PostgreSQL's encodings, by their numbers."""
 
 _ALIASES: Final = {"UNICODE": "UTF8", "ISO88591": "LATIN1"}
+_BYTES: Final = {
+    **dict.fromkeys(("EUC_JP", "EUC_CN", "EUC_KR", "EUC_JIS_2004", "JOHAB"), 3),
+    **dict.fromkeys(("EUC_TW", "UTF8", "MULE_INTERNAL", "GB18030"), 4),
+    **dict.fromkeys(("SJIS", "BIG5", "GBK", "UHC", "SHIFT_JIS_2004"), 2),
+    "EUC_CN": 2,
+}
+"""Bytes of a character, where that is more than one."""
+INET: Final = TYPES_BY_NAME["inet"]
+PG_LSN: Final = SqlType(Kind.PG_LSN)
 BIGINT_MAX: Final = 2**63 - 1
 BIGINT_DIGITS: Final = 19
 UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -98,6 +108,31 @@ def _session_number(context: Context) -> int:
     return context.session_number
 
 
+def _client(context: Context) -> str | None:
+    return context.client_address
+
+
+def _blockers(context: Context, number: int) -> tuple[int, ...]:
+    return context.blockers_of(number)
+
+
+def encoding_length(number: int) -> int | None:
+    """Return how many bytes a character has at most; None for an encoding that there is not."""
+    if not 0 <= number < len(ENCODINGS):
+        return None
+    return _BYTES.get(ENCODINGS[number], 1)
+
+
+def _distance(one: str, other: str) -> Decimal:
+    """Return the bytes between two places of the log."""
+    return Decimal(_place(one) - _place(other))
+
+
+def _place(position: str) -> int:
+    high, low = position.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
 def _name_with_oid(name: str, oid: int) -> str:
     """`name_oid`, with the name cut so that all of it is a name."""
     end = f"_{int(oid)}"
@@ -116,7 +151,17 @@ FUNCTIONS: Final = (
     Function("pg_size_bytes", (TEXT,), BIGINT, size_bytes),
     Function("nameconcatoid", (NAME, OID), NAME, _name_with_oid),
     Function("pg_is_other_temp_schema", (OID,), BOOLEAN, lambda oid: False),
-    Function("pg_blocking_pids", (INTEGER,), array_of(INTEGER), lambda pid: ()),
+    Function("pg_blocking_pids", (INTEGER,), array_of(INTEGER), _blockers, needs_context=True),
+    Function("pg_safe_snapshot_blocking_pids", (INTEGER,), array_of(INTEGER), lambda pid: ()),
+    Function("pg_encoding_max_length", (INTEGER,), INTEGER, encoding_length, gives_null=True),
+    Function("pg_settings_get_flags", (TEXT,), array_of(TEXT), lambda name: ()),
+    Function("pg_wal_lsn_diff", (PG_LSN, PG_LSN), NUMERIC, _distance),
+    Function("inet_client_addr", (), INET, _client, needs_context=True, gives_null=True),
+    _constant("pg_trigger_depth", INTEGER, 0),
+    _constant("pg_reload_conf", BOOLEAN, True),
+    _constant("pg_stat_clear_snapshot", VOID, ""),
+    _constant("pg_stat_reset", VOID, ""),
+    _constant("getpgusername", NAME, "qserver"),
     Function("pg_postmaster_start_time", (), TIMESTAMPTZ, _started, needs_context=True),
     Function("pg_conf_load_time", (), TIMESTAMPTZ, _started, needs_context=True),
     Function("pg_backend_pid", (), INTEGER, _session_number, needs_context=True),
@@ -124,13 +169,10 @@ FUNCTIONS: Final = (
     _constant("pg_is_wal_replay_paused", BOOLEAN, False),
     _constant("pg_client_encoding", NAME, "UTF8"),
     _constant("getdatabaseencoding", NAME, "UTF8"),
-    *(
-        _constant(name, TYPES_BY_NAME["inet"], None)
-        for name in ("inet_server_addr", "inet_client_addr")
-    ),
+    _constant("inet_server_addr", INET, None),
     *(_constant(name, INTEGER, None) for name in ("inet_server_port", "inet_client_port")),
     *(
-        _constant(name, SqlType(Kind.PG_LSN), None)
+        _constant(name, PG_LSN, None)
         for name in ("pg_last_wal_receive_lsn", "pg_last_wal_replay_lsn")
     ),
 )

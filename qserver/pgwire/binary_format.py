@@ -142,6 +142,7 @@ _WRITERS: Final[dict[Kind, Writer]] = {
     Kind.JSONB: lambda value: b"\1" + str(value).encode(),
     Kind.VOID: lambda value: b"",
     Kind.PG_LSN: _write_position,
+    Kind.XID8: lambda value: Struct("!Q").pack(int(value)),
     Kind.ANYARRAY: lambda value: _array_writer(_type_of_items(value), 1)(value),
     **dict.fromkeys((*NUMBERING_KINDS, *REG_KINDS), Struct("!I").pack),
 }
@@ -230,6 +231,11 @@ def _number(code: str) -> Reader:
     return lambda data: unpack(data)[0]
 
 
+def _read_position(data: bytes) -> str:
+    high, low = Struct("!II").unpack(data)
+    return f"{high:X}/{low:X}"
+
+
 def _read_boolean(data: bytes) -> bool:
     if len(data) != 1:
         raise ValueError("one byte is expected")
@@ -308,6 +314,8 @@ _READERS: Final[dict[Kind, Reader]] = {
     Kind.UUID: lambda data: UUID(bytes=data),
     Kind.BYTEA: lambda data: data,
     Kind.JSONB: _read_jsonb,
+    Kind.PG_LSN: _read_position,
+    Kind.XID8: lambda data: str(Struct("!Q").unpack(data)[0]),
     **dict.fromkeys(NUMBERING_KINDS, _number("!I")),
 }
 """The other kinds are texts."""

@@ -122,6 +122,7 @@ def begin(
 
     `known` is its plan when it last began with the settings that the session has now.
     """
+    state.query = statement.sql
     try:
         return Begun(opened, opened.sql.beginnings.begin(statement, state.options(), known))
     except BaseException:
@@ -136,6 +137,7 @@ def start(state: State, statement: Statement, begun: Begun | None = None) -> Wai
     """
     block = state.block
     transaction = block.transaction
+    state.query = statement.sql
     if transaction is not None:
         sql, options = block.opened.sql, state.options_inside()
         state.request = request = sql.request_of(options)

@@ -84,7 +84,7 @@ def enter(state: State, arrival: Arrival | None = None) -> Waits[bool]:
     except OwnedElsewhere as elsewhere:
         yield _leaving(state, elsewhere)
         return False
-    state.database = opened.id
+    state.connect(opened.id)
     opened.release()
     state.enter(grant)
     _welcome(state)

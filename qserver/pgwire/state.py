@@ -34,6 +34,7 @@ from qserver.pgwire.waits import INPUT, OUTPUT, Fatal, Waits
 from qserver.query.permissions import Allowed
 from qserver.query.request import Request
 from qserver.query.results import RunOptions
+from qserver.query.server_facts import SessionActivity
 from qserver.storage.snapshot import Snapshot
 from qserver.values.notices import Notice
 
@@ -72,9 +73,12 @@ class State:
         self.grant: Grant | None = None
         self.database = ""
         """The id of the database."""
+        self._end = ended
         self.block = Block(host.plane.open_transactions, ended)
         self.request: Request | None = None
         """The statement that runs, and can be cancelled."""
+        self.query = ""
+        """The text of the statement that runs, or of the last one."""
         self.was_canceled = False
         self.ending: QserverError | None = None
         """Why the session ends, as soon as it can."""
@@ -352,9 +356,36 @@ class State:
             self.was_canceled = True
             self.request.cancel()
 
+    # --- what others see --------------------------------------------------------------------------
+
+    def connect(self, database_id: str) -> None:
+        """Be one of the sessions of a database."""
+        self.database = database_id
+        self.host.plane.databases.connect(database_id, self.number, self)
+
+    def activity(self) -> SessionActivity:
+        request, block = self.request, self.block
+        if request is not None:
+            state = "active"
+        elif block.transaction is None:
+            state = "idle"
+        else:
+            failed = block.transaction.failed
+            state = f"idle in transaction{' (aborted)' if failed else ''}"
+        name = self.settings.session.settings.value("application_name")
+        began = None if request is None else request.time
+        return SessionActivity(state, self.query, began, name, self.client, self.is_tls)
+
+    def terminate(self) -> None:
+        """End the session, and the statement that runs."""
+        self._end()
+        self.cancel()
+
     def close(self) -> None:
         """Release what the session holds."""
         self.block.roll_back()
+        if self.database:
+            self.host.plane.databases.disconnect(self.database, self.number)
         if self._heard is not None:
             self._heard.release()
             self._heard = None

@@ -74,8 +74,12 @@ def kind_of_words(words: tuple[str, ...]) -> Kind:
         return Kind(Sort.SQL, _tag_of_closing(first, words[-1]))
     if words[:2] == ("set", "constraints"):
         return Kind(Sort.SQL, "SET CONSTRAINTS")
+    if first in ("reassign", "security") or words[:2] == ("alter", "default"):
+        return Kind(Sort.SQL, " ".join(words[: 3 if first == "alter" else 2]).upper())
     if first in ("create", "alter", "drop"):
         named = [each for each in rest if each not in _PASSED_OVER]
+        if named[:1] in (["user"], ["group"]):
+            named = ["role"]
         return Kind(Sort.SQL, " ".join([first, *named[:1]]).upper())
     return Kind(Sort.SQL, first.upper())
 

@@ -58,6 +58,7 @@ OIDS: Final[Mapping[Kind, tuple[int, int, int]]] = {
     Kind.INET: (869, 1041, -1),
     Kind.PG_NODE_TREE: (194, 0, -1),
     Kind.PG_LSN: (3220, 3221, 8),
+    Kind.XID8: (5069, 271, 8),
     Kind.PG_NDISTINCT: (3361, 0, -1),
     Kind.PG_DEPENDENCIES: (3402, 0, -1),
     Kind.PG_MCV_LIST: (5017, 0, -1),

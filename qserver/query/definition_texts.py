@@ -31,6 +31,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.enumeration import Enumeration
+from qserver.values.extensions import Extension
 from qserver.values.identifiers import qualified, quote_identifier
 from qserver.values.relations import Definition, Schema, Sequence, View
 from qserver.values.schema import Column, Index, Table
@@ -48,6 +49,8 @@ def statements_of(catalog: Catalog, key: str) -> list[str] | None:
     match definition:
         case Schema():
             return [f"CREATE SCHEMA {quote_identifier(definition.name)}", *comments]
+        case Extension():
+            return [_create_extension(definition), *comments]
         case Enumeration():
             return [_create_type(definition), *comments]
         case Sequence():
@@ -70,6 +73,9 @@ def _before(catalog: Catalog) -> Statements:
     for each in catalog.definitions():
         if isinstance(each, Schema):
             yield "schema", f"CREATE SCHEMA {quote_identifier(each.name)}"
+    for each in catalog.definitions():
+        if isinstance(each, Extension):
+            yield "extension", _create_extension(each)
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
             yield "type", _create_type(each)
@@ -252,6 +258,11 @@ def _owner(
         yield "sequence", f"ALTER SEQUENCE {_name(sequence)} OWNED BY {place}"
 
 
+def _create_extension(extension: Extension) -> str:
+    name, schema = quote_identifier(extension.name), quote_identifier(extension.schema)
+    return f"CREATE EXTENSION {name} WITH SCHEMA {schema}"
+
+
 def _in_order_of_use(catalog: Catalog) -> list[View]:
     """Return the views, each after those that it reads from."""
     by_key = {each.key: each for each in views_of(catalog)}
@@ -269,9 +280,10 @@ def _in_order_of_use(catalog: Catalog) -> list[View]:
 
 
 def _comments_on(definition: Definition) -> Statements:
-    if isinstance(definition, Enumeration | Schema):
-        of_schema = f"SCHEMA {quote_identifier(definition.name)}"
-        place = of_schema if isinstance(definition, Schema) else f"TYPE {definition}"
+    if isinstance(definition, Enumeration | Schema | Extension):
+        word = "SCHEMA" if isinstance(definition, Schema) else "EXTENSION"
+        named = f"{word} {quote_identifier(definition.name)}"
+        place = f"TYPE {definition}" if isinstance(definition, Enumeration) else named
         for _, text in definition.comments:
             yield "comment", f"COMMENT ON {place} IS {quote_literal(text)}"
         return

@@ -23,6 +23,7 @@ from qserver.errors import (
     UndefinedObject,
     UndefinedSchema,
     UndefinedTable,
+    UnknownDatabase,
     WrongObjectType,
 )
 from qserver.query.cursor import Cursor, StatementSteps, rows_at_once
@@ -91,14 +92,14 @@ def _index_of(run: StatementPort, name: tuple[str, ...]) -> Table | None:
     return None
 
 
-def _check_schema(run: StatementPort, name: str) -> None:
+def check_schema(run: StatementPort, name: str) -> None:
     if not run.names.has_schema(name):
         raise UndefinedSchema(f'schema "{name}" does not exist')
 
 
-def _check_database(run: StatementPort, name: str) -> None:
+def check_database(run: StatementPort, name: str) -> None:
     if name != run.context.database:
-        raise UndefinedObject(f'database "{name}" does not exist')
+        raise UnknownDatabase(f'database "{name}" does not exist')
 
 
 # --- LOCK -----------------------------------------------------------------------------------------
@@ -147,9 +148,9 @@ def _check_maintained(
     run: StatementPort, node: ast.Maintain, name: tuple[str, ...], columns: tuple[str, ...]
 ) -> None:
     if node.what in ("database", "system"):
-        _check_database(run, name[-1])
+        check_database(run, name[-1])
     elif node.what == "schema":
-        _check_schema(run, name[-1])
+        check_schema(run, name[-1])
     elif node.what == "index":
         if _index_of(run, name) is None:
             if _found(run, name) is not None:
@@ -180,20 +181,20 @@ def grant(run: StatementPort, node: ast.Grant, literals: Sequence[Any]) -> Curso
 def _grant(run: StatementPort, node: ast.Grant) -> StatementSteps:
     run.check_define()
     for role in node.roles:
-        _check_role(role)
+        check_role(role)
     if node.kind == "role":
         for role, _ in node.privileges:
-            _check_role(role)
+            check_role(role)
     else:
         kind = _OF_ALL.get(node.kind, node.kind)
         for privilege, columns in node.privileges:
-            _check_privilege(kind, privilege, columns)
+            check_privilege(kind, privilege, columns)
         for name in node.names:
             _check_granted(run, node.kind, name, [each for _, each in node.privileges])
     return (yield from rows_at_once([]))
 
 
-def _check_role(name: str) -> None:
+def check_role(name: str) -> None:
     if name not in ROLES:
         raise UndefinedObject(
             f'role "{name}" does not exist',
@@ -201,7 +202,7 @@ def _check_role(name: str) -> None:
         )
 
 
-def _check_privilege(kind: str, privilege: str, columns: tuple[str, ...]) -> None:
+def check_privilege(kind: str, privilege: str, columns: tuple[str, ...]) -> None:
     if privilege in ("all", "all privileges"):
         return
     if not any(privilege in each for each in _PRIVILEGES.values()):
@@ -217,9 +218,9 @@ def _check_granted(
     run: StatementPort, kind: str, name: tuple[str, ...], columns: Sequence[tuple[str, ...]]
 ) -> None:
     if kind in ("schema", *_OF_ALL):
-        _check_schema(run, name[-1])
+        check_schema(run, name[-1])
     elif kind == "database":
-        _check_database(run, name[-1])
+        check_database(run, name[-1])
     elif kind == "type":
         if run.names.find_type(name) is None and not isinstance(_found(run, name), Enumeration):
             raise UndefinedObject(f'type "{".".join(name)}" does not exist')

@@ -36,7 +36,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
-from qserver.query.server_facts import ServerFacts
+from qserver.query.server_facts import ConnectedSession, ServerFacts, SessionActivity
 from qserver.query.session import NeedsSession, Session
 from qserver.query.session_locks import SessionLocks
 from qserver.query.settings.values import DEFAULTS, Scope
@@ -111,6 +111,7 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     drawn: dict[int, DrawnValues] | None = None
     """The values drawn from sequences, by the number of their states."""
     sets_done: int = 0
+    sleeps_done: int = 0
     writes_back_done: int = 0
     dry_run: bool = False
     changes: bool = False
@@ -185,6 +186,11 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         if scope.cancelled_caught:
             raise timed_out()
 
+    async def sleep(self, seconds: float) -> None:
+        """Sleep for a statement, which the next run does not repeat."""
+        await self.wait_for(partial(trio.sleep, seconds))
+        self.sleeps_done += 1
+
     def limit(self, timeout_ms: float | None) -> None:
         """Let the deadline come so soon, unless it is nearer."""
         if timeout_ms is None:
@@ -258,6 +264,8 @@ class RequestContext(Context):
     _now: datetime | None = None
     _random: Random | None = None
     _sequences: SequenceValues | None = None
+    _sleeps = 0
+    drawn_number: int | None = None
     _objects: CatalogAnswers | None = None
     memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
     user = "qserver"
@@ -363,6 +371,61 @@ class RequestContext(Context):
         if waits:
             raise NeedsSequenceValues(partial(request.wait_for, partial(locks.wait, lock)))
         return False
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep between two runs: each run sleeps as often as the one before, and once more."""
+        request = self._request
+        if seconds <= 0:
+            return
+        self._sleeps += 1
+        if self._sleeps > request.sleeps_done:
+            raise NeedsSequenceValues(partial(request.sleep, seconds))
+
+    def cancel_session(self, number: int) -> bool:
+        found = self._session_of(number)
+        if found is not None:
+            found.cancel()
+        return found is not None
+
+    def terminate_session(self, number: int) -> bool:
+        found = self._session_of(number)
+        if found is not None:
+            found.terminate()
+        return found is not None
+
+    def _session_of(self, number: int) -> ConnectedSession | None:
+        self._request.allowed.check_write()
+        found = self._request.environment.server.connected().get(number)
+        return None if found is None else found.session
+
+    def transaction_number(self, *, draws: bool) -> int | None:
+        """Return a number that no other transaction has; steps of one have the same."""
+        request = self._request
+        holder: RequestContext | Session = self
+        if request.is_step and request.session is not None:
+            holder = request.session
+        if holder.drawn_number is None and draws:
+            holder.drawn_number = self.sequences.draw(ROW_IDS)
+        return holder.drawn_number
+
+    @property
+    def statement_text(self) -> str | None:  # type: ignore[override]
+        found = self._own_activity()
+        return None if found is None else found.query
+
+    @property
+    def client_address(self) -> str | None:  # type: ignore[override]
+        found = self._own_activity()
+        return None if found is None else found.client or None
+
+    def _own_activity(self) -> SessionActivity | None:
+        """Return what the connection does that sent the statement; None of an HTTP request."""
+        found = self._request.environment.server.connected().get(self._request.sender)
+        return None if found is None else found.session.activity()
+
+    def blockers_of(self, number: int) -> tuple[int, ...]:
+        locks = self._request.environment.server.locks
+        return () if locks is None else locks.blockers_of(number)
 
     def unlock(self, key: Key, *, shared: bool) -> bool:
         session = self._request.session

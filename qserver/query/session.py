@@ -58,6 +58,7 @@ class Session:
         "_locks_before",
         "_savepoints",
         "deferred",
+        "drawn_number",
         "lasts",
         "listening",
         "locks",
@@ -88,6 +89,8 @@ class Session:
         self._savepoints: list[tuple[str, SessionState]] = []
         self.deferred = DeferredKeys()
         """The foreign keys that the transaction checks at its end."""
+        self.drawn_number: int | None = None
+        """The number of its transaction, once that was asked for."""
         self.number = 0
         """By which others know it: pg_backend_pid(). It is that of a connection, or 0."""
         self.told: Callable[[], None] | None = None
@@ -205,7 +208,7 @@ class Session:
 
     def begin(self) -> None:
         """Remember what a rollback goes back to."""
-        self._before = self.settings
+        self._before, self.drawn_number = self.settings, None
         self._savepoints.clear()
         self.deferred = DeferredKeys()
         if self.locks is not None:
@@ -237,7 +240,7 @@ class Session:
 
     def roll_back(self) -> None:
         """Forget what the transaction has set."""
-        self.settings = self._before
+        self.settings, self.drawn_number = self._before, None
         self._savepoints.clear()
         self.deferred = DeferredKeys()
         if self.temporary is not None:

@@ -107,7 +107,8 @@ class SqlDatabase:
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
         self.planner = Planner(compute=world.compute, plans=plans, statements=statements)
-        self.server = ServerFacts(started=world.now())
+        locks = None if self._writer is None else self._writer.advisory_locks
+        self.server = ServerFacts(started=world.now(), now=world.now, locks=locks)
         self._running: set[bytes] = set()
         """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(

@@ -23,6 +23,7 @@ from qserver.durability.records import Definitions
 from qserver.engine.work import Step
 from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.limits import PLANNING_STEPS_MAX
+from qserver.query.administration import administer
 from qserver.query.catalog.reader import CatalogReader
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.channels import listen, notify
@@ -579,6 +580,7 @@ _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Curso
     ast.Close: close,
     ast.Lock: lock,
     ast.Maintain: maintain,
+    ast.Administer: administer,
     ast.Grant: grant,
     ast.Listen: listen,
     ast.Notify: notify,

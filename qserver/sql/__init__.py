@@ -83,3 +83,4 @@ from qserver.sql.shown_texts import shown_query as shown_query
 from qserver.sql.step_budget import NotShort as NotShort
 from qserver.sql.step_budget import StepBudget as StepBudget
 from qserver.sql.type_texts import type_of_text as type_of_text
+from qserver.sql.view_facts import view_facts as view_facts

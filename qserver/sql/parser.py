@@ -31,6 +31,7 @@ from lark.lexer import Lexer
 from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
 from qserver.lexing.runs import may_have_runs
 from qserver.limits import SYNTAX_DEPTH_MAX
+from qserver.sql.administration import read_administration
 from qserver.sql.ast import PLANNED, Expression, Statement
 from qserver.sql.ast_builder import Builder
 from qserver.sql.ast_builder.places import unexpected_next
@@ -86,7 +87,8 @@ def parse(
 def _parsed(source: Source) -> Parsed:
     if not source.terminals:
         raise SqlSyntaxError("there is no statement", position=1)
-    statement = without_into(_run(source, "start"), source)
+    administration = read_administration(source)
+    statement = administration or without_into(_run(source, "start"), source)
     if source.second is not None:
         raise SqlSyntaxError("there is more than one statement", position=source.second + 1)
     parameters = tuple(source.parameters)
@@ -176,13 +178,13 @@ def grammar_text() -> str:
 
 _UNSUPPORTED = frozenset(
     {
-        *("call", "copy", "do", "import", "load", "reassign", "refresh", "security"),
+        *("call", "copy", "do", "import", "load", "refresh"),
     }
 )
 _UNSUPPORTED_THINGS = frozenset(
     {
         *("access", "aggregate", "cast", "collation", "conversion", "database", "default"),
-        *("domain", "event", "extension", "foreign", "function", "group", "language", "large"),
+        *("domain", "event", "foreign", "function", "language", "large"),
         *("materialized", "operator", "policy", "procedure", "publication", "role", "routine"),
         *("rule", "server", "statistics", "subscription", "system", "tablespace", "text"),
         *("transform", "trigger", "user"),

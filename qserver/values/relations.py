@@ -5,6 +5,7 @@
     Sequence       numbers, each handed out once
     Enumeration    a type with labels
     Schema         a prefix of other names
+    Extension      what CREATE EXTENSION has named; see `extensions`
 
 They share one name space, so a name means one thing everywhere; in PostgreSQL that is so because
 every table is also a type. All are frozen values with a plain form for the log.
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 from qserver.values.enumeration import Enumeration
+from qserver.values.extensions import Extension
 from qserver.values.identifiers import PUBLIC, Named, catalog_key
 from qserver.values.plain import PlainFields, each_by
 from qserver.values.schema import Table, check_name
@@ -117,7 +119,7 @@ class Schema:
         return Schema(name, oid, tuple((about, text) for about, text in comments))
 
 
-Definition: TypeAlias = Table | View | Sequence | Enumeration | Schema
+Definition: TypeAlias = Table | View | Sequence | Enumeration | Schema | Extension
 
 
 def without_ids(definition: Definition | None) -> Definition | None:
@@ -136,11 +138,12 @@ _KINDS: dict[str, type[Definition]] = {
     "sequence": Sequence,
     "type": Enumeration,
     "schema": Schema,
+    "extension": Extension,
 }
 
 
 def kind_of(definition: Definition) -> str:
-    """The kind's name in DROP and messages: "table", "view", "sequence", "type", "schema"."""
+    """The kind's name in DROP and messages: "table", "view", "sequence", "type", "schema" …"""
     for kind, of_kind in _KINDS.items():
         if type(definition) is of_kind:
             return kind

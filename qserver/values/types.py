@@ -104,6 +104,7 @@ class Kind(Enum):
     PG_NODE_TREE = "pg_node_tree"
     ACLITEM = "aclitem"
     PG_LSN = "pg_lsn"
+    XID8 = "xid8"
     TID = "tid"
     INET = "inet"
     PG_NDISTINCT = "pg_ndistinct"
@@ -253,8 +254,8 @@ NUMBERING_KINDS: Final = (Kind.OID, Kind.XID, Kind.CID)
 """Kinds of numbers without a sign, of 32 bits."""
 
 OPAQUE_KINDS: Final = (
-    *(Kind.PG_NODE_TREE, Kind.ACLITEM, Kind.PG_LSN, Kind.TID, Kind.INET, Kind.PG_NDISTINCT),
-    *(Kind.PG_DEPENDENCIES, Kind.PG_MCV_LIST, Kind.PG_STATISTIC),
+    *(Kind.PG_NODE_TREE, Kind.ACLITEM, Kind.PG_LSN, Kind.XID8, Kind.TID, Kind.INET),
+    *(Kind.PG_NDISTINCT, Kind.PG_DEPENDENCIES, Kind.PG_MCV_LIST, Kind.PG_STATISTIC),
 )
 """Kinds that only columns of the catalog have. Their values are texts."""
 

@@ -73,6 +73,18 @@ OFFSET_OF_ABBREVIATION: Final = {
     for name in names.split()
 }
 
+SUMMER_ABBREVIATIONS: Final = frozenset(
+    name
+    for names in (
+        "acdt acsst adt aedt aesst akdt almst awsst azost bdst brst bst cadt cdt cest cetdst",
+        "chadt clst clt easst east edt eest eetdst egst fjst fnst idt kdt kgst lhdt mdt mest",
+        "mesz metdst msd must ndt nzdt pdt pkst pmdt pyst sadt ulast uyst uzst wadt wdt",
+        "wetdst wgst yekst",
+    )
+    for name in names.split()
+)
+"""Those of daylight saving time."""
+
 _POSIX: Final = re.compile(
     r"(?:<[^>]*>|(?!<)[^\d,+-]*)([+-]?)(\d{1,3})(?::(\d\d?)(?::(\d\d?))?)?", re.ASCII
 )
@@ -106,6 +118,11 @@ def find_zone(name: str) -> ZoneInfo | None:
 def _official_names() -> dict[str, str]:
     names = files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
     return {name.lower(): name for name in names}
+
+
+def zone_names() -> list[str]:
+    """Return the names of all zones of the tz database, in their order."""
+    return sorted(_official_names().values())
 
 
 def posix_zone(name: str) -> timezone | None:

@@ -87,6 +87,10 @@ CLASSES: Final = """
 SELECT k.oid FROM pg_class k JOIN pg_namespace s ON s.oid = k.relnamespace
 WHERE s.nspname IN ('pg_catalog', 'information_schema')"""
 
+KEYWORDS: Final = """
+SELECT word, catcode::text || CASE WHEN barelabel THEN 'l' ELSE 'a' END
+FROM pg_get_keywords() ORDER BY word"""
+
 # How a column is read so that JSON can hold it, by the name of its type.
 READ_AS: Final = {
     "regproc": "CASE WHEN {0} = 0 THEN NULL ELSE json_build_array({0}::oid::int8, {0}::text) END",
@@ -134,6 +138,9 @@ def main(target: str) -> None:
                 text = "\n".join(json.dumps(each, ensure_ascii=False) for each in rows)
                 packed = gzip.compress(text.encode(), 9, mtime=0)
                 (DATA / f"{name}.json.gz").write_bytes(packed)
+        words = connection.execute(KEYWORDS).fetchall()
+        text = "\n".join(json.dumps(list(each)) for each in words)
+        (DATA / "keywords.json.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
         lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in relations)
         (DATA / "relations.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
@@ -268,8 +269,37 @@ def _announced() -> Iterator[Function]:
         yield Function(name, (BYTEA,), BYTEA, _hash(name))
 
 
+_DIGESTS: Final = frozenset({"md5", "sha1", "sha224", "sha256", "sha384", "sha512"})
+
+
+def digest(value: bytes, kind: str) -> bytes:
+    return bytes(hashlib.new(_digest_named(kind), value, usedforsecurity=False).digest())
+
+
+def keyed_digest(value: bytes, key: bytes, kind: str) -> bytes:
+    return hmac.new(key, value, _digest_named(kind)).digest()
+
+
+def _digest_named(kind: str) -> str:
+    if kind.lower() not in _DIGESTS:
+        raise InvalidParameterValue(
+            f'Cannot use "{kind}": No such hash algorithm',
+            hint=f"There are {', '.join(sorted(_DIGESTS))}.",
+        )
+    return kind.lower()
+
+
 FUNCTIONS: Final = (
     *_announced(),
+    Function("digest", (BYTEA, TEXT), BYTEA, digest),
+    Function("digest", (TEXT, TEXT), BYTEA, lambda text, kind: digest(text.encode(), kind)),
+    Function("hmac", (BYTEA, BYTEA, TEXT), BYTEA, keyed_digest),
+    Function(
+        "hmac",
+        (TEXT, TEXT, TEXT),
+        BYTEA,
+        lambda text, key, kind: keyed_digest(text.encode(), key.encode(), kind),
+    ),
     Function("md5", (TEXT,), TEXT, md5_of_text),
     Function("md5", (BYTEA,), TEXT, md5),
     Function("encode", (BYTEA, TEXT), TEXT, encode, cost=_encode_cost),

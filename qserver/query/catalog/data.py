@@ -75,6 +75,13 @@ def recorded_by(name: str, column: str) -> Mapping[Any, tuple[tuple[Any, ...], .
     return {value: tuple(rows) for value, rows in found.items()}
 
 
+@cache
+def recorded_keywords() -> tuple[tuple[str, str], ...]:
+    """Return PostgreSQL's keywords, each with its category and whether it can be a bare label."""
+    lines = gzip.decompress(_file("keywords.json.gz").read_bytes()).splitlines()
+    return tuple((word, code) for word, code in map(json.loads, lines))
+
+
 def _file(name: str) -> Any:
     return files(__package__).joinpath("data", name)
 

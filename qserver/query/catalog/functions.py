@@ -17,10 +17,21 @@ from qserver.errors import (
     UndefinedTable,
     UnknownDatabase,
 )
-from qserver.functions.catalog_functions import STATISTICS, TIMES
-from qserver.query.catalog import privileges, texts, type_facts
+from qserver.functions.catalog_functions import ROWS_OF, STATISTICS, TIMES
+from qserver.query.catalog import (
+    access_lists,
+    privileges,
+    texts,
+    type_facts,
+    updatability,
+)
 from qserver.query.catalog.builtin_indexes import builtin_index
-from qserver.query.catalog.data import recorded_by, recorded_rows, relations
+from qserver.query.catalog.data import (
+    recorded_by,
+    recorded_keywords,
+    recorded_rows,
+    relations,
+)
 from qserver.query.catalog.expressions import NodeTree
 from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import columns_of, indexes_of
@@ -28,10 +39,11 @@ from qserver.query.catalog.rows_of_relations import comments
 from qserver.query.catalog.rows_of_server import NAME
 from qserver.query.catalog.rows_of_types import types as types_of
 from qserver.query.catalog.search_path import full_name, schema_of_row
+from qserver.query.catalog.sources import SOURCES
 from qserver.query.catalog.types import shown_type
 from qserver.query.catalog.world import CLASSES, DATABASE, OWNER
-from qserver.values.identifiers import RESERVED, identifiers
-from qserver.values.relations import Sequence, View
+from qserver.values.identifiers import identifiers, quote_identifier
+from qserver.values.relations import Sequence, View, kind_of
 from qserver.values.schema import Table
 from qserver.values.temporary import TEMPORARY
 
@@ -297,8 +309,32 @@ def _size_of_all(objects: Objects) -> int:
 
 
 def keywords(objects: Objects) -> Iterator[tuple[str, str, bool, str, str]]:
-    for word in sorted(RESERVED):
-        yield word, "R", True, "reserved", "can be bare label"
+    for word, code in recorded_keywords():
+        yield word, code[0], code[1] == "l", *KEYWORDS[code]
+
+
+KEYWORDS: Final = {
+    f"{code}{label}": (meaning, text)
+    for code, meaning in {
+        "U": "unreserved",
+        "C": "unreserved (cannot be function or type name)",
+        "T": "reserved (can be function or type name)",
+        "R": "reserved",
+    }.items()
+    for label, text in {"l": "can be bare label", "a": "requires AS"}.items()
+}
+
+
+def rows_of(source: str, columns: tuple[str, ...]) -> Callable[..., Iterator[tuple[Any, ...]]]:
+    """Return a function that gives columns of a relation whose rows depend on no definition."""
+
+    def rows(objects: Objects) -> Iterator[tuple[Any, ...]]:
+        make = SOURCES[source].fixed
+        assert make is not None
+        for row in make(objects.world):
+            yield tuple([row.get(column) for column in columns])
+
+    return rows
 
 
 def options(objects: Objects, texts_of: Iterable[Any]) -> Iterator[tuple[str, str | None]]:
@@ -340,19 +376,6 @@ def sequence_last_value(objects: Objects, oid: int) -> int | None:
 def live_rows(objects: Objects, oid: int) -> int:
     table = _relation(objects, oid)
     return 0 if table is None or table.oid != oid else objects.world.snapshot.count(table.id)
-
-
-def is_updatable(objects: Objects, oid: int, with_triggers: bool) -> int:
-    """4: UPDATE, 8: INSERT, 16: DELETE."""
-    table = _relation(objects, oid)
-    return 28 if table is not None and table.oid == oid else 0
-
-
-def column_is_updatable(objects: Objects, oid: int, number: int, with_triggers: bool) -> bool:
-    table = _relation(objects, oid)
-    if table is None or table.oid != oid:
-        return False
-    return any(at == number and column.generated is None for at, column in columns_of(table))
 
 
 def index_column_property(objects: Objects, oid: int, number: int, name: str) -> bool | None:
@@ -400,6 +423,49 @@ def described(objects: Objects, catalog: int, oid: int, number: int) -> str | No
     return None
 
 
+def log_position(objects: Objects) -> str:
+    """Return the version that the statement reads, as a place in a log: it only grows."""
+    version = objects.world.snapshot.version
+    return f"{version >> 32:X}/{version & 0xFFFFFFFF:X}"
+
+
+def row_version(objects: Objects) -> int:
+    """Return the version that the statement reads: no row has changed later."""
+    return objects.world.snapshot.version & 0xFFFFFFFF
+
+
+def age(objects: Objects, number: int) -> int:
+    """Return how many versions ago that was."""
+    return max(row_version(objects) - number, 0)
+
+
+def types_of_vector(objects: Objects, oids: tuple[int, ...]) -> str:
+    return ", ".join([shown_type(objects.world, oid) or "???" for oid in oids])
+
+
+def identified(
+    objects: Objects, catalog: int, oid: int, number: int
+) -> Iterator[tuple[str | None, ...]]:
+    """Yield kind, schema, name and identity of a relation, a column or a type."""
+    place = objects.class_place(oid) if catalog == CLASSES["pg_class"] else None
+    if place is None:
+        shown = shown_type(objects.world, oid) if catalog == CLASSES["pg_type"] else None
+        if shown is not None:
+            yield "type", None, None, shown
+        return
+    full = full_name(*place)
+    kind = "index"
+    for each in objects.world.with_oid(oid):
+        if each.oid == oid:
+            kind = kind_of(each)
+            columns = dict(columns_of(each)) if isinstance(each, Table | View) else {}
+            if number in columns:
+                name = quote_identifier(columns[number].name)
+                yield f"{kind} column", None, None, f"{full}.{name}"
+                return
+    yield kind, place[0], quote_identifier(place[1]), full
+
+
 def row_security(objects: Objects, about: int | str) -> bool:
     if isinstance(about, str) and objects.find_class(about) is None:
         raise UndefinedTable(f'relation "{about}" does not exist')
@@ -416,7 +482,7 @@ def file_number(objects: Objects, oid: int) -> int | None:
 
 def file_path(objects: Objects, oid: int) -> str | None:
     number = file_number(objects, oid)
-    return None if number is None else f"base/5/{number}"
+    return None if number is None else f"base/{DATABASE}/{number}"
 
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -432,7 +498,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
             *("pg_get_function_arg_default", "pg_get_partkeydef", "pg_get_statisticsobjdef"),
             *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns"),
             *("pg_get_statisticsobjdef_expressions", "pg_get_replica_identity_index"),
-            *("pg_partition_root", "shobj_description", "acldefault"),
+            *("pg_partition_root", "shobj_description", "pg_collation_actual_version"),
+            *("pg_database_collation_actual_version", "pg_last_xact_replay_timestamp"),
             *("pg_statistics_obj_is_visible",),
         ),
         nothing,
@@ -466,8 +533,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_tablespace_location": lambda objects, oid: "",
     "pg_relation_filenode": file_number,
     "pg_relation_filepath": file_path,
-    "pg_relation_is_updatable": is_updatable,
-    "pg_column_is_updatable": column_is_updatable,
+    "pg_relation_is_updatable": updatability.is_updatable,
+    "pg_column_is_updatable": updatability.column_is_updatable,
     "pg_sequence_last_value": sequence_last_value,
     "pg_index_column_has_property": index_column_property,
     "pg_index_has_property": index_property,
@@ -485,7 +552,17 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_partition_ancestors": no_rows,
     "pg_partition_tree": no_rows,
     "pg_tablespace_databases": no_rows,
-    "aclexplode": no_rows,
+    "acldefault": access_lists.default_list,
+    "aclexplode": access_lists.exploded,
+    **dict.fromkeys(
+        ("pg_current_wal_lsn", "pg_current_wal_insert_lsn", "pg_current_wal_flush_lsn"),
+        log_position,
+    ),
+    "xmin": row_version,
+    "age": age,
+    "pg_identify_object": identified,
+    "oidvectortypes": types_of_vector,
+    **{name: rows_of(*about) for name, about in ROWS_OF.items()},
     "pg_get_publication_tables": no_rows,
     **privileges.FUNCTIONS,
     **type_facts.FUNCTIONS,

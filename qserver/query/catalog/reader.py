@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from qserver.functions.text.prefixes import NEXT
 from qserver.query.catalog.data import RelationData, recorded_by, recorded_rows
 from qserver.query.catalog.relations import relation_of_tree
-from qserver.query.catalog.sources import Source, source_of
+from qserver.query.catalog.sources import MakeFixedRows, Source, source_of
 from qserver.query.catalog.world import Shown, World
 from qserver.query.definition_texts import SYSTEM_TABLES as OWN_TABLES
 from qserver.query.server_facts import NO_FACTS, ServerFacts
@@ -196,13 +196,23 @@ class CatalogReader:
             break
         yield from recorded
         if source.fixed is not None:
-            if table.id not in self._fixed:
-                self._fixed[table.id] = list(self._shaped(table, source.fixed(self._world)))
-            yield from self._fixed[table.id]
+            yield from self._fixed_rows(table, source.fixed)
         for definition in source.definitions(self._world, known):
             self._charge(DEFINITION_STEPS)
             yield from self._rows_of(table, source, definition)
             yield None
+
+    def _fixed_rows(self, table: Table, make: MakeFixedRows) -> Iterator[Row]:
+        """Yield the rows that depend on no definition."""
+        kept = self._fixed.get(table.id)
+        if kept is not None:
+            yield from kept
+            return
+        rows: list[Row] = []
+        for row in self._shaped(table, make(self._world)):
+            rows.append(row)
+            yield row
+        self._fixed[table.id] = rows
 
     def _rows_of(self, table: Table, source: Source, definition: Definition) -> Iterator[Row]:
         """Yield the rows that a definition has."""

@@ -12,7 +12,15 @@ from qserver.query.catalog.parts import (
     foreign_key_of,
     indexes_of,
 )
-from qserver.query.catalog.world import CLASSES, OWNER, World, type_modifier
+from qserver.query.catalog.world import (
+    CLASSES,
+    EXPRESSION_STEPS,
+    OWNER,
+    World,
+    type_modifier,
+)
+from qserver.sql import view_facts
+from qserver.values.extensions import Extension
 from qserver.values.relations import Definition, Schema, Sequence, View
 from qserver.values.schema import Column, Table
 from qserver.values.temporary import TEMPORARY
@@ -290,6 +298,8 @@ def _commented(each: Definition, about: str) -> tuple[str, int, int] | None:
     if not about:
         if isinstance(each, Schema):
             return "pg_namespace", each.oid, 0
+        if isinstance(each, Extension):
+            return "pg_extension", each.oid, 0
         is_relation = isinstance(each, Table | View | Sequence)
         return "pg_class" if is_relation else "pg_type", each.oid, 0
     if word == "column" and isinstance(each, Table | View):
@@ -319,11 +329,13 @@ def dependencies(world: World, each: Definition) -> Rows:
                     yield _depends("pg_class", each.oid, "pg_class", table.oid, number, kind)
         case View():
             yield _depends("pg_rewrite", each.oid, "pg_class", each.oid, 0, "i")
+            world.steps += EXPRESSION_STEPS
+            facts = view_facts(each.text)
             for key in each.uses:
                 used = world.catalog.find(key)
-                for number, _ in columns_of(used) if isinstance(used, Table | View) else ():
-                    assert used is not None
-                    yield _depends("pg_rewrite", each.oid, "pg_class", used.oid, number, "n")
+                for number, column in columns_of(used) if isinstance(used, Table | View) else ():
+                    if used is not None and facts.uses(used.name, column.name):
+                        yield _depends("pg_rewrite", each.oid, "pg_class", used.oid, number, "n")
 
 
 def _of_table(world: World, table: Table) -> Rows:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from qserver.query.catalog.search_path import OWN_SCHEMAS
 from qserver.query.catalog.world import DATABASE, OWNER, World
+from qserver.values.extensions import AVAILABLE, PLPGSQL, Extension
+from qserver.values.interval import MICROSECONDS_PER_SECOND, Interval
 from qserver.values.relations import Definition, Schema
+from qserver.values.zones import (
+    OFFSET_OF_ABBREVIATION,
+    SUMMER_ABBREVIATIONS,
+    find_zone,
+    zone_names,
+)
 
 Rows = Iterator[dict[str, Any]]
 
@@ -73,4 +82,85 @@ def settings(world: World) -> Rows:
             "boot_val": each.default,
             "reset_val": world.settings.reset_value(each),
             "pending_restart": False,
+        }
+
+
+# --- time zones ----------------------------------------------------------------------------------
+
+ZONE_STEPS: Final = 256
+"""What a zone costs: its rules are read and looked up."""
+
+
+def zones(world: World) -> Rows:
+    now = datetime.fromtimestamp(world.server.now(), UTC)
+    for name in zone_names():
+        world.steps += ZONE_STEPS
+        local = now.astimezone(find_zone(name))
+        yield {
+            "name": name,
+            "abbrev": local.tzname(),
+            "utc_offset": _interval(local.utcoffset() or timedelta()),
+            "is_dst": bool(local.dst()),
+        }
+
+
+def zone_abbreviations(world: World) -> Rows:
+    for name, offset in sorted(OFFSET_OF_ABBREVIATION.items()):
+        is_summer = name in SUMMER_ABBREVIATIONS
+        yield {"abbrev": name.upper(), "utc_offset": _interval(offset), "is_dst": is_summer}
+
+
+def _interval(length: timedelta) -> Interval:
+    return Interval(microseconds=int(length.total_seconds()) * MICROSECONDS_PER_SECOND)
+
+
+# --- extensions ----------------------------------------------------------------------------------
+
+PLPGSQL_OID: Final = 13533
+"""That of a fresh PostgreSQL 15."""
+
+
+def own_extensions(world: World) -> Rows:
+    yield _extension(PLPGSQL_OID, PLPGSQL, OWN_SCHEMAS["pg_catalog"])
+
+
+def extensions(world: World, each: Definition) -> Rows:
+    if isinstance(each, Extension):
+        yield _extension(each.oid, each.name, world.schema_oid(each.schema))
+
+
+def _extension(oid: int, name: str, schema: int) -> dict[str, Any]:
+    return {
+        "oid": oid,
+        "extname": name,
+        "extowner": OWNER,
+        "extnamespace": schema,
+        "extrelocatable": name != PLPGSQL,
+        "extversion": AVAILABLE[name].version,
+    }
+
+
+def available_extensions(world: World) -> Rows:
+    for name, each in AVAILABLE.items():
+        is_there = name == PLPGSQL or world.catalog.find(Extension.key_of(name)) is not None
+        yield {
+            "name": name,
+            "default_version": each.version,
+            "installed_version": each.version if is_there else None,
+            "comment": each.comment,
+        }
+
+
+def available_versions(world: World) -> Rows:
+    for name, each in AVAILABLE.items():
+        is_there = name == PLPGSQL or world.catalog.find(Extension.key_of(name)) is not None
+        yield {
+            "name": name,
+            "version": each.version,
+            "installed": is_there,
+            "superuser": True,
+            "trusted": True,
+            "relocatable": name != PLPGSQL,
+            "schema": "pg_catalog" if name == PLPGSQL else None,
+            "comment": each.comment,
         }

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from qserver.query.catalog import rows_of_activity as activity
 from qserver.query.catalog import rows_of_relations as relations
 from qserver.query.catalog import rows_of_server as server
 from qserver.query.catalog import rows_of_sessions as sessions
@@ -23,6 +24,7 @@ from qserver.query.catalog.world import World
 from qserver.values.relations import Definition
 
 MakeRows = Callable[[World, Definition], Iterable[Mapping[str, Any]]]
+MakeFixedRows = Callable[[World], Iterable[Mapping[str, Any]]]
 LookUp = Callable[[World, Any], Iterable[Definition]]
 
 
@@ -32,7 +34,7 @@ class Source:
 
     rows: MakeRows | None = None
     looked_up_by: Mapping[str, LookUp] = field(default_factory=dict)
-    fixed: Callable[[World], Iterable[Mapping[str, Any]]] | None = None
+    fixed: MakeFixedRows | None = None
     everything: Callable[[World], Iterable[Definition]] = World.definitions
     """The definitions that can have rows, where no look-up narrows them."""
     often_zero: frozenset[str] = frozenset()
@@ -128,6 +130,35 @@ SOURCES: Final[Mapping[str, Source]] = {
     "pg_settings": Source(fixed=server.settings, guess=20),
     "pg_prepared_statements": Source(fixed=sessions.prepared_statements, guess=20),
     "pg_cursors": Source(fixed=sessions.cursors, guess=5),
+    "pg_extension": Source(
+        server.extensions, {"oid": _BY_OID}, fixed=server.own_extensions, guess=3
+    ),
+    "pg_available_extensions": Source(fixed=server.available_extensions, guess=3),
+    "pg_available_extension_versions": Source(fixed=server.available_versions, guess=3),
+    "pg_timezone_names": Source(fixed=server.zones, guess=600),
+    "pg_timezone_abbrevs": Source(fixed=server.zone_abbreviations, guess=200),
+    "pg_stat_activity": Source(fixed=activity.activity, guess=20),
+    "pg_stat_ssl": Source(fixed=activity.encryption, guess=20),
+    "pg_stat_gssapi": Source(fixed=activity.kerberos, guess=20),
+    "pg_locks": Source(fixed=activity.locks, guess=20),
+    "pg_stat_database": Source(fixed=activity.database_counts, guess=1),
+    "pg_stat_database_conflicts": Source(fixed=activity.conflict_counts, guess=1),
+    "pg_stat_archiver": Source(fixed=activity.zeros("archived_count", "failed_count"), guess=1),
+    "pg_stat_bgwriter": Source(
+        fixed=activity.zeros(
+            *("checkpoints_timed", "checkpoints_req", "checkpoint_write_time"),
+            *("checkpoint_sync_time", "buffers_checkpoint", "buffers_clean", "maxwritten_clean"),
+            *("buffers_backend", "buffers_backend_fsync", "buffers_alloc"),
+        ),
+        guess=1,
+    ),
+    "pg_stat_wal": Source(
+        fixed=activity.zeros(
+            *("wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full", "wal_write"),
+            *("wal_sync", "wal_write_time", "wal_sync_time"),
+        ),
+        guess=1,
+    ),
     "pg_proc": _recorded("oid", "proname", "pronamespace", guess=3_000),
     "pg_operator": _recorded("oid", "oprname", guess=800),
     "pg_opclass": _recorded("oid", guess=100),

@@ -22,7 +22,8 @@ from qserver.values.types import Kind, SqlType
 
 OWNER: Final = 10
 """The oid of the only role."""
-DATABASE: Final = 5
+DATABASE: Final = 2_000_000_000
+"""The oid of the database. Tools take those below 16384 for PostgreSQL's own; no object has it."""
 EXPRESSION_STEPS: Final = 256
 """What the text of an expression costs: it is parsed, bound and printed."""
 CLASSES: Final = {
@@ -33,6 +34,7 @@ CLASSES: Final = {
     "pg_attrdef": 2604,
     "pg_rewrite": 2618,
     "pg_proc": 1255,
+    "pg_extension": 3079,
 }
 
 
@@ -75,6 +77,8 @@ class Shown(Protocol):
     def portals(self) -> Mapping[str, Any]: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def number(self) -> int: ...
 
 
 class World:

@@ -93,6 +93,7 @@ from qserver.sql.ast.queries import TableRef as TableRef
 from qserver.sql.ast.queries import TableSample as TableSample
 from qserver.sql.ast.queries import Target as Target
 from qserver.sql.ast.queries import Values as Values
+from qserver.sql.ast.sessions import Administer as Administer
 from qserver.sql.ast.sessions import Close as Close
 from qserver.sql.ast.sessions import Deallocate as Deallocate
 from qserver.sql.ast.sessions import Declare as Declare
@@ -133,6 +134,7 @@ Statement: TypeAlias = (
     | Discard
     | Execute
     | Fetch
+    | Administer
     | Grant
     | Listen
     | Lock

@@ -123,3 +123,24 @@ class Listen(Node):
 class Notify(Node):
     channel: str
     payload: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Administer(Node):
+    """A statement whose words mean something without the grammar of expressions.
+
+    action: "create", "alter", "drop", "comment", "reassign", "label".
+    what: "extension", "role", "database", "system", "default privileges", "owned", "security".
+    `names` is what it is about, `roles` whom it gives that. `words` is the rest of an ALTER, or the
+    options of a CREATE; texts among them are without their quotes.
+    """
+
+    action: str
+    what: str
+    names: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    missing_ok: bool = False
+    """IF EXISTS, or IF NOT EXISTS."""
+    text: str | None = None
+    """Of a comment."""

@@ -51,6 +51,7 @@ from qserver.sql.ddl.view_texts import follow_column, follow_relation, views_usi
 from qserver.sql.ddl.views import rename_view_column, set_view_default, set_view_options
 from qserver.sql.ddl.words import check_table_options
 from qserver.values.enumeration import Enumeration
+from qserver.values.extensions import Extension
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table
@@ -68,7 +69,7 @@ def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     if node.what == "index" or _is_index(work, key):
         return (yield from _alter_index(work, node))
     definition = work.find(key)
-    if definition is None or isinstance(definition, Enumeration | Schema):
+    if definition is None or isinstance(definition, Enumeration | Extension | Schema):
         if node.if_exists:
             return _skipped(work, node)
         raise _missing(node)

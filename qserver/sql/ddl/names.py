@@ -23,6 +23,7 @@ from qserver.errors import (
 from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.sql.ddl.port import DdlPort, refuse_other_database
 from qserver.values.enumeration import Enumeration
+from qserver.values.extensions import Extension
 from qserver.values.identifiers import PUBLIC, catalog_key, qualified
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table
@@ -106,7 +107,7 @@ def find_table(work: DdlPort, name: tuple[str, ...]) -> Table:
 
 def find_relation(work: DdlPort, name: tuple[str, ...]) -> Table | View | Sequence:
     definition = work.find(work.key(name))
-    if definition is None or isinstance(definition, Enumeration | Schema):
+    if definition is None or isinstance(definition, Enumeration | Extension | Schema):
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])
     return definition
 

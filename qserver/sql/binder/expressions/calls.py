@@ -17,11 +17,13 @@ from functools import lru_cache
 from typing import Final
 
 from qserver.errors import (
+    DatatypeMismatch,
     QserverError,
     SqlSyntaxError,
     UndefinedFunction,
     WrongObjectType,
 )
+from qserver.functions.column_sizes import size_function
 from qserver.functions.json.json_records import POPULATING
 from qserver.functions.registry import Function
 from qserver.functions.resolve import (
@@ -46,7 +48,16 @@ from qserver.sql.binder.queries.aggregates import bind_aggregate, bind_grouping
 from qserver.sql.binder.queries.hypothetical import HYPOTHETICAL, bind_hypothetical
 from qserver.sql.binder.queries.windows import bind_window_call
 from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Expression
-from qserver.values.types import DATETIME_KINDS, DOUBLE, INTEGER, REGTYPE, TEXT, Kind, SqlType
+from qserver.values.types import (
+    DATETIME_KINDS,
+    DOUBLE,
+    INTEGER,
+    REGTYPE,
+    STRING_KINDS,
+    TEXT,
+    Kind,
+    SqlType,
+)
 
 
 def bind_call(scope: Scope, node: ast.Call) -> Operand:
@@ -177,6 +188,26 @@ def _type_of(scope: Scope, node: ast.Call) -> Expression:
     return explicit(scope.binding, name, REGTYPE, node.position)
 
 
+def _collation_of(scope: Scope, node: ast.Call) -> Expression:
+    """pg_collation_for: that of the type."""
+    if len(node.arguments) != 1:
+        return function(scope.binding, "pg_collation_for", _arguments(scope, node), node.position)
+    operand = settled(scope.binding, scope.bind(node.arguments[0]))
+    if operand.type.kind not in STRING_KINDS:
+        raise DatatypeMismatch(
+            f"collations are not supported by type {operand.type.bare}", position=node.position + 1
+        )
+    return Constant('"C"' if operand.type.kind is Kind.NAME else '"default"', TEXT)
+
+
+def _column_size(scope: Scope, node: ast.Call) -> Expression:
+    """pg_column_size: by the type, and by the length of what has one."""
+    if len(node.arguments) != 1:
+        return function(scope.binding, "pg_column_size", _arguments(scope, node), node.position)
+    operand = settled(scope.binding, scope.bind(node.arguments[0]))
+    return Apply(size_function(operand.type.bare), (operand,), INTEGER, nullable=operand.nullable)
+
+
 @lru_cache(maxsize=1024)
 def _type_name(sql_type: SqlType) -> Function:
     name = str(sql_type)
@@ -198,6 +229,8 @@ _SPECIAL: Final[dict[str, Callable[[Scope, ast.Call], Operand]]] = {
     "least": _greatest_or_least,
     "grouping": bind_grouping,
     "pg_typeof": _type_of,
+    "pg_collation_for": _collation_of,
+    "pg_column_size": _column_size,
     **dict.fromkeys(POPULATING, bind_populating),
 }
 _CONSTRUCTS: Final = frozenset({"coalesce", "nullif", "greatest", "least", "grouping"})

@@ -7,7 +7,7 @@ not be visible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from qserver.errors import (
     UndefinedColumn,
     UndefinedTable,
 )
+from qserver.functions.catalog_functions import ROW_VERSION
 from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_column
 from qserver.sql.binder.expressions.operands import Operand, RowValue
@@ -30,9 +31,9 @@ from qserver.sql.binder.names.relations import (
     key_of_row,
 )
 from qserver.sql.binder.names.scope import Level, Scope
-from qserver.sql.expressions import Column, Constant, Expression
+from qserver.sql.expressions import Apply, Column, Constant, Expression
 from qserver.sql.walk import everything
-from qserver.values.types import OID
+from qserver.values.types import OID, XID, Kind, SqlType
 
 SEARCHED: Final = ("public", "pg_catalog")
 """The schemas of names that are written without one."""
@@ -99,12 +100,27 @@ def _bare(scope: Scope, name: str, position: int) -> Operand:
     raise _missing_column(scope.level, name, position)
 
 
+_NOBODY: Final = Constant(0, OID)
+_SYSTEM_COLUMNS: Final[Mapping[str, Expression]] = {
+    "tableoid": _NOBODY,
+    "xmin": Apply(ROW_VERSION, (), ROW_VERSION.returns, nullable=False),
+    "xmax": Constant(0, XID),
+    "cmin": Constant(0, SqlType(Kind.CID)),
+    "cmax": Constant(0, SqlType(Kind.CID)),
+}
+
+
 def _system_column(relations: Sequence[AnyRelation], name: str) -> Expression | None:
-    """Return `tableoid`, which every table has: its oid. A table of the catalog is its own tree."""
+    """Return `tableoid`, which every table has: its oid. A table of the catalog is its own tree.
+
+    Tables of the catalog also have those that say when a row has changed.
+    """
     tables = [each.table for each in relations if each.table is not None]
-    if name != "tableoid" or len(tables) != 1 or len(relations) != 1:
+    if name not in _SYSTEM_COLUMNS or len(tables) != 1 or len(relations) != 1:
         return None
     (table,) = tables
+    if name != "tableoid":
+        return _SYSTEM_COLUMNS[name] if table.id < 0 else None
     return Constant(-table.id if table.id < 0 else table.oid, OID)
 
 
