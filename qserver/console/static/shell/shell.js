@@ -55,7 +55,8 @@ export class Shell {
   }
 
   async #navigate() {
-    const [name, ...rest] = location.hash.slice(1).replace(/^\//, "").split("/").map(decoded);
+    const { hash } = location;
+    const [name, ...rest] = hash.slice(1).replace(/^\//, "").split("/").map(decoded);
     const part = PARTS.find((each) => each.name === name) ?? PARTS[0];
     for (const [key, element] of this.links) {
       if (key === part.name) element.setAttribute("aria-current", "page");
@@ -66,6 +67,7 @@ export class Shell {
       const { makeView } = await part.load();
       if (!this.parts.has(part.name)) this.parts.set(part.name, makeView(this.app));
     }
+    if (hash !== location.hash) return; // another part was chosen while this one was loaded
     const view = this.parts.get(part.name);
     if (this.shown !== view) this.shown?.hide?.();
     this.shown = view;
