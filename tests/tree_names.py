@@ -70,8 +70,10 @@ def names_of_the_tree() -> Names:
                 own.setdefault(node.name, set()).update(attributes)
                 bases.setdefault(node.name, set()).update(map(base_name, node.bases))
                 defined |= attributes  # `mailbox.take` is what a mailbox does
-    for page in ("Makefile", "pyproject.toml"):
-        words.update(re.findall(r"\w+", (ROOT / page).read_text(encoding="utf-8")))
+    pages = [ROOT / "Makefile", ROOT / "pyproject.toml"]
+    pages += (ROOT / "qserver" / "javascript").glob("*.ts")
+    for page in pages:
+        words.update(re.findall(r"\w+", page.read_text(encoding="utf-8")))
     # Many functions get their names in a loop: json_each and jsonb_each.
     words.update(all_functions.FUNCTIONS, all_functions.AGGREGATES, all_functions.TABLE_FUNCTIONS)
     return Names(

@@ -38,6 +38,7 @@ from qserver.web.neon import upgrading
 from qserver.web.route import Route
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
+from qserver.web.routes.client_files import ClientFileEndpoint
 from qserver.web.service.node import ClusterNode
 from qserver.web.service.service import Service
 from qserver.web.statements.cached_reads import ReadEndpoint
@@ -178,6 +179,8 @@ class Application:
             return notifications.NotificationsEndpoint(facts, route)
         if route.path.startswith(console.PATH):
             return console.ConsoleEndpoint(facts, route)
+        if route.is_file:
+            return ClientFileEndpoint(facts, route)
         return RouteEndpoint(facts, route, self._bridge)
 
     def _preflight(self, facts: Facts, path: str) -> Endpoint:

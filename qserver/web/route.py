@@ -75,6 +75,8 @@ class Route:
     """Whether it also answers with events without an end, for those who accept them."""
     has_tag: bool = False
     """Whether its answer has an ETag, and may be 304."""
+    is_file: bool = False
+    """Whether its answer is a file of `qserver/javascript/`."""
 
     @property
     def is_compressible(self) -> bool:

@@ -46,9 +46,8 @@ class Project:
         return json.loads(self.run("node", "asks.mjs"))
 
 
-@contextmanager
-def installed(name: str, folder: Path) -> Iterator[Project]:
-    """A copy of the folder of that name in `folder`, beside a server; without npm it is skipped."""
+def packages_of(name: str, folder: Path) -> Path:
+    """A copy of the folder of that name in `folder`, with its packages; without npm it skips."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")
     own = folder / name
@@ -56,6 +55,13 @@ def installed(name: str, folder: Path) -> Iterator[Project]:
     install = ["npm", "install", "--silent", "--no-audit", "--no-fund"]
     if subprocess.run(install, cwd=own, capture_output=True, timeout=PATIENCE_SECONDS).returncode:
         pytest.skip(f"npm cannot install the packages of {name}")
+    return own
+
+
+@contextmanager
+def installed(name: str, folder: Path) -> Iterator[Project]:
+    """A folder with its packages, beside a server."""
+    own = packages_of(name, folder)
     port = free_port()
     with served(folder, QSERVER_PG_PORT=str(port)) as running:
         with client_of(running) as client:

@@ -27,6 +27,7 @@ from qserver.web.description.catalogue_rows import (
     ROUTES_OF_ROWS,
     TIMEOUT_MS,
 )
+from qserver.web.description.client_files import CLIENT_FILES
 from qserver.web.description.console_routes import CONSOLE_ROUTES
 from qserver.web.description.neon_shapes import NeonBatch, NeonError, NeonRequest, NeonResult
 from qserver.web.description.statements_routes import STATEMENTS_ROUTES
@@ -524,6 +525,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         media="text/html",
     ),
     *CONSOLE_ROUTES,
+    *CLIENT_FILES,
 )
 
 

@@ -202,7 +202,7 @@ def _headers_given(route: Route, status: int) -> Iterator[str]:
     if route.is_compressible and route.answer is not None and status != 304:
         yield "Content-Encoding"
     if status in (route.status, 304) and route.has_tag:
-        yield from ("ETag", "Cache-Control")
+        yield from ("ETag", "Cache-Control", *(("X-Qserver-Version",) if route.is_file else ()))
     elif status == route.status and (route.streams or route.media_besides):
         yield "Cache-Control"
     if status == route.status and route.takes_idempotency_key:
@@ -338,6 +338,7 @@ HEADERS: Final = {
     "Accept-Encoding": _header("The codings that a body may have.", enum=["identity"]),
     "ETag": _header("The tag of the answer, for If-None-Match; not if it depends on the time."),
     "Cache-Control": _header("Whether the answer may be kept."),
+    "X-Qserver-Version": _header("The release of the server, and of its files."),
     "Content-Encoding": _header(
         "The coding of a long answer, one that the request's Accept-Encoding allows.",
         enum=[coding.name.decode() for coding in CODINGS],

@@ -59,7 +59,7 @@ def make_routes(service: Service) -> Bridge:
     for route in ROUTES:
         place = (route.method, route.path)
         elsewhere = route.path in ELSEWHERE or route.path.startswith(console.PATH)
-        if not elsewhere and place not in KINDS:
+        if not elsewhere and not route.is_file and place not in KINDS:
             rule = route.path.replace("{", "<").replace("}", ">")
             view = _view(route, _handler(handlers, route))
             app.add_url_rule(rule, endpoint=route.name, view_func=view, methods=[route.method])

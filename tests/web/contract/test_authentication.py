@@ -18,6 +18,9 @@ ANONYMOUS = {
     ("GET", "/openapi.json"),
     ("GET", "/docs"),
     ("GET", "/llms.txt"),
+    ("GET", "/client.js"),
+    ("GET", "/client.d.ts"),
+    ("GET", "/react.js"),
     ("POST", "/v1/signup"),
 }
 NEEDS_KEY = [route for route in ROUTES if (route.method, route.path) not in ANONYMOUS]

@@ -273,7 +273,7 @@ def test_the_interface_is_described_for_programs_and_for_people(anonymous: Clien
     assert "<html" in page.text.lower()
 
 
-@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/capabilities", "/docs"])
+@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/capabilities", "/docs", "/client.js"])
 def test_head_is_get_without_the_body(anonymous: Client, path: str) -> None:
     answer = anonymous.call("HEAD", path)
     assert answer.status_code == 200 and answer.content == b""
